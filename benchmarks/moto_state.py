@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from emulator.addresses import LOOPBACK
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.moto_services import durable
 from emulator.moto_services.wsgi import MotoApplication

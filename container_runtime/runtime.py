@@ -91,12 +91,14 @@ class ResolvedImage:
     Attributes:
         requested: the name in the request.
         local: the name the back end runs.
-        note: what differs from the request (a version, say), for the job's log; None when nothing does.
+        note: what every job in the image is told; None for nothing.
+        substitution: how it differs from the requested one, such as in its version; None when it does not.
     """
 
     requested: str
     local: str
     note: str | None = None
+    substitution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,12 @@ class ContainerRuntime(Protocol):
         Raises:
             ImageNotFoundError: nothing local fits and nothing can be pulled, or its version is refused.
             ContainerRuntimeError: it is to be built, and cannot be.
+        """
+
+    def describe_substitution(self, image: str) -> str | None:
+        """Say how the local image for ``image`` will differ from it; None where it will not, or cannot be told yet.
+
+        Nothing is built or pulled for it, and an engine that does not answer is no error.
         """
 
     def path_in_container(self, mount: Mount, relative: str) -> str:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from emulator.jobs.staging.opt_ml import build_aws_environment, build_environment
-from emulator.settings import VARIABLES, Settings
+from emulator.settings import Settings, list_options, name_variable
 from sdk_compat.environment import OVERRULING_VARIABLES, prepare_command_environment, prepare_environment
 
 READ_ELSEWHERE = {
@@ -58,6 +58,7 @@ IN_CONTAINERS = {
     "SAGEMAKER_BASE_DIR": "where `/opt/ml` is; only of local processes that have it at another place",
     "SAGEMAKER_METRICS_DIRECTORY": "where metrics are written",
     "SMDEBUG_CONFIG_FILE_PATH": "the job's DebugHookConfig",
+    "SMDEBUG_WARNINGS_PATH": "where `smdebug` reports warnings for the job's users",
     "SMPROFILER_CONFIG_PATH": "the job's ProfilerConfig",
     "TENSORBOARD_CONFIG_FILE_PATH": "the job's TensorBoardOutputConfig",
     "TRAINING_JOB_ARN": "the job's",
@@ -103,14 +104,11 @@ def build_environment_page() -> str:
 
 
 def _list_settings() -> list[str]:
-    described = re.findall(
-        r"^    (\w+): (.+?)(?=\n    \w+: |\n*\Z)", inspect.getdoc(Settings) or "", re.MULTILINE | re.DOTALL
-    )
-    meaning = {name: " ".join(text.split()).replace("``", "`") for name, text in described}
     defaults = Settings()
     return [
-        f"| `SMDEBUG_EMULATOR_{name.upper()}` | {meaning.get(name, '')} | `{getattr(defaults, name)}` | {wanted} |"
-        for name, (_, _, wanted) in VARIABLES.items()
+        f"| `{name_variable(name)}` | {option.help} | `{getattr(defaults, name)}` | {option.wanted} |"
+        for name, option in list_options().items()
+        if option.in_environment
     ]
 
 

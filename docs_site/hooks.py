@@ -12,6 +12,7 @@ from docs_site.commands import build_commands_page
 from docs_site.environment import build_environment_page
 from docs_site.examples import build_examples_page
 from docs_site.messages import build_messages_page
+from docs_site.warnings import build_warnings_page
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -21,6 +22,7 @@ CHECKOUT = Path(__file__).parents[1]
 GENERATED = {
     "reference/commands.md": build_commands_page,
     "reference/environment.md": build_environment_page,
+    "reference/warnings.md": build_warnings_page,
     "examples.md": build_examples_page,
     "troubleshooting.md": build_messages_page,
 }

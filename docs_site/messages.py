@@ -29,8 +29,8 @@ _OUR_OWN_FAULTS = re.compile(
 _LEFT_OUT = (
     "sdk_compat/pytest_plugin/emulator.py",
     "emulator/gateway/request_schema.py",
-    "emulator/jobs/runs/pipeline.py",
-    "emulator/jobs/runs/tuning.py",
+    "emulator/jobs/runs/pipeline_run.py",
+    "emulator/jobs/runs/tuning_job_run.py",
 )
 _IMPERATIVES = (
     "add|ask|choose|close|correct|create|do|end|free|give|install|leave|load|look|make|move|pass|put|"

@@ -94,10 +94,14 @@ class TrainingJob:
         job = self._describe()
         rules = [RuleResult(self._endpoint_url, self.region, each)._repr_html_() for each in job["rules"]]
         reason = f"<p>{escape(job['failureReason'])}</p>" if job["failureReason"] else ""
+        warnings = "".join(
+            f"<li><strong>{escape(each['code'])}</strong>: {escape(each['text'])} {escape(each['remedy'])}</li>"
+            for each in job["warnings"]
+        )
         duration = f"{((job['endMs'] or datetime.now(UTC).timestamp() * 1000) - job['creationMs']) / 1000:.0f} s"
         facts = f"{escape(job['secondaryStatus'])}, {duration}, {escape(self.region)}"
         head = f"<p><strong>{_link(self.console_url, self.name)}</strong> {_mark(job['status'])} {facts}</p>"
-        return f"{head}{reason}{''.join(rules)}"
+        return f"{head}{reason}{warnings and f'<ul>{warnings}</ul>'}{''.join(rules)}"
 
 
 class TrainingJobs:

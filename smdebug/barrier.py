@@ -1,10 +1,12 @@
 """The one place where failures of capture end, so that none reaches the training."""
 
 import functools
+import logging
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from smdebug.exceptions import InvalidCollectionConfiguration
+from smdebug.job_warnings import TENSORS_DROPPED, warn_user
 from smdebug.logger import get_logger
 
 P = ParamSpec("P")
@@ -57,10 +59,12 @@ class LossReport:
         if key in self._said:
             return
         self._said.add(key)
-        get_logger().error(
+        warn_user(
+            TENSORS_DROPPED,
             "Not saved: %s (%s: %s). Training goes on; the same failure is not reported again.",
             lost,
             type(error).__name__,
             error,
-            exc_info=get_logger().isEnabledFor(10),
+            level=logging.ERROR,
+            exc_info=get_logger().isEnabledFor(logging.DEBUG),
         )

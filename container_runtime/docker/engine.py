@@ -103,6 +103,10 @@ class DockerEngine(OneMachine, EngineContainers):
         """See ``ContainerRuntime``. The first resolution of an unknown image pulls it, which may take minutes."""
         return self._images.resolve(image, say).resolved
 
+    def describe_substitution(self, image: str) -> str | None:
+        """See ``ContainerRuntime``."""
+        return self._images.describe_substitution(image)
+
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """See ``ContainerRuntime``."""
         return mount.find_inside(relative)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
 import stat
 import tarfile
 import threading
@@ -18,13 +19,21 @@ import docker.utils
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, connect, raise_for_status, translated
 from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue, local_name
-from container_runtime.runtime import ContainerStartError, ImageNotFoundError, ResolvedImage, WheelhouseError
+from container_runtime.runtime import (
+    ContainerRuntimeError,
+    ContainerStartError,
+    ImageNotFoundError,
+    ResolvedImage,
+    WheelhouseError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from container_runtime.images.catalogue import ImageDefinition
     from container_runtime.spec import ContainerSpec
+
+logger = logging.getLogger(__name__)
 
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -101,6 +110,23 @@ class LocalImages:
             found = self._resolved.get(image) or self._look_up(image, say)
             self._resolved[image] = found
             return found
+
+    def describe_substitution(self, image: str) -> str | None:
+        """Say how an image of ours that stands for ``image`` differs from it, as far as that can be told now."""
+        if (known := self._resolved.get(image)) is not None:
+            return known.resolved.substitution
+        found = self._catalogue.describe_substitution(image)
+        if found is None:
+            return None
+        try:
+            with translated(f"look for image {image}"):
+                try:
+                    self._inspect(image)
+                except docker.errors.ImageNotFound:
+                    return found
+        except ContainerRuntimeError as error:
+            logger.info("Whether %s is loaded cannot be told now: %s", image, error)
+        return None
 
     def forget(self, image: str) -> None:
         """Look the name up again when it is next asked for."""

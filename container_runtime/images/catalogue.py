@@ -137,10 +137,10 @@ def holds_version(definition: ImageDefinition, requested: ImageName) -> bool:
     return definition.version is None or not wanted or parse_version(definition.version)[: len(wanted)] == wanted
 
 
-def note_on_version(
+def describe_substitution(
     definition: ImageDefinition, requested: ImageName, environments: Sequence[ImageDefinition] = ()
 ) -> str | None:
-    """Return what to tell a job that asked for another version than ``definition`` holds; None when it did not."""
+    """Say how ``definition`` differs from the image that a job asked for; None when it does not."""
     if requested.digest is not None:
         return f"The request pins {requested.digest}; {definition.name} as built here runs in its place."
     if definition.version is None or not parse_version(requested.tag) or requested.tag == definition.version:
@@ -206,7 +206,7 @@ class ImageCatalogue:
         return [found for name, found in known.items() if (name in wanted if wanted else not found.on_demand)]
 
     def find(self, image: str) -> tuple[ImageDefinition, str | None] | None:
-        """Return the definition that answers to ``image`` and a note on what differs, or None.
+        """Return the definition that answers to ``image`` and how it differs from that, or None.
 
         Raises:
             ImageNotFoundError: ``image`` cannot be an image's name, or asks for a version that is refused.
@@ -222,8 +222,15 @@ class ImageCatalogue:
                 f"No image of {requested.repository} is of version {requested.tag}, and the emulator was started with "
                 f"--strict-versions. There are {there}: ask for one of these, or start it without."
             )
-        notes = (note_on_version(definition, requested, environments), definition.note)
-        return definition, " ".join(filter(None, notes)) or None
+        return definition, describe_substitution(definition, requested, environments)
+
+    def describe_substitution(self, image: str) -> str | None:
+        """Say how the image of ours that answers to ``image`` differs from it; None where none answers."""
+        try:
+            found = self.find(image)
+        except ImageNotFoundError:
+            return None
+        return found and found[1]
 
     def resolve(self, image: str) -> ResolvedImage | None:
         """Return the local Docker image for ``image``, whether built or not; None when it is none of ours.
@@ -234,8 +241,8 @@ class ImageCatalogue:
         found = self.find(image)
         if found is None:
             return None
-        definition, note = found
-        return ResolvedImage(requested=image, local=local_name(definition), note=note)
+        definition, substitution = found
+        return ResolvedImage(image, local_name(definition), definition.note, substitution)
 
 
 def local_name(definition: ImageDefinition) -> str:

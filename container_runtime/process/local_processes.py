@@ -125,8 +125,12 @@ class LocalProcesses(OneMachine):
         say: Callable[[str], None] = lambda _text: None,  # noqa: ARG002 - the container itself builds, and says so
     ) -> ResolvedImage:
         """See ``ContainerRuntime``."""
-        definition, note = self._find_definition(image)
-        return ResolvedImage(requested=image, local=definition.name, note=note)
+        definition, substitution = self._find_definition(image)
+        return ResolvedImage(image, definition.name, definition.note, substitution)
+
+    def describe_substitution(self, image: str) -> str | None:
+        """See ``ContainerRuntime``."""
+        return self._catalogue.describe_substitution(image)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """See ``ContainerRuntime``; the path on the host where the kernel grants no mounts."""

@@ -181,6 +181,10 @@ class SwarmEngine:
         self._nodes.spread(found.id, say)
         return found.resolved
 
+    def describe_substitution(self, image: str) -> str | None:
+        """See ``ContainerRuntime``."""
+        return self._images.describe_substitution(image)
+
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """See ``ContainerRuntime``."""
         return mount.find_inside(relative)

@@ -13,6 +13,12 @@ class RuleSummary(TypedDict):
     status: str
 
 
+class Warning(TypedDict):  # noqa: A001 -- the name of the schema
+    code: str
+    text: str
+    remedy: str
+
+
 class JobFacts(TypedDict):
     name: str
     region: str
@@ -22,6 +28,7 @@ class JobFacts(TypedDict):
     endMs: int | None
     failureReason: str | None
     savesTensors: bool
+    warnings: list[Warning]
 
 
 class JobSummary(JobFacts):

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, Response, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_rooms import read_number
+from emulator.api.account_services import read_number
 from emulator.api.jobs import list_events
 from emulator.exceptions import ResourceLimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
+    from emulator.services import Services
 
 # Each holds a thread of the server, which has so many more for everybody else.
 MOST_STREAMS = 16
@@ -79,11 +80,11 @@ class _Held:
             slots.release()
 
 
-def build_changes_pages(rooms: RoomsOfRequests, streams: Streams, on_open: Callable[[str], None]) -> Blueprint:
+def build_changes_pages(accounts: RequestAccounts, streams: Streams, on_open: Callable[[str], None]) -> Blueprint:
     """Build the pages.
 
     Args:
-        rooms: find the account's.
+        accounts: find the account's services.
         streams: those that are open.
         on_open: told the account of a page that was opened.
     """
@@ -94,16 +95,16 @@ def build_changes_pages(rooms: RoomsOfRequests, streams: Streams, on_open: Calla
         after = read_number("after", 0, 1 << 60)
         limit = max(1, read_number("limit", 100, _MOST_EVENTS))
         names = request.args.getlist("job") or None
-        return jsonify(events=list_events(rooms.find(), names, after, limit))
+        return jsonify(events=list_events(accounts.find(), names, after, limit))
 
     @pages.get(f"{PREFIX}stream")
     def stream() -> Response:
-        account = rooms.find()
+        account = accounts.find()
         region, _, name = request.args.get("job", "").partition("/")
         last = request.headers.get("Last-Event-ID") or request.args.get("lastEventId", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 18 else None
         lines = streams.open(follow(account, (region, name) if name else None, after, lambda: streams.closing))
-        on_open(account.account)
+        on_open(account.account_id)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return Response(lines, headers=headers, content_type="text/event-stream; charset=utf-8")
 
@@ -111,7 +112,7 @@ def build_changes_pages(rooms: RoomsOfRequests, streams: Streams, on_open: Calla
 
 
 def follow(
-    account: AccountRooms, job: tuple[str, str] | None, after: int | None, is_closing: Callable[[], bool]
+    account: Services, job: tuple[str, str] | None, after: int | None, is_closing: Callable[[], bool]
 ) -> Generator[str, None, None]:
     """Yield server-sent events: ``change`` with the names of jobs that changed, ``progress`` of a job that is watched.
 
@@ -119,30 +120,35 @@ def follow(
     came meanwhile, also from the next process.
 
     Args:
-        account: whose.
+        account: the account's services.
         job: region and name of a job that is watched.
         after: the last id that was seen; None for what comes from now on.
         is_closing: whether to end.
     """
     store = account.store
-    last = store.get_last_sent()
+    last = store.messages.get_last_sent()
     yield "retry: 500\n\n"
     if after is None or after > last:
         # Another state than the page knows, or the first look: all is to be asked for.
         after = last
         yield _format("hello", {"sequence": last}, last)
-    version, progress, silent = -1, None, 0
+    region, name = job or ("", "")
+    progress: dict[str, Any] | None = None
+    version, silent = -1, 0
     while not is_closing():
         version = store.wait_for_change(version, _LOOK_SECONDS)
-        sent = store.list_sent(after, _AT_ONCE)
+        sent = store.messages.list_sent(after, _AT_ONCE)
         if sent:
             after = sent[-1].sequence
             names = {str(name) for each in sent for name in _list_names(each.content)}
             yield _format("change", {"jobs": sorted(names), "sequence": after}, after)
-        elif store.get_last_sent() < after:
-            after = store.get_last_sent()
+        elif store.messages.get_last_sent() < after:
+            after = store.messages.get_last_sent()
             yield _format("hello", {"sequence": after}, after)
-        now = _measure(account, *job) if job is not None else None
+        now = _measure(account, region, name) if name else None
+        if now and progress and now["warnings"] != progress["warnings"]:
+            # No message is sent of a warning, and the job's page shows it all the same.
+            yield _format("change", {"jobs": [name], "sequence": after})
         if now != progress:
             progress = now
             yield _format("progress", now)
@@ -158,14 +164,15 @@ def _list_names(content: Any) -> list[str]:
     return [detail[member] for member in ("TrainingJobName", "ProcessingJobName") if member in detail]
 
 
-def _measure(account: AccountRooms, region: str, name: str) -> dict[str, Any]:
+def _measure(account: Services, region: str, name: str) -> dict[str, Any]:
     """Say how far a job has come in what it prints; what it saves is asked for when this, or its status, changes."""
     from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 
-    logs = account.logs(region)
+    logs = account.log_groups_for(region)
     lines = sum(len(logs.find(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))
     found = account.store.find_training_job(region, name)
-    return {"lines": lines, "status": None if found is None else found.secondary_status}
+    warnings = 0 if found is None else len(account.store.list_warnings(found.arn))
+    return {"lines": lines, "warnings": warnings, "status": None if found is None else found.secondary_status}
 
 
 def _format(event: str, data: Any, sequence: int | None = None) -> str:

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_rooms import parse_number, read_choice, read_number
+from emulator.api.account_services import find_training_job, parse_number, read_choice, read_number
 from emulator.exceptions import ObjectStoreError, ResourceNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
+    from emulator.jobs import Jobs
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.warnings import JobWarning
     from emulator.moto_services.cloudwatch.logs import Log, LogLine
+    from emulator.services import Services
 
 _STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
 _RULE_STATUSES = ("InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped")
@@ -28,42 +31,43 @@ _MOST_LOG_BYTES = 2 * 1024**2
 _MOST_REPORT_BYTES = 4 * 1024**2
 
 
-def build_jobs_pages(rooms: RoomsOfRequests) -> Blueprint:
+def build_jobs_pages(accounts: RequestAccounts) -> Blueprint:
     """Build the pages."""
     pages = Blueprint("jobs", __name__)
 
     @pages.get(f"{PREFIX}jobs")
     def list_jobs() -> Any:
-        return jsonify(_list_jobs(rooms.find()))
+        return jsonify(_list_jobs(accounts.find_jobs()))
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>")
     def describe_job(region: str, name: str) -> Any:
-        account = rooms.find()
-        return jsonify(describe(account, account.find_training_job(region, name)))
+        jobs = accounts.find_jobs()
+        return jsonify(describe(jobs, find_training_job(jobs.services, region, name)))
 
     @pages.post(f"{PREFIX}jobs/<region>/<name>/stop")
     def stop_job(region: str, name: str) -> tuple[Any, int]:
-        account = rooms.find()
-        account.find_training_job(region, name)
-        return jsonify(status=account.jobs.training.stop(region, name).status), 202
+        jobs = accounts.find_jobs()
+        find_training_job(jobs.services, region, name)
+        return jsonify(status=jobs.training.stop(region, name).status), 202
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/logs")
     def read_logs(region: str, name: str) -> Any:
-        account = rooms.find()
-        return jsonify(_read_logs(account, account.find_training_job(region, name)))
+        account = accounts.find()
+        return jsonify(_read_logs(account, find_training_job(account, region, name)))
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/metrics")
     def read_metrics(region: str, name: str) -> Any:
-        account = rooms.find()
-        return jsonify(_read_metrics(account, account.find_training_job(region, name)))
+        account = accounts.find()
+        return jsonify(_read_metrics(account, find_training_job(account, region, name)))
 
     return pages
 
 
-def _list_jobs(account: AccountRooms) -> dict[str, Any]:
+def _list_jobs(jobs: Jobs) -> dict[str, Any]:
     """List the newest jobs of all regions that fit the query's words, statuses and rules."""
     from emulator.jobs.records.database.listing import ListQuery
 
+    account = jobs.services
     words = request.args.get("words", "").casefold().split()
     rule = read_choice("rule", _RULE_STATUSES)
     status = read_choice("status", _STATUSES)
@@ -78,15 +82,16 @@ def _list_jobs(account: AccountRooms) -> dict[str, Any]:
         # A page of the store at a time: the words are looked for in more than it can look into.
         while taken < most:
             query = ListQuery(contained, status or None, descending=True, max_results=100, after=after)
-            jobs, token = account.store.list_training_jobs(region, query)
-            for job in jobs:
-                summary = _summarize(account, job)
+            listed, token = account.store.pages.list_training_jobs(region, query)
+            warnings = account.store.list_warnings_of([job.arn for job in listed])
+            for job in listed:
+                summary = _summarize(account, job, warnings.get(job.arn, ()))
                 fits_rule = not rule or any(each["status"] == rule for each in summary["rules"])
                 text = f"{job.name} {region} {job.status} {job.secondary_status}".casefold()
                 rules = " ".join(f"{each['name']} {each['status']}" for each in summary["rules"]).casefold()
                 if fits_rule and all(word in text or word in rules for word in words):
                     if with_description:
-                        summary["description"] = account.jobs.training.describe(job)
+                        summary["description"] = jobs.training.describe(job)
                     found.append(summary)
                     taken += 1
             if token is None:
@@ -95,10 +100,12 @@ def _list_jobs(account: AccountRooms) -> dict[str, Any]:
 
             after = parse_token(token)
     found.sort(key=lambda each: each["creationMs"], reverse=True)
-    return {"jobs": found[:most], "regions": account.store.list_regions(), "account": account.account}
+    return {"jobs": found[:most], "regions": account.store.list_regions(), "account": account.account_id}
 
 
-def _summarize(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+def _summarize(account: Services, job: TrainingJob, warnings: Sequence[JobWarning]) -> dict[str, Any]:
+    from emulator.jobs.records.warnings import describe_warnings
+
     return {
         "name": job.name,
         "region": job.region,
@@ -108,6 +115,7 @@ def _summarize(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
         "endMs": job.last_modified_ms if job.ended else None,
         "failureReason": job.failure_reason,
         "savesTensors": "DebugHookConfig" in job.request,
+        "warnings": describe_warnings(warnings),
         "rules": [
             {"name": each.rule_configuration_name, "status": each.status}
             for each in account.store.list_rule_evaluations_of(job)
@@ -115,10 +123,11 @@ def _summarize(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
     }
 
 
-def describe(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+def describe(jobs: Jobs, job: TrainingJob) -> dict[str, Any]:
     """Describe a job with all that its page shows but logs, metrics and tensors, which are asked for by themselves."""
     from emulator.jobs.staging.s3_paths import build_output_uri, build_tensors_uri
 
+    account = jobs.services
     evaluations = account.store.list_rule_evaluations_of(job)
     links = {"output": build_output_uri(job)}
     if "DebugHookConfig" in job.request:
@@ -129,10 +138,10 @@ def describe(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
         if source := channel["DataSource"].get("S3DataSource"):
             links[f"input {channel['ChannelName']}"] = source["S3Uri"]
     return {
-        **_summarize(account, job),
-        "account": account.account,
+        **_summarize(account, job, account.store.list_warnings(job.arn)),
+        "account": account.account_id,
         "request": _to_json(job.request),
-        "description": account.jobs.training.describe(job),
+        "description": jobs.training.describe(job),
         "transitions": [
             {"status": each.status, "startMs": each.start_ms, "endMs": each.end_ms, "message": each.message}
             for each in job.transitions
@@ -144,7 +153,7 @@ def describe(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
     }
 
 
-def _describe_rule(account: AccountRooms, job: TrainingJob, evaluation: RuleEvaluation) -> dict[str, Any]:
+def _describe_rule(account: Services, job: TrainingJob, evaluation: RuleEvaluation) -> dict[str, Any]:
     from emulator.jobs.staging.s3_paths import build_rule_output_uri
 
     uri = build_rule_output_uri(job, evaluation)
@@ -161,13 +170,13 @@ def _describe_rule(account: AccountRooms, job: TrainingJob, evaluation: RuleEval
     }
 
 
-def _read_report(account: AccountRooms, region: str, uri: str) -> Any:
+def _read_report(account: Services, region: str, uri: str) -> Any:
     """Read what a rule left, None where it left nothing, or nothing of its report's form."""
     from emulator.moto_services.s3.objects import parse_s3_uri
 
     try:
         bucket, key = parse_s3_uri(f"{uri}/report.json")
-        file, size, _ = account.objects(region).open(bucket, key)
+        file, size, _ = account.object_store_for(region).open(bucket, key)
         with file:
             found = json.loads(file.read()) if size <= _MOST_REPORT_BYTES else None
     except (ObjectStoreError, ValueError, RecursionError):
@@ -175,19 +184,19 @@ def _read_report(account: AccountRooms, region: str, uri: str) -> Any:
     return found if isinstance(found, dict) and isinstance(found.get("Series"), list) else None
 
 
-def list_events(account: AccountRooms, names: Sequence[str] | None, after: int = 0, limit: int = 1000) -> list[Any]:
+def list_events(account: Services, names: Sequence[str] | None, after: int = 0, limit: int = 1000) -> list[Any]:
     """List events with what their targets answered, oldest first.
 
     Args:
-        account: whose.
+        account: the account's services.
         names: of jobs; None for every event and message.
         after: only those with a higher sequence number.
         limit: the newest so many.
     """
     from emulator.events.outcomes import read_function_name
 
-    sent = account.store.list_sent(after, limit, names)
-    outcomes = account.store.list_outcomes([str(each.content.get("id")) for each in sent])
+    sent = account.store.messages.list_sent(after, limit, names)
+    outcomes = account.store.messages.list_outcomes([str(each.content.get("id")) for each in sent])
     found = []
     for each in sent:
         deliveries = outcomes.get(str(each.content.get("id")), [])
@@ -206,10 +215,10 @@ def list_events(account: AccountRooms, names: Sequence[str] | None, after: int =
     return found
 
 
-def _list_hosts(account: AccountRooms, job: TrainingJob) -> list[str]:
+def _list_hosts(account: Services, job: TrainingJob) -> list[str]:
     from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 
-    streams = account.logs(job.region).list_streams(TRAINING_GROUP, f"{job.name}/")
+    streams = account.log_groups_for(job.region).list_streams(TRAINING_GROUP, f"{job.name}/")
     return [_name_host(stream) for stream in streams]
 
 
@@ -217,7 +226,7 @@ def _name_host(stream: str) -> str:
     return stream.rpartition("/")[2].rpartition("-")[0]
 
 
-def _find_streams(account: AccountRooms, job: TrainingJob) -> Iterator[tuple[str, str]]:
+def _find_streams(account: Services, job: TrainingJob) -> Iterator[tuple[str, str]]:
     """Yield group and name of the log streams that the query asks for.
 
     Raises:
@@ -225,7 +234,7 @@ def _find_streams(account: AccountRooms, job: TrainingJob) -> Iterator[tuple[str
     """
     from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
 
-    logs = account.logs(job.region)
+    logs = account.log_groups_for(job.region)
     group, prefix = TRAINING_GROUP, job.name
     if function := request.args.get("function"):
         group = f"/aws/lambda/{function}"
@@ -242,7 +251,7 @@ def _find_streams(account: AccountRooms, job: TrainingJob) -> Iterator[tuple[str
             yield group, stream
 
 
-def _read_logs(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+def _read_logs(account: Services, job: TrainingJob) -> dict[str, Any]:
     """Return lines of one host's log, or of all one after the other.
 
     ``after`` says where the last answer ended, for all streams or as STREAM:NUMBER for one. With ``words``, only the
@@ -254,7 +263,7 @@ def _read_logs(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
     after = _read_positions()
     streams = []
     for group, stream in _find_streams(account, job):
-        log = account.logs(job.region).find(group, stream)
+        log = account.log_groups_for(job.region).find(group, stream)
         # What comes while lines are chosen is none of the answer's, or one more of them.
         total = len(log)
         if invocation:
@@ -313,11 +322,11 @@ def cut_invocation(log: Log, request_id: str) -> list[tuple[int, LogLine]]:
     return found
 
 
-def _read_metrics(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+def _read_metrics(account: Services, job: TrainingJob) -> dict[str, Any]:
     """Return the job's metrics over time, and what each host took of its processor, memory and disk."""
     from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 
-    metrics = account.metrics(job.region)
+    metrics = account.metrics_for(job.region)
     own = metrics.read(TRAINING_GROUP, "TrainingJobName", job.name)
     hosts = metrics.read(TRAINING_GROUP, "Host", job.name)
     series: dict[tuple[str, str], dict[str, Any]] = {}

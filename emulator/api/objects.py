@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, Response, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_rooms import read_number
+from emulator.api.account_services import read_number
 from emulator.exceptions import ValidationException
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-    from emulator.api.account_rooms import RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
 
 _MOST_ENTRIES = 1000
 _MOST_MEMBERS = 2000
@@ -35,17 +35,17 @@ _SHOWN = ("image/", "text/html", "application/json", "application/pdf")
 _TEXTS = (".log", ".txt", ".py", ".csv", ".json", ".md", ".yaml", ".yml", ".toml", ".cfg", ".sh", ".ts", ".ipynb")
 
 
-def build_objects_pages(rooms: RoomsOfRequests) -> Blueprint:
+def build_objects_pages(accounts: RequestAccounts) -> Blueprint:
     """Build the pages."""
     pages = Blueprint("objects", __name__)
 
     @pages.get(f"{PREFIX}s3")
     def list_buckets() -> Any:
-        return jsonify(buckets=rooms.find().objects(rooms.region).list_buckets())
+        return jsonify(buckets=accounts.find().object_store_for(accounts.region).list_buckets())
 
     @pages.get(f"{PREFIX}s3/<bucket>")
     def list_keys(bucket: str) -> Any:
-        store = rooms.find().objects(rooms.region)
+        store = accounts.find().object_store_for(accounts.region)
         prefix, after = request.args.get("prefix", ""), request.args.get("after", "")
         most = max(1, read_number("limit", 200, _MOST_ENTRIES))
         folders, objects, last = store.list_level(bucket, prefix, after, most)
@@ -63,7 +63,7 @@ def build_objects_pages(rooms: RoomsOfRequests) -> Blueprint:
     @pages.get(f"{PREFIX}s3/<bucket>/object")
     def read_object(bucket: str) -> Response:
         key = request.args.get("key", "")
-        file, size, given_type = rooms.find().objects(rooms.region).open(bucket, key)
+        file, size, given_type = accounts.find().object_store_for(accounts.region).open(bucket, key)
         most = read_number("limit", size, 1 << 60)
         name = key.rpartition("/")[2]
         headers = {**_INERT, "Content-Length": str(min(size, most)), "X-Object-Size": str(size)}
@@ -77,7 +77,7 @@ def build_objects_pages(rooms: RoomsOfRequests) -> Blueprint:
     @pages.get(f"{PREFIX}s3/<bucket>/archive")
     def list_archive(bucket: str) -> Any:
         key = request.args.get("key", "")
-        file, _, _ = rooms.find().objects(rooms.region).open(bucket, key)
+        file, _, _ = accounts.find().object_store_for(accounts.region).open(bucket, key)
         with file:
             return jsonify(_list_members(file, key))
 

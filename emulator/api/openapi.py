@@ -46,7 +46,7 @@ PAGES = (
     Page(
         "GET",
         f"{PREFIX}jobs",
-        "Training jobs of all regions, newest first, with their rules' statuses.",
+        "Training jobs of all regions, newest first, with their rules' statuses and their warnings.",
         {
             **_ACCOUNT,
             "words": "only jobs whose name, region, status or rules hold all of these",
@@ -70,7 +70,8 @@ PAGES = (
         "GET",
         f"{PREFIX}jobs/<region>/<name>",
         "A job: as it was asked for, as SageMaker describes it, its timeline, the events sent with what their "
-        "targets answered, its rules with verdict and report, and where its inputs and outputs are.",
+        "targets answered, its warnings (code, text, remedy), its rules with verdict and report, and where its inputs "
+        "and outputs are.",
         _ACCOUNT,
         answer=answers.Job,
     ),

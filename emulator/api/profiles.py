@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
+from emulator.api.account_services import find_training_job
 from emulator.exceptions import ResourceNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from emulator.api.account_rooms import RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
     from emulator.api.run_readers import RunReaders
     from emulator.jobs.records.training_job import TrainingJob
 
 
 def build_profiles_pages(
-    rooms: RoomsOfRequests, readers: RunReaders, locate_measures: Callable[[TrainingJob], Path]
+    accounts: RequestAccounts, readers: RunReaders, locate_measures: Callable[[TrainingJob], Path]
 ) -> Blueprint:
     """Build the pages.
 
     Args:
-        rooms: find the account's.
+        accounts: find the account's services.
         readers: read the profiles.
         locate_measures: finds where what is measured of a job that runs lies until its minute is over.
     """
@@ -33,12 +34,12 @@ def build_profiles_pages(
     def ask(region: str, name: str, question: str, arguments: Mapping[str, Any]) -> Any:
         from emulator.jobs.staging.s3_paths import build_profiler_uri
 
-        account = rooms.find()
-        job = account.find_training_job(region, name)
+        account = accounts.find()
+        job = find_training_job(account, region, name)
         if "ProfilerConfig" not in job.request:
             raise ResourceNotFound(f"{name} is not profiled: it was created without a ProfilerConfig.", status=404)
         asked = {**arguments, "unfinished": str(locate_measures(job))}
-        return jsonify(readers.ask(account.account, build_profiler_uri(job), question, asked))
+        return jsonify(readers.ask(account.account_id, build_profiler_uri(job), question, asked))
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/profile")
     def describe(region: str, name: str) -> Any:

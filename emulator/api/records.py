@@ -9,40 +9,44 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
+from emulator.api.account_services import find_training_job
 from emulator.api.jobs import list_events
 from emulator.exceptions import ValidationException
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
     from emulator.jobs.records.rule_evaluation import RuleEvaluation
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.warnings import JobWarning
+    from emulator.services import Services
 
 
-def build_records_pages(rooms: RoomsOfRequests) -> Blueprint:
+def build_records_pages(accounts: RequestAccounts) -> Blueprint:
     """Build the pages."""
     pages = Blueprint("records", __name__)
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/record")
     def give(region: str, name: str) -> Any:
-        account = rooms.find()
-        return jsonify(give_record(account, account.find_training_job(region, name)))
+        account = accounts.find()
+        return jsonify(give_record(account, find_training_job(account, region, name)))
 
     @pages.post(f"{PREFIX}records")
     def take() -> tuple[Any, int]:
         record: Any = request.get_json(force=True, silent=True)
         try:
             job, evaluations = parse_record(record)
+            warnings = parse_warnings(record)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValidationException(f"This is no record of a job: {type(error).__name__}: {error}.") from None
-        take_record(rooms.find(), job, evaluations, record)
+        take_record(accounts.find(), job, evaluations, record, warnings)
         return jsonify(name=job.name, region=job.region), 201
 
     return pages
 
 
-def give_record(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
+def give_record(account: Services, job: TrainingJob) -> dict[str, Any]:
     """Return all that is known of a job that ended, with its rules, and where its outputs are.
 
     Raises:
@@ -58,18 +62,19 @@ def give_record(account: AccountRooms, job: TrainingJob) -> dict[str, Any]:
     if "ProfilerConfig" in job.request:
         uris.add(build_profiler_uri(job))
     uris |= {build_rule_output_uri(job, each) for each in evaluations}
-    logs = account.logs(job.region)
+    logs = account.log_groups_for(job.region)
     streams = []
     for group, prefix in [(TRAINING_GROUP, job.name), *((PROCESSING_GROUP, each.name) for each in evaluations)]:
         for stream in logs.list_streams(group, f"{prefix}/"):
             lines = [list(line) for _, line in logs.find(group, stream).read_on(0)]
             streams.append({"group": group, "stream": stream, "lines": lines})
-    metrics = account.metrics(job.region)
+    metrics = account.metrics_for(job.region)
     data = [*metrics.read(TRAINING_GROUP, "TrainingJobName", job.name), *metrics.read(TRAINING_GROUP, "Host", job.name)]
     return {
         "job": asdict(job),
         "evaluations": [asdict(each) for each in evaluations],
         "tags": account.store.list_tags(job.arn),
+        "warnings": [asdict(each) for each in account.store.list_warnings(job.arn)],
         "uris": sorted(uris),
         "logs": streams,
         "metrics": [asdict(datum) for datum in data],
@@ -96,6 +101,20 @@ def parse_record(record: Mapping[str, Any]) -> tuple[TrainingJob, list[RuleEvalu
     return job, evaluations
 
 
+def parse_warnings(record: Mapping[str, Any]) -> list[JobWarning]:
+    """Make the warnings of what ``give_record`` gave; a record of before there were any has none.
+
+    Raises:
+        TypeError, ValueError: they are none.
+    """
+    from emulator.jobs.records.warnings import JobWarning
+
+    found = [JobWarning(**_choose_fields(JobWarning, each)) for each in record.get("warnings", ())]
+    if not all(isinstance(text, str) for each in found for text in asdict(each).values()):
+        raise TypeError("a warning that is no text")
+    return found
+
+
 def _choose_fields(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     known = {each.name for each in fields(kind)}
     if unknown := set(given) - known:
@@ -104,7 +123,11 @@ def _choose_fields(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def take_record(
-    account: AccountRooms, job: TrainingJob, evaluations: list[RuleEvaluation], record: Mapping[str, Any]
+    account: Services,
+    job: TrainingJob,
+    evaluations: list[RuleEvaluation],
+    record: Mapping[str, Any],
+    warnings: Sequence[JobWarning] = (),
 ) -> None:
     """Store a job that ran elsewhere, as if it had run here: its account becomes this one.
 
@@ -113,20 +136,21 @@ def take_record(
     """
     from emulator.moto_services.cloudwatch.metrics import Datum
 
-    job = replace(job, account_id=account.account, id=uuid.uuid4().hex[:12])
-    evaluations = [replace(each, account_id=account.account) for each in evaluations]
+    job = replace(job, account_id=account.account_id, id=uuid.uuid4().hex[:12])
+    evaluations = [replace(each, account_id=account.account_id) for each in evaluations]
     with account.store.transaction() as transaction:
         transaction.create_training_job(job, evaluations, record.get("tags", ()))
+        transaction.add_warnings(job.arn, warnings)
         for event in record.get("events", ()):
             transaction.add_sent(event["service"], event["region"], event["content"], event["timeMs"])
     for event in record.get("events", ()):
         for delivery in event.get("deliveries", ()):
-            account.store.add_outcome(str(event["content"].get("id")), delivery, delivery["timeMs"])
+            account.store.messages.add_outcome(str(event["content"].get("id")), delivery, delivery["timeMs"])
     for each in record.get("logs", ()):
-        account.logs(job.region).put(
+        account.log_groups_for(job.region).put(
             each["group"], each["stream"], [(int(at), str(text)) for at, text in each["lines"]]
         )
-    metrics = account.metrics(job.region)
+    metrics = account.metrics_for(job.region)
     by_namespace: list[Datum] = [Datum(**each) for each in record.get("metrics", ())]
     metrics.put("/aws/sagemaker/TrainingJobs", by_namespace)
     metrics.keep()

@@ -11,7 +11,7 @@ from emulator.api import PREFIX
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from emulator.api.account_rooms import RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
 
 Named = TypeVar("Named")
 
@@ -35,7 +35,7 @@ def choose_named(text: str, known: Sequence[Named], read_name: Callable[[Named],
     return called or begins or [each for each in known if text in read_name(each)]
 
 
-def build_names_pages(rooms: RoomsOfRequests) -> Blueprint:
+def build_names_pages(rooms: RequestAccounts) -> Blueprint:
     """Build the page."""
     pages = Blueprint("names", __name__)
 

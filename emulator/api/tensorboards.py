@@ -12,13 +12,14 @@ from typing import IO, TYPE_CHECKING, Any
 from flask import Blueprint, jsonify
 
 from emulator.api import PREFIX
+from emulator.api.account_services import find_training_job
 from emulator.exceptions import AwsError, ValidationException
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from emulator.api.account_rooms import RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
 
 _ADDRESS = re.compile(r"^TensorBoard .* at (https?://\S+) ")
 # TensorBoard imports much, and first what the job wrote so far is fetched.
@@ -125,13 +126,13 @@ def _drain(pipe: IO[str]) -> None:
             pass
 
 
-def build_tensorboards_pages(rooms: RoomsOfRequests, tensorboards: TensorBoards) -> Blueprint:
+def build_tensorboards_pages(accounts: RequestAccounts, tensorboards: TensorBoards) -> Blueprint:
     """Build the pages."""
     pages = Blueprint("tensorboards", __name__)
 
     @pages.post(f"{PREFIX}jobs/<region>/<name>/tensorboard")
     def start(region: str, name: str) -> Any:
-        job = rooms.find().find_training_job(region, name)
+        job = find_training_job(accounts.find(), region, name)
         if "TensorBoardOutputConfig" not in job.request:
             raise ValidationException(
                 f"{name} writes nothing for TensorBoard: create it with a TensorBoardOutputConfig."

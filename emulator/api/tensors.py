@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
+from emulator.api.account_services import find_training_job
 from emulator.api.run_readers import ReadError
 from emulator.exceptions import ResourceNotFound, ValidationException
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from emulator.api.account_rooms import AccountRooms, RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
     from emulator.api.run_readers import RunReaders
     from emulator.jobs.records.training_job import TrainingJob
+    from emulator.services import Services
 
 # The questions, by the last part of the address: what ``smdebug.inspection`` calls them is the same but for the first.
 _QUESTIONS = ("series", "histogram", "heat-map", "values", "confusion")
@@ -31,12 +33,12 @@ _ACTIONS = ("action_json",)
 
 
 def build_tensors_pages(
-    rooms: RoomsOfRequests, readers: RunReaders, build_environment: Callable[[str], Mapping[str, str]]
+    accounts: RequestAccounts, readers: RunReaders, build_environment: Callable[[str], Mapping[str, str]]
 ) -> Blueprint:
     """Build the pages.
 
     Args:
-        rooms: find the account's.
+        accounts: find the account's services.
         readers: read the tensors.
         build_environment: of a process that judges a run in an account's S3.
     """
@@ -44,31 +46,31 @@ def build_tensors_pages(
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/tensors")
     def describe_run(region: str, name: str) -> Any:
-        account = rooms.find()
-        return jsonify(readers.ask(account.account, _locate(account, region, name), "describe", {}))
+        account = accounts.find()
+        return jsonify(readers.ask(account.account_id, _locate(account, region, name), "describe", {}))
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/tensors/<question>")
     def ask(region: str, name: str, question: str) -> Any:
         if question not in _QUESTIONS:
             raise ResourceNotFound(f"There is no {question[:40]}: ask for {', '.join(_QUESTIONS)}.", status=404)
-        account = rooms.find()
+        account = accounts.find()
         arguments: dict[str, Any] = {key: value for key, value in request.args.items() if key != "account"}
         arguments["tensors"] = request.args.getlist("tensor")
-        return jsonify(readers.ask(account.account, _locate(account, region, name), question, arguments))
+        return jsonify(readers.ask(account.account_id, _locate(account, region, name), question, arguments))
 
     @pages.post(f"{PREFIX}jobs/<region>/<name>/rules/<rule>/retry")
     def retry(region: str, name: str, rule: str) -> Any:
-        account = rooms.find()
-        job = account.find_training_job(region, name)
-        return jsonify(retry_rule(account, job, rule, read_parameters(), build_environment(account.account)))
+        account = accounts.find()
+        job = find_training_job(account, region, name)
+        return jsonify(retry_rule(account, job, rule, read_parameters(), build_environment(account.account_id)))
 
     return pages
 
 
-def _locate(account: AccountRooms, region: str, name: str) -> str:
+def _locate(account: Services, region: str, name: str) -> str:
     from emulator.jobs.staging.s3_paths import build_tensors_uri
 
-    job = account.find_training_job(region, name)
+    job = find_training_job(account, region, name)
     if "DebugHookConfig" not in job.request:
         text = f"{name} saves no tensors: it was created without a DebugHookConfig."
         raise ReadError(text, code="NoTensorsError", status=404)
@@ -89,7 +91,7 @@ def read_parameters() -> dict[str, str]:
 
 
 def retry_rule(
-    account: AccountRooms, job: TrainingJob, rule: str, parameters: Mapping[str, str], environment: Mapping[str, str]
+    account: Services, job: TrainingJob, rule: str, parameters: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """Judge a job that ended once more with other parameters; nothing of the job changes, and no action is taken.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -25,8 +26,9 @@ def check(state_dir: Path | None, *, mend: bool) -> None:
     A line for each damage says what it is of, where, and what was done or can be. The exit code is 1 where something is
     damaged and was not mended.
     """
-    from emulator.state_check import check_state
-    from emulator.state_folder import StateFolder
+    from emulator.moto_services.damage import check_stored
+    from emulator.state.check import check_databases
+    from emulator.state.folder import StateFolder
 
     settings = read_settings(state_dir)
     if not settings.state_dir.exists():
@@ -40,7 +42,8 @@ def check(state_dir: Path | None, *, mend: bool) -> None:
         fail(str(error))
     number = 0
     with closing(folder):
-        for line in check_state(settings.state_dir, mend=mend):
+        where = settings.state_dir
+        for line in chain(check_databases(where, mend=mend), check_stored(where, mend=mend)):
             number += 1
             click.echo(line)
     if not number:

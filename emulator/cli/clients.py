@@ -14,12 +14,12 @@ import click
 
 from emulator.cli.running import find_running, read_settings, sign_as_option, state_dir_option, warn_of_version
 from emulator.settings import RUNTIME_CHOICES
-from emulator.state_folder import find_running_emulator
+from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from emulator.state_folder import RunningEmulator
+    from emulator.state.folder import RunningEmulator
 
 
 @click.command()

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.running import json_option, read_settings, s3_bucket_option, s3_endpoint_option, state_dir_option
+from emulator import VERSION
+from emulator.cli.running import json_option, read_settings, state_dir_option
+from emulator.cli.setting_options import list_given, setting_option
 from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
-from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES, VERSION
-from emulator.state_folder import find_running_emulator
+from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES
+from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +40,8 @@ _ENOUGH_BYTES = 2 * 10**9
 @click.option(
     "--runtime", type=click.Choice(RUNTIME_CHOICES), help="What jobs are to run in; swarm looks at its nodes."
 )
-@s3_endpoint_option
-@s3_bucket_option
+@setting_option("s3_endpoint")
+@setting_option("s3_bucket")
 @json_option
 def doctor(
     state_dir: Path | None,
@@ -50,8 +52,7 @@ def doctor(
     as_json: bool,
 ) -> None:
     """Look at engine, images, port, disk and versions, and say what to do; exit code 1 if something is missing."""
-    options: dict[str, Any] = {"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket}
-    given = {name: option for name, option in options.items() if option is not None}
+    given = list_given({"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket})
     findings = list(_look(replace(read_settings(state_dir), **given)))
     if as_json:
         keys = ("subject", "state", "found", "remedy")
@@ -145,8 +146,8 @@ def _look_at_reach(settings: Settings) -> Iterator[Finding]:
     """Try what the environment says of other machines, as a start would."""
     if not any((settings.host, settings.advertise, settings.tls, settings.tls_certificate, settings.tls_key)):
         return
-    from emulator.addresses import find_addresses
-    from emulator.app import open_certificates
+    from emulator.components.ports import open_certificates
+    from emulator.gateway.addresses import find_addresses
     from emulator.gateway.listener import Listener
 
     try:
@@ -180,7 +181,7 @@ def _look_at_copy(settings: Settings) -> Iterator[Finding]:
     """Try the other S3 that the environment names, as a start would."""
     if settings.s3_endpoint is None:
         return
-    from emulator.replica.bucket import Bucket, BucketError
+    from emulator.state.replica.bucket import Bucket, BucketError
 
     try:
         bucket = Bucket(settings.s3_endpoint, settings.s3_bucket or DEFAULT_S3_BUCKET)

@@ -10,7 +10,7 @@ import click
 
 from emulator.cli.running import fail, find_running, parse_account, read_settings, state_dir_option
 from emulator.exceptions import StartupError
-from emulator.state_folder import find_running_emulator
+from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
     from pathlib import Path

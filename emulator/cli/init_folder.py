@@ -32,7 +32,7 @@ def list_scripts(folder: Path) -> list[Path]:
 
 def run_scripts(scripts: Iterable[Path], settings: Settings) -> None:
     """Run scripts one after the other, as clients of the emulator that answers; one that fails is said in the log."""
-    from emulator.trust import build_trust_variables
+    from emulator.security.trust import build_trust_variables
 
     environment = {
         **os.environ,

@@ -99,7 +99,11 @@ def list_summaries(emulator: Emulator, limit: int) -> list[dict[str, Any]]:
     """Return the latest training jobs of all regions, newest first, with ``Region`` and rules' statuses."""
     found = ask(emulator, "jobs", [("limit", min(limit, _MOST_JOBS)), ("descriptions", 1)])["jobs"]
     return [
-        {**{name: text for name, text in each["description"].items() if name in _SUMMARY}, "Region": each["region"]}
+        {
+            **{name: text for name, text in each["description"].items() if name in _SUMMARY},
+            "Region": each["region"],
+            "Warnings": each["warnings"],
+        }
         for each in found
     ]
 
@@ -130,7 +134,10 @@ def refuse_several(name: str, kind: str, meant: Sequence[str], count: int) -> No
 @click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="The latest so many.")
 @json_option
 def jobs(state_dir: Path | None, limit: int, *, as_json: bool) -> None:
-    """Show the latest training jobs of all regions, with their rules' verdicts."""
+    """Show the latest training jobs of all regions, with their rules' verdicts.
+
+    A "!" behind the status stands for warnings: ``describe`` shows them.
+    """
     found = list_summaries(connect(state_dir), limit)
     click.echo(json.dumps(write_times(found)) if as_json else format_jobs(found))
 
@@ -147,7 +154,8 @@ def format_jobs(summaries: list[dict[str, Any]]) -> str:
         weightiest = next((status for status in _BY_WEIGHT if status in rules), None)
         counts = f"{rules.count(weightiest)}/{len(rules)} {weightiest}" if weightiest else "-"
         created = _parse_time(summary["CreationTime"]).strftime("%m-%d %H:%M:%S")
-        rows.append([summary["TrainingJobName"], *region, summary["TrainingJobStatus"], counts, created])
+        mark = " !" if summary.get("Warnings") else ""
+        rows.append([summary["TrainingJobName"], *region, summary["TrainingJobStatus"] + mark, counts, created])
     return format_table(rows)
 
 
@@ -156,7 +164,7 @@ def format_jobs(summaries: list[dict[str, Any]]) -> str:
 @name_argument
 @json_option
 def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
-    """Show a training job: its timeline, why it failed, and each rule's verdict with the values that it judged.
+    """Show a training job: warnings, its timeline, why it failed, each rule's verdict with the values that it judged.
 
     NAME is the job's, or a part of it: what no other job's name begins with, or else has in it. REGION/NAME where
     several regions have the name. The exit code is 3 when there is no such job, or several may be meant.
@@ -165,7 +173,8 @@ def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
     job = find_job(emulator, name)
     reports = {rule["name"]: rule["report"] for rule in job.described["rules"]}
     if as_json:
-        click.echo(json.dumps(write_times({**job.description, "Region": job.region, "RuleReports": reports})))
+        own = {"Region": job.region, "Warnings": job.described["warnings"], "RuleReports": reports}
+        click.echo(json.dumps(write_times({**job.description, **own})))
         return
     click.echo("\n".join(_format_description(job, reports)))
     if "swarm" in emulator.health:
@@ -186,6 +195,7 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
         yield f"Tensors  {job.tensors_uri}"
     if artifacts := described.get("ModelArtifacts", {}).get("S3ModelArtifacts"):
         yield f"Model    {artifacts}"
+    yield from format_warnings(job.described["warnings"])
     yield "\nTimeline"
     began = described["CreationTime"]
     for entry in described.get("SecondaryStatusTransitions", ()):
@@ -197,6 +207,16 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
         yield f"  {rule['RuleConfigurationName']}: {rule['RuleEvaluationStatus']}"
         for line in (rule.get("StatusDetails", ""), *_format_report(reports[rule["RuleConfigurationName"]])):
             yield from wrap(line, " " * 4)
+
+
+def format_warnings(warnings: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Format what users of a job are warned of, with what they can do; nothing without a warning."""
+    if warnings:
+        yield "\nWarnings"
+    for each in warnings:
+        yield f"  {each['code']}"
+        yield from wrap(each["text"], " " * 4)
+        yield from wrap(each["remedy"], " " * 4)
 
 
 def format_swarm(swarm: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

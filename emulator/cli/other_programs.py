@@ -24,7 +24,7 @@ from emulator.cli.running import (
     state_dir_option,
 )
 from emulator.settings import RUNTIME_CHOICES
-from emulator.state_folder import find_running_emulator
+from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

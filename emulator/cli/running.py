@@ -12,18 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from emulator.disk import parse_size
+from emulator import VERSION
 from emulator.exceptions import StartupError
-from emulator.settings import (
-    VARIABLES,
-    VERSION,
-    Settings,
-    may_choose_user,
-    parse_age,
-    parse_user,
-    settings_from_environment,
-)
-from emulator.state_folder import RunningEmulator, find_running_emulator, is_free, read_killed
+from emulator.options import parse_age
+from emulator.settings import Settings, settings_from_environment
+from emulator.state.disk import parse_size
+from emulator.state.folder import RunningEmulator, find_running_emulator, is_free, read_killed
 
 if TYPE_CHECKING:
     from emulator.stop_handler.deployment import ClientFactory
@@ -55,49 +49,12 @@ def parse_age_option(text: str) -> float:
         raise click.BadParameter(f"{error}.") from None
 
 
-def parse_user_option(text: str) -> tuple[int, int]:
-    """Return uid and gid of whom containers run as; click names the option that is none, or that needs root."""
-    try:
-        user = parse_user(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from None
-    if not may_choose_user(user):
-        raise click.BadParameter("containers run as the emulator's own user: start it as root to choose another.")
-    return user
-
-
-def check_setting(_context: click.Context, option: click.Parameter, text: str | None) -> Any:
-    """Return what an option's text means, by the setting that it is for; click names the option that means nothing."""
-    if text is None:
-        return None
-    parse, fits, wanted = VARIABLES[str(option.name)]
-    try:
-        if fits(value := parse(text)):
-            return value
-    except ValueError:
-        pass
-    raise click.BadParameter(f"{text!r}: {wanted}.")
-
-
 state_dir_option = click.option(
     "--state-dir",
     # Whether it can be read and written is said by whoever opens it, with what to do.
     type=click.Path(file_okay=False, readable=False, path_type=Path),
     help="Folder of everything that survives a restart  [default: $SMDEBUG_EMULATOR_STATE_DIR, else one in the XDG "
     "state folder].",
-)
-s3_endpoint_option = click.option(
-    "--s3-endpoint",
-    metavar="URL",
-    callback=check_setting,
-    help="Another S3, such as MinIO's or AWS's own, in which the state is kept, too; an emulator whose state folder is "
-    "empty goes on from there. Credentials are those that boto3 finds.",
-)
-s3_bucket_option = click.option(
-    "--s3-bucket",
-    metavar="NAME[/PREFIX]",
-    callback=check_setting,
-    help="Its bucket, which has to be there, or what is below a prefix in it  [default: smdebug-emulator].",
 )
 sign_as_option = click.option(
     "--account",

@@ -23,32 +23,19 @@ import click
 from emulator.cli.ending import EndRequests, log_end
 from emulator.cli.init_folder import list_scripts, run_scripts
 from emulator.cli.jobs import format_jobs, format_swarm, list_summaries, write_times
-from emulator.cli.running import (
-    check_setting,
-    connect,
-    fail,
-    find_running,
-    parse_account,
-    parse_age_option,
-    parse_size_option,
-    parse_user_option,
-    read_settings,
-    s3_bucket_option,
-    s3_endpoint_option,
-    state_dir_option,
-)
+from emulator.cli.running import connect, fail, find_running, read_settings, state_dir_option
+from emulator.cli.setting_options import list_given, setting_options, write_arguments
 from emulator.console.page import CONSOLE
 from emulator.exceptions import StartupError
-from emulator.faults import parse_fault
-from emulator.keys import NAME as KEYS_NAME
-from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES, Settings
-from emulator.state_folder import describe_unwritable, wait_until_free
+from emulator.security.keys import NAME as KEYS_NAME
+from emulator.settings import DEFAULT_S3_BUCKET, Settings
+from emulator.state.folder import describe_unwritable, wait_until_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from emulator.app import Emulator
-    from emulator.replica.bucket import Bucket
+    from emulator.state.replica.bucket import Bucket
 
 logger = logging.getLogger(__name__)
 
@@ -58,131 +45,9 @@ _M_ARENA_MAX = -8
 _TURN_SECONDS = 0.0005
 
 
-def check_faults(_context: click.Context, _option: click.Parameter, faults: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the faults as they were given; click names the option that is none."""
-    for text in faults:
-        try:
-            parse_fault(text)
-        except ValueError as error:
-            raise click.BadParameter(f"{error}.") from None
-    return faults
-
-
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), help="TCP port; 0 takes any free one  [default: 4580].")
-@click.option(
-    "--runtime",
-    type=click.Choice(RUNTIME_CHOICES),
-    help="What runs containers: docker, local processes, the nodes of a Docker Swarm, or docker where an engine "
-    "answers  [default: auto].",
-)
-@click.option(
-    "--shared-folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="What every node of a Swarm sees at the same path, such as a mount of NFS; the state folder is in it. Without "
-    "one, files of jobs are carried to the nodes and back.",
-)
-@click.option(
-    "--registry",
-    metavar="PREFIX",
-    callback=check_setting,
-    help="Push images there once, as PREFIX/NAME, for a Swarm's nodes to pull; without it they get them from here.",
-)
 @state_dir_option
-@click.option(
-    "--account",
-    metavar="NUMBER",
-    type=parse_account,
-    help="The account of who signs with no account's key: 12 digits  [default: 123456789012].",
-)
-@click.option(
-    "--fault",
-    "faults",
-    multiple=True,
-    metavar="SCOPE:FAULTS",
-    callback=check_faults,
-    help="What fails on purpose, such as s3:error=0.1,delay=200ms; also of events, lambda (timeout, throttle) "
-    "and jobs (capacity, interrupt). May be given several times.",
-)
-@click.option(
-    "--max-jobs",
-    type=click.IntRange(1, 10_000),
-    help="So many instances of training jobs run at once, others wait as Pending  [default: by processors and memory].",
-)
-@click.option(
-    "--disk-reserve",
-    metavar="SIZE",
-    type=parse_size_option,
-    help="So much of the disk stays free, such as 2G: what would take it is refused  [default: 256M].",
-)
-@click.option(
-    "--container-user",
-    metavar="USER",
-    type=parse_user_option,
-    help="Whom Docker containers run as where the emulator is root: UID, UID:GID, or root, as on AWS  [default: 1000].",
-)
-@click.option(
-    "--writable-root",
-    is_flag=True,
-    help="Let the Docker containers of jobs write to all of their file system, and not to /opt/ml, /tmp and home only.",
-)
-@click.option(
-    "--retention",
-    metavar="AGE",
-    type=parse_age_option,
-    help="Remove what ended jobs left, as prune does, when it is so old, such as 7d  [default: never].",
-)
-@click.option(
-    "--retention-size",
-    metavar="SIZE",
-    type=parse_size_option,
-    help="Keep so much of what ended jobs left, such as 2G; the oldest goes  [default: all].",
-)
-@click.option(
-    "--moto-api",
-    is_flag=True,
-    help="Open moto's own controls below /moto-api/: reset, seed, recorder. They ask for no signature.",
-)
-@click.option(
-    "--require-signature",
-    is_flag=True,
-    help="Answer signed requests only, as far as IAM's policies allow them, and the own API to who has its token. "
-    "Keys are those of IAM and STS, and SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,… in the environment.",
-)
-@click.option(
-    "--allow-internet",
-    is_flag=True,
-    help="Let Docker containers reach the internet, and with it whatever else this machine reaches; without it they "
-    "reach this emulator and the other hosts of their job only.",
-)
-@click.option(
-    "--host",
-    metavar="ADDRESS",
-    callback=check_setting,
-    help="Listen there, too, for other machines: an IP address of this one, or 0.0.0.0 for all. Over TLS, and "
-    "signatures are required.",
-)
-@click.option(
-    "--advertise",
-    metavar="ADDRESS",
-    callback=check_setting,
-    help="The address or name by which other machines know this one; it is tried at the start  [default: --host's].",
-)
-@click.option("--tls", is_flag=True, help="Answer over TLS where it listens for this machine alone, too.")
-@click.option(
-    "--tls-certificate",
-    metavar="FILE",
-    callback=check_setting,
-    help="The certificate to show, in PEM, with those of its issuers behind it  [default: one that is generated].",
-)
-@click.option("--tls-key", metavar="FILE", callback=check_setting, help="The key of that certificate, in PEM.")
-@s3_endpoint_option
-@s3_bucket_option
-@click.option(
-    "--strict-versions",
-    is_flag=True,
-    help="Refuse jobs whose image is of a framework version that none here holds, in place of taking the nearest.",
-)
+@setting_options
 @click.option(
     "--detach", "-d", is_flag=True, help="Go on in the background; the log is emulator.log in the state folder."
 )
@@ -202,37 +67,15 @@ def check_faults(_context: click.Context, _option: click.Parameter, faults: tupl
 @click.option("--announce-to", type=click.IntRange(0), hidden=True)  # a file descriptor, by the process of --detach
 @click.option("--remove", type=click.Path(), hidden=True)  # a folder, when all has ended
 def start(
-    port: int | None,
-    runtime: str | None,
-    shared_folder: Path | None,
-    registry: str | None,
-    state_dir: Path | None,
-    account: str | None,
-    faults: tuple[str, ...],
-    max_jobs: int | None,
-    disk_reserve: int | None,
-    container_user: tuple[int, int] | None,
-    retention: float | None,
-    retention_size: int | None,
-    host: str | None,
-    advertise: str | None,
-    tls_certificate: Path | None,
-    tls_key: Path | None,
-    s3_endpoint: str | None,
-    s3_bucket: str | None,
     *,
-    tls: bool,
-    writable_root: bool,
-    moto_api: bool,
-    require_signature: bool,
-    allow_internet: bool,
-    strict_versions: bool,
+    state_dir: Path | None,
     detach: bool,
     log_level: str,
     init_folder: Path | None,
     until_stdin_ends: bool,
     announce_to: int | None,
     remove: str | None,
+    **options: Any,
 ) -> None:
     """Serve in the foreground until Ctrl-C, SIGTERM, or SIGHUP (unless that is ignored, as under nohup).
 
@@ -242,33 +85,7 @@ def start(
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for package in ("emulator", "container_runtime"):
         logging.getLogger(package).setLevel(log_level.upper())
-    options: dict[str, Any] = {
-        "port": port,
-        "runtime": runtime,
-        "shared_folder": shared_folder and shared_folder.absolute(),
-        "registry": registry,
-        "account_id": account,
-        "max_jobs": max_jobs,
-        "faults": faults or None,
-        "disk_reserve": disk_reserve,
-        "container_user": container_user,
-        "writable_root": writable_root or None,
-        "retention": retention,
-        "retention_size": retention_size,
-        "moto_api": moto_api or None,
-        "require_signature": require_signature or None,
-        "allow_internet": allow_internet or None,
-        "strict_versions": strict_versions or None,
-        "host": host,
-        "advertise": advertise,
-        "tls": tls or None,
-        "tls_certificate": tls_certificate,
-        "tls_key": tls_key,
-        "s3_endpoint": s3_endpoint,
-        "s3_bucket": s3_bucket,
-    }
-    given = {name: option for name, option in options.items() if option is not None}
-    settings = replace(read_settings(state_dir), **given)
+    settings = replace(read_settings(state_dir), **list_given(options))
     _warn_of_original()
     if detach:
         _start_detached(settings, log_level, init_folder)
@@ -297,24 +114,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     except OSError as error:
         fail(describe_unwritable(settings.state_dir, error))
     command = [sys.executable, "-P", "-m", "emulator", "start", "--log-level", log_level]
-    command += ["--port", str(settings.port), "--runtime", settings.runtime, "--state-dir", str(settings.state_dir)]
-    command += ["--disk-reserve", str(settings.disk_reserve)]
-    command += [] if settings.shared_folder is None else ["--shared-folder", str(settings.shared_folder)]
-    for fault in settings.faults:
-        command += ["--fault", fault]
-    command += ["--container-user", "{}:{}".format(*settings.container_user)] if settings.container_user else []
-    command += ["--writable-root"] if settings.writable_root else []
-    command += [] if settings.max_jobs is None else ["--max-jobs", str(settings.max_jobs)]
-    command += [] if settings.retention is None else ["--retention", f"{settings.retention:.0f}s"]
-    command += [] if settings.retention_size is None else ["--retention-size", str(settings.retention_size)]
-    command += ["--account", settings.account_id, *(["--moto-api"] if settings.moto_api else [])]
-    command += ["--require-signature"] if settings.require_signature else []
-    command += ["--allow-internet"] if settings.allow_internet else []
-    command += ["--strict-versions"] if settings.strict_versions else []
-    command += ["--tls"] if settings.tls else []
-    for name in ("registry", "host", "advertise", "tls_certificate", "tls_key", "s3_endpoint", "s3_bucket"):
-        given = getattr(settings, name)
-        command += [] if given is None else [f"--{name.replace('_', '-')}", str(given)]
+    command += write_arguments(settings)
     command += [] if init_folder is None else ["--init-folder", str(init_folder.absolute())]
     # Its standard output is the log, too: nobody reads a pipe once this command has ended.
     reading, writing = os.pipe()
@@ -412,7 +212,7 @@ def _open_bucket(settings: Settings) -> Bucket | None:
             fail(f"--s3-bucket {settings.s3_bucket} needs --s3-endpoint, too: the URL of the S3 that has the bucket.")
         return None
     # Imported here: most emulators have none.
-    from emulator.replica.bucket import Bucket
+    from emulator.state.replica.bucket import Bucket
 
     try:
         return Bucket(settings.s3_endpoint, settings.s3_bucket or DEFAULT_S3_BUCKET)

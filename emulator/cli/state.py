@@ -23,12 +23,12 @@ from emulator.cli.running import (
     read_settings,
     state_dir_option,
 )
-from emulator.state_folder import is_free
+from emulator.state.folder import is_free
 
 if TYPE_CHECKING:
     import requests
 
-    from emulator.state_folder import RunningEmulator
+    from emulator.state.folder import RunningEmulator
 
 _UNDO = "smdebug-emulator reset --undo"
 _SECONDS = 600.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from emulator.cli.running import build_client_factory, fail, find_running, read_settings, state_dir_option
-from emulator.state_folder import RunningEmulator
+from emulator.state.folder import RunningEmulator
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from emulator.gateway.guard import Guard, TokenCheck
     from emulator.gateway.protocol import WireAnswer
     from emulator.gateway.sagemaker import SageMaker
-    from emulator.keys import Keys
+    from emulator.security.keys import Keys
 
     Headers = list[tuple[str, str]]
 
@@ -41,19 +41,19 @@ logger = logging.getLogger(__name__)
 _MOTO_API = "/moto-api"
 # Operations of SageMaker that change nothing.
 _READING = ("Describe", "Get", "List", "Search")
-# How long a request waits for a room that is still being built.
+# How long a request waits for a service that still starts.
 _START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
-    """Who answers what.
+class GatewayServices:
+    """The services that the gateway hands requests to, and asks about them.
 
-    A room that is still being built is a future; a request for it waits. So the emulator answers early in its start:
-    a client's first request to S3 need not wait for the engine's answer.
+    A service that still starts is a future; a request for it waits. So the emulator answers early in its start: a
+    client's first request to S3 need not wait for the container engine.
 
     Attributes:
-        own_hosts: the names and addresses at which the emulator may be asked.
+        own_hosts: the names and addresses at which the emulator may be asked; ``Gateway.allow_host`` adds to them.
         pages: the emulator's own pages.
         has_moto_operation: whether moto has a SageMaker operation, by its name in snake case.
         find_account: the account of an access key.
@@ -81,9 +81,9 @@ class Rooms:
     moto: Future[WSGIApplication] = field(default_factory=Future)
 
     def cancel(self) -> None:
-        """Let no request wait any longer for a room that will never be ready."""
-        for room in (self.invoke, self.sagemaker, self.moto):
-            room.cancel()
+        """Let no request wait any longer for a service that will never be ready."""
+        for service in (self.invoke, self.sagemaker, self.moto):
+            service.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,11 @@ class Request:
 
 
 class Gateway:
-    """Lets one room answer each request. Never raises before an answer began, and gives each one a request id."""
+    """Lets one service answer each request. Never raises before an answer began, and gives each one a request id."""
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._rooms = rooms
+    def __init__(self, services: GatewayServices) -> None:
+        self._services = services
+        self._own_hosts = set(services.own_hosts)
         # Operations of which the log has said that nothing is run.
         self._noted: set[str] = set()
         # The first that returns an application lets that answer; None leaves the request to the next. The last of this
@@ -129,6 +130,10 @@ class Gateway:
             log_and_encode_failure,
         ]
 
+    def allow_host(self, host: str) -> None:
+        """Answer requests to another name or address of this machine."""
+        self._own_hosts.add(host)
+
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         request = parse_request(environ)
@@ -143,47 +148,47 @@ class Gateway:
             return answer(environ, start_answer)
 
     def _refuse_strangers(self, request: Request) -> None:
-        check_source(request.environ, self._rooms.own_hosts)
+        check_source(request.environ, self._own_hosts)
 
     def _refuse_controls(self, request: Request) -> None:
-        if request.path.startswith(_MOTO_API) and not self._rooms.opens_moto_api:
+        if request.path.startswith(_MOTO_API) and not self._services.opens_moto_api:
             raise AccessDeniedException(
                 f"{_MOTO_API}/ is closed: it resets and records every service without a signature. Start the emulator "
                 "with --moto-api, or with SMDEBUG_EMULATOR_MOTO_API=1 in its environment, to open it."
             )
 
     def _name_account(self, request: Request) -> None:
-        """Say whose request it is in the header that moto has for it, and that the rooms of ours read, too."""
-        environ, rooms = request.environ, self._rooms
-        if rooms.guard is not None:
+        """Say whose request it is in the header that moto has for it, and that our services read, too."""
+        environ, services = request.environ, self._services
+        if services.guard is not None:
             environ.pop(ACCOUNT_HEADER, None)  # the signature says it
-        account = None if rooms.keys is None else note_session(environ, rooms.keys)
-        environ.setdefault(ACCOUNT_HEADER, account or rooms.find_account(read_access_key(environ)))
+        account = None if services.keys is None else note_session(environ, services.keys)
+        environ.setdefault(ACCOUNT_HEADER, account or services.find_account(read_access_key(environ)))
 
     def _serve_pages(self, request: Request) -> WSGIApplication | None:
-        check = self._rooms.token_check
+        check = self._services.token_check
         if not request.path.startswith(PREFIX) and not is_from_a_browser(request, may_ask=check is not None):
             return None
-        return (check.refuse(request.environ) if check is not None else None) or self._rooms.pages
+        return (check.refuse(request.environ) if check is not None else None) or self._services.pages
 
     def _check_signature(self, request: Request) -> WSGIApplication | None:
-        return None if self._rooms.guard is None else self._rooms.guard.refuse(request.environ)
+        return None if self._services.guard is None else self._services.guard.refuse(request.environ)
 
     def _invoke_function(self, request: Request) -> WSGIApplication | None:
         if request.method == "POST" and INVOKE_PATH.fullmatch(request.path):
-            return self._rooms.invoke.result(_START_SECONDS)
+            return self._services.invoke.result(_START_SECONDS)
         return None
 
     def _run_operation(self, request: Request) -> WSGIApplication | None:
         if request.operation is None:
             return None
-        sagemaker = self._rooms.sagemaker.result(_START_SECONDS)
+        sagemaker = self._services.sagemaker.result(_START_SECONDS)
         if sagemaker.has(request.operation):
             answer = sagemaker.answer(request.operation, request.environ)
-            if self._rooms.settle is not None and not request.operation.startswith(_READING):
-                self._rooms.settle()
+            if self._services.settle is not None and not request.operation.startswith(_READING):
+                self._services.settle()
             return answer
-        check_request(request.operation, request.environ, self._rooms.has_moto_operation)
+        check_request(request.operation, request.environ, self._services.has_moto_operation)
         note = build_note(request.operation)
         if note is None:
             return None
@@ -196,7 +201,7 @@ class Gateway:
         return find_failure(request.environ)
 
     def _pass_to_moto(self, request: Request) -> WSGIApplication:
-        return cutting(self._rooms.moto.result(_START_SECONDS), request.environ)
+        return cutting(self._services.moto.result(_START_SECONDS), request.environ)
 
 
 def parse_request(environ: WSGIEnvironment) -> Request:
@@ -225,7 +230,7 @@ def is_from_a_browser(request: Request, *, may_ask: bool = False) -> bool:
 
 
 def add_request_id(headers: Headers) -> Headers:
-    """Add ``x-amzn-RequestId`` where the room gave none."""
+    """Add ``x-amzn-RequestId`` where the service gave none."""
     if any(name.lower() == "x-amzn-requestid" for name, _ in headers):
         return headers
     return [*headers, ("x-amzn-RequestId", str(uuid.uuid4()))]

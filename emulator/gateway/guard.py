@@ -16,7 +16,7 @@ from emulator.moto_services.iam.actions import Asked, find_asked, find_copied, f
 from emulator.moto_services.iam.policy_simulation import judge
 from emulator.moto_services.iam.principals import Principal, find_principal, list_role_documents
 from emulator.moto_services.service_requests import encode_error, find_model, find_protocol
-from emulator.signatures import (
+from emulator.security.signatures import (
     ALGORITHM,
     Signature,
     check_old_address,
@@ -24,14 +24,14 @@ from emulator.signatures import (
     read_old_address,
     read_signature,
 )
-from emulator.signed_forms import check_form_policy, check_form_signature, read_signed_form
+from emulator.security.signed_forms import check_form_policy, check_form_signature, read_signed_form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from wsgiref.types import WSGIApplication, WSGIEnvironment
 
-    from emulator.keys import Keys
-    from emulator.signed_forms import SignedForm
+    from emulator.security.keys import Keys
+    from emulator.security.signed_forms import SignedForm
 
 OWN_KEY = "smdebug-emulator"
 """The access key of the emulator's own commands; so is an account's number, which signs as that account."""

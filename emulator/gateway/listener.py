@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from waitress import wasyncore  # type: ignore[import-untyped]  # publishes no types
 from waitress.server import create_server  # type: ignore[import-untyped]
 
-from emulator.disk import DiskBudget
 from emulator.exceptions import StartupError
 from emulator.gateway.s3_connection import S3Channel
 from emulator.gateway.tls_connection import build_channels
+from emulator.state.disk import DiskBudget
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication

@@ -15,7 +15,7 @@ from emulator.gateway.violations import raise_violations
 from emulator.service_model import load_service_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
@@ -90,10 +90,15 @@ class Operation:
         if self._input is not None:
             self._load_validator(self._input)
 
-    def encode(self, answer: dict[str, Any]) -> WireAnswer:
-        """Cut ``answer`` to the output shape; nulls are left out, datetimes become epoch seconds."""
+    def encode(self, answer: dict[str, Any], headers: Mapping[str, str] | None = None) -> WireAnswer:
+        """Cut ``answer`` to the output shape; nulls are left out, datetimes become epoch seconds.
+
+        Args:
+            answer: the members, others as well.
+            headers: beside the content type.
+        """
         body = b"" if self._output is None else dump_json(_cut(self._output, answer))
-        return WireAnswer(200, {"Content-Type": CONTENT_TYPE}, body)
+        return WireAnswer(200, {"Content-Type": CONTENT_TYPE, **(headers or {})}, body)
 
     def _load_validator(self, shape: StructureShape) -> Validator:
         if self._validator is None:

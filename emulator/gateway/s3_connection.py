@@ -19,7 +19,7 @@ from waitress.parser import HTTPRequestParser  # type: ignore[import-untyped]
 from waitress.task import WSGITask  # type: ignore[import-untyped]
 from waitress.utilities import Error  # type: ignore[import-untyped]
 
-from emulator.disk import is_disk_full
+from emulator.state.disk import is_disk_full
 
 if TYPE_CHECKING:
     from pathlib import Path

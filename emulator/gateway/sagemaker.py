@@ -83,9 +83,9 @@ class SageMaker:
             account_id = environ[ACCOUNT_HEADER]
             has_moto_resource = partial(self._has_moto_resource, account_id, region)
             client_note = describe_untried(environ.get("HTTP_USER_AGENT", ""))
-            context = Context(self._find_jobs(account_id), account_id, region, _check, has_moto_resource, client_note)
+            context = Context(self._find_jobs(account_id), region, _check, has_moto_resource, client_note)
             response = self._operations[name](request, context)
-            return None if response is None else operation.encode(response)
+            return None if response is None else operation.encode(response, context.headers)
 
 
 def _check(name: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from emulator.gateway.addresses import read_address
 from emulator.gateway.s3_connection import S3Channel
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def build_channels(contexts: ChoosesContext) -> Callable[..., TlsChannel | None]
 
     def begin(server: Any, accepted: socket.socket, address: Any, adj: Any, map: Any = None) -> TlsChannel | None:  # noqa: A002
         try:
-            context = contexts.choose(str(accepted.getsockname()[0]))
+            context = contexts.choose(str(read_address(accepted.getsockname()[0])))
             encrypted = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
         except OSError:  # who asked has gone already
             accepted.close()

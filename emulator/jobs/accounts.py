@@ -1,4 +1,4 @@
-"""The jobs of every account: each has a room and a store of its own, so that none sees another's."""
+"""Job stores and jobs of every account: each account has its own, so that none sees another's."""
 
 from __future__ import annotations
 
@@ -30,25 +30,22 @@ def list_stored_accounts(folder: Path) -> list[str]:
     return [each["account"] or DEFAULT_ACCOUNT_ID for each in found if each is not None]
 
 
-class Accounts:
-    """Opens an account's store and room when the account first asks. Thread safe."""
+class AccountStores:
+    """The job stores of all accounts, each opened when it is first asked for. Thread safe."""
 
-    def __init__(self, folder: Path, build_jobs: Callable[[str, JobStore], Jobs], *, followed: bool = False) -> None:
+    def __init__(self, folder: Path, *, followed: bool = False) -> None:
         """Open nothing yet.
 
         Args:
             folder: of the stores.
-            build_jobs: makes the room of an account on its store.
             followed: see ``JobStore``.
         """
-        self._folder = folder
-        self._build_jobs = build_jobs
+        self.folder = folder
         self._followed = followed
         self._lock = RLock()
         self._stores: dict[str, JobStore] = {}
-        self._jobs: dict[str, Jobs] = {}
 
-    def open_store(self, account_id: str) -> JobStore:
+    def open(self, account_id: str) -> JobStore:
         """Open the store of an account.
 
         Raises:
@@ -56,22 +53,54 @@ class Accounts:
         """
         with self._lock:
             if account_id not in self._stores:
-                self._stores[account_id] = JobStore(self._folder / name_store(account_id), followed=self._followed)
+                self._stores[account_id] = JobStore(self.folder / name_store(account_id), followed=self._followed)
             return self._stores[account_id]
 
+    def find(self, account_id: str) -> JobStore | None:
+        """Find a store that is open."""
+        with self._lock:
+            return self._stores.get(account_id)
+
+    def list_open(self) -> list[JobStore]:
+        """List the stores that are open."""
+        with self._lock:
+            return list(self._stores.values())
+
+    def close(self) -> None:
+        """Close every file."""
+        with self._lock:
+            for store in self._stores.values():
+                store.close()
+
+
+class Accounts:
+    """The jobs of all accounts, each account's recovered when it is first asked for. Thread safe."""
+
+    def __init__(self, stores: AccountStores, build_jobs: Callable[[str, JobStore], Jobs]) -> None:
+        """Recover nothing yet.
+
+        Args:
+            stores: of the accounts; closed after this object.
+            build_jobs: makes the jobs of an account on its store.
+        """
+        self._stores = stores
+        self._build_jobs = build_jobs
+        self._lock = RLock()
+        self._jobs: dict[str, Jobs] = {}
+
     def find_jobs(self, account_id: str) -> Jobs:
-        """Find the room of an account, taken up where the last process left it."""
+        """Find the jobs of an account, recovered from where the last process left them."""
         if (jobs := self._jobs.get(account_id)) is not None:
             return jobs
         with self._lock:
             if account_id not in self._jobs:
-                jobs = self._build_jobs(account_id, self.open_store(account_id))
+                jobs = self._build_jobs(account_id, self._stores.open(account_id))
                 jobs.recover()
                 self._jobs[account_id] = jobs
             return self._jobs[account_id]
 
     def list_jobs(self) -> list[Jobs]:
-        """List the rooms of every account that asked, or has a store."""
+        """List the jobs of every account that asked, or has a store."""
         with self._lock:
             return list(self._jobs.values())
 
@@ -81,28 +110,16 @@ class Accounts:
             return sorted(self._jobs)
 
     def open_all(self) -> None:
-        """Open the rooms of every account that has a store: their jobs may still run.
+        """Recover the jobs of every account that has a store.
 
         Raises:
             ContainerRuntimeError: the engine does not answer.
         """
-        for account_id in list_stored_accounts(self._folder):
+        for account_id in list_stored_accounts(self._stores.folder):
             self.find_jobs(account_id)
 
-    @property
-    def stores(self) -> list[JobStore]:
-        """Every store that is open."""
-        with self._lock:
-            return list(self._stores.values())
-
-    def close_jobs(self) -> None:
+    def close(self) -> None:
         """Stop every job and wait for its end. The stores stay open: events of the ends are still to be delivered."""
         with self._lock:
             for jobs in self._jobs.values():
                 jobs.close()
-
-    def close_stores(self) -> None:
-        """Close every file."""
-        with self._lock:
-            for store in self._stores.values():
-                store.close()

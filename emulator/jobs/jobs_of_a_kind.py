@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from emulator.jobs.records.database.rows import R
-    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.training_job import TrainingJob
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.runs.threads import Run
+    from emulator.services import Services
 
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
@@ -25,18 +24,13 @@ _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 class JobsOfAKind:
     """Stores the jobs of one kind and has them driven. Thread safe."""
 
-    def __init__(self, store: JobStore, collaborators: Collaborators) -> None:
-        """Take what all kinds share.
-
-        Args:
-            store: open.
-            collaborators: what the runs work with.
-        """
-        self._store = store
-        self._with = collaborators
-        self._settings = collaborators.settings
-        self._ledger = collaborators.ledger
-        self._threads = collaborators.threads
+    def __init__(self, services: Services) -> None:
+        """Take the account's services."""
+        self._services = services
+        self._store = services.store
+        self._settings = services.settings
+        self._ledger = services.ledger
+        self._threads = services.threads
 
     def _create(
         self, kind: type[R], name: str, region: str, request: Mapping[str, Any], build_run: Callable[[R], Run]

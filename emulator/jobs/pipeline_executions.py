@@ -11,7 +11,7 @@ from emulator.exceptions import (
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind
 from emulator.jobs.records.database.listing import cut_page
 from emulator.jobs.records.pipeline_execution import PipelineExecution, bind_parameters, read_definition
-from emulator.jobs.runs.pipeline import PipelineRun
+from emulator.jobs.runs.pipeline_run import PipelineRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class PipelineExecutions(JobsOfAKind):
             ValidationException: a step that is not run here, or a parameter that does not fit; InternalFailure.
         """
         bind_parameters(read_definition(request["PipelineDefinition"]), request.get("PipelineParameters", ()))
-        for execution in self._store.list_pipeline_executions(region, request["PipelineName"]):
+        for execution in self._store.pages.list_pipeline_executions(region, request["PipelineName"]):
             if execution.request["ClientRequestToken"] == request["ClientRequestToken"]:
                 return execution
         name = uuid.uuid4().hex[:12]
@@ -54,7 +54,7 @@ class PipelineExecutions(JobsOfAKind):
         Raises:
             ValidationException: a token that was not given.
         """
-        executions = self._store.list_pipeline_executions(region, request["PipelineName"])
+        executions = self._store.pages.list_pipeline_executions(region, request["PipelineName"])
         after, before = (request.get(name) for name in ("CreatedAfter", "CreatedBefore"))
         executions = [
             each
@@ -84,4 +84,4 @@ class PipelineExecutions(JobsOfAKind):
             self._threads.start(self._build_run(execution))
 
     def _build_run(self, execution: PipelineExecution) -> PipelineRun:
-        return PipelineRun(execution, self._with)
+        return PipelineRun(execution, self._services)

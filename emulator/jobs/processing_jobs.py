@@ -17,14 +17,13 @@ from emulator.jobs.records.descriptions import (
 )
 from emulator.jobs.records.processing_job import ProcessingJob, build_processing_job_arn
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
-from emulator.jobs.runs.processing import ProcessingRun
+from emulator.jobs.runs.processing_job_run import ProcessingJobRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from emulator.jobs.records.database.store import JobStore
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.training_jobs import TrainingJobs
+    from emulator.services import Services
 
 
 J = TypeVar("J", ProcessingJob, RuleEvaluation)
@@ -33,9 +32,9 @@ J = TypeVar("J", ProcessingJob, RuleEvaluation)
 class ProcessingJobs(JobsOfAKind):
     """The processing jobs of one account."""
 
-    def __init__(self, store: JobStore, collaborators: Collaborators, training: TrainingJobs) -> None:
-        """Take what all kinds share, and the training jobs that rules are of."""
-        super().__init__(store, collaborators)
+    def __init__(self, services: Services, training: TrainingJobs) -> None:
+        """Take the account's services, and the training jobs that rules are of."""
+        super().__init__(services)
         self._training = training
 
     def create(self, region: str, request: Mapping[str, Any]) -> ProcessingJob:
@@ -50,7 +49,11 @@ class ProcessingJobs(JobsOfAKind):
         """
         check_name("processingJobName", request["ProcessingJobName"])
         return self._create(
-            ProcessingJob, request["ProcessingJobName"], region, request, lambda job: ProcessingRun(job, self._with)
+            ProcessingJob,
+            request["ProcessingJobName"],
+            region,
+            request,
+            lambda job: ProcessingJobRun(job, self._services),
         )
 
     def get(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
@@ -70,7 +73,7 @@ class ProcessingJobs(JobsOfAKind):
         self, region: str, request: Mapping[str, Any]
     ) -> tuple[Sequence[ProcessingJob | RuleEvaluation], str | None]:
         """One page of processing jobs and the token of the next; see ``TrainingJobs.list_page``."""
-        return self._store.list_processing_jobs(region, parse_list_query(request))
+        return self._store.pages.list_processing_jobs(region, parse_list_query(request))
 
     def describe(self, job: ProcessingJob | RuleEvaluation) -> dict[str, Any]:
         """DescribeProcessingJob's answer, times in epoch seconds."""
@@ -94,10 +97,10 @@ class ProcessingJobs(JobsOfAKind):
         if isinstance(job, ProcessingJob):
             job = self._ledger.change_job(ProcessingJob, region, job.name, begin_stop)
         else:
-            job = self._ledger.change_rule_evaluation(region, job.name, begin_stop)
+            job = self._ledger.change_job(RuleEvaluation, region, job.name, begin_stop)
         with self._threads.lock:
             if not self._ask_stop(job.arn) and isinstance(job, RuleEvaluation):
-                return self._ledger.change_rule_evaluation(region, job.name, RuleEvaluation.end_unstarted)
+                return self._ledger.change_job(RuleEvaluation, region, job.name, RuleEvaluation.end_unstarted)
         return job
 
     def delete(self, region: str, name: str) -> None:

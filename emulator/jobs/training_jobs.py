@@ -22,12 +22,15 @@ from emulator.jobs.records.profiler_config import is_profiled
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.records.training_job import TrainingJob, new_training_job
 from emulator.jobs.records.warm_pool import describe_warm_pool
-from emulator.jobs.runs.training import TrainingRun
+from emulator.jobs.runs.training_job_run import TrainingJobRun
 from emulator.jobs.staging.channels import check_objects
+from emulator.jobs.staging.job_warnings import find_request_warnings
 from emulator.jobs.staging.s3_paths import require_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from emulator.jobs.records.warnings import JobWarning
 
 
 class TrainingJobs(JobsOfAKind):
@@ -39,18 +42,20 @@ class TrainingJobs(JobsOfAKind):
         Args:
             region: of the request.
             request: CreateTrainingJob's members, validated against the model.
-            client_note: what the job's log is to say of the client that asked.
+            client_note: what is to be warned of the client that asked.
 
         Raises:
             ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
         """
         check_name("trainingJobName", request["TrainingJobName"])
-        check_objects(request, region, self._with.object_store_for(region))
+        check_objects(request, region, self._services.object_store_for(region))
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = self._build_evaluations(job)
+        substitution = self._services.runtime.describe_substitution(request["AlgorithmSpecification"]["TrainingImage"])
+        warnings = list(find_request_warnings(request, substitution, client_note))
         self._threads.start(
-            TrainingRun(job, self._with, client_note=client_note),
-            lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or ()),
+            TrainingJobRun(job, self._services),
+            lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or (), warnings),
         )
         return job
 
@@ -85,13 +90,17 @@ class TrainingJobs(JobsOfAKind):
             raise ValidationException(self._describe_missing(TrainingJob, name))
         return job
 
+    def list_warnings(self, job: TrainingJob) -> Sequence[JobWarning]:
+        """List what a job's users are warned of so far."""
+        return self._store.list_warnings(job.arn)
+
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TrainingJob], str | None]:
         """One page of jobs and the token of the next; ``request`` holds ListTrainingJobs' members, times aware.
 
         Raises:
             ValidationException: a filter this service does not have, or a token that it did not give.
         """
-        return self._store.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
+        return self._store.pages.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
 
     def search(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[dict[str, Any]], str | None, int]:
         """Descriptions of one page of the jobs that Search's request describes, with tags; the next token; the total.
@@ -99,13 +108,13 @@ class TrainingJobs(JobsOfAKind):
         Raises:
             ValidationException: a property, operator or value that there is not, or a token that was not given.
         """
-        jobs, next_token, total = self._store.search_training_jobs(region, request)
+        jobs, next_token, total = self._store.pages.search_training_jobs(region, request)
         described = [{**self.describe(job), "Tags": self._store.list_tags(job.arn)} for job in jobs]
         return described, next_token, total
 
     def suggest_property_names(self, region: str, hint: str) -> Sequence[str]:
         """Names of hyperparameters, tags and metrics of training jobs that begin with ``hint``."""
-        return self._store.suggest_property_names(region, hint)
+        return self._store.pages.suggest_property_names(region, hint)
 
     def describe(self, job: TrainingJob) -> dict[str, Any]:
         """DescribeTrainingJob's answer, times in epoch seconds."""
@@ -128,7 +137,7 @@ class TrainingJobs(JobsOfAKind):
             return job.begin_stop(now_ms)
 
         self.get(region, name)
-        job = self._ledger.change_training_job(region, name, begin_stop)
+        job = self._ledger.change_job(TrainingJob, region, name, begin_stop)
         self._ask_stop(job.arn)
         return job
 
@@ -149,7 +158,7 @@ class TrainingJobs(JobsOfAKind):
         with self._threads.lock:
             run = self._threads.find(job.arn)
             has_instances = job.secondary_status in ("Starting", "Downloading", "Training")
-            if not has_instances or not isinstance(run, TrainingRun):
+            if not has_instances or not isinstance(run, TrainingJobRun):
                 raise ValidationException(
                     f"The training job {name} is in status {job.secondary_status}: it has no instances to be taken."
                 )
@@ -176,7 +185,7 @@ class TrainingJobs(JobsOfAKind):
 
         job = self._ledger.update_training_job(region, name, update, self._build_evaluations)
         with self._threads.lock:
-            if isinstance(run := self._threads.find(job.arn), TrainingRun):
+            if isinstance(run := self._threads.find(job.arn), TrainingJobRun):
                 run.follow_update()
         return job
 
@@ -184,7 +193,7 @@ class TrainingJobs(JobsOfAKind):
         path = (request.get("ProfilerConfig") or {}).get("S3OutputPath")
         if is_profiled(request) and path:
             try:
-                require_bucket(self._with.object_store_for(region), path, "ProfilerConfig.S3OutputPath")
+                require_bucket(self._services.object_store_for(region), path, "ProfilerConfig.S3OutputPath")
             except RequestFailure as error:
                 raise ValidationException(str(error)) from error
 

@@ -16,23 +16,22 @@ from emulator.jobs.records.descriptions import (
     describe_tuning_job,
 )
 from emulator.jobs.records.tuning_job import TuningJob, build_tuning_job_arn
-from emulator.jobs.runs.tuning import TuningRun
+from emulator.jobs.runs.tuning_job_run import TuningJobRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.tuning_job import Outcome
-    from emulator.jobs.runs.collaborators import Collaborators
     from emulator.jobs.training_jobs import TrainingJobs
+    from emulator.services import Services
 
 
 class TuningJobs(JobsOfAKind):
     """The hyperparameter tuning jobs of one account."""
 
-    def __init__(self, store: JobStore, collaborators: Collaborators, training: TrainingJobs) -> None:
-        """Take what all kinds share, and the training jobs that they create."""
-        super().__init__(store, collaborators)
+    def __init__(self, services: Services, training: TrainingJobs) -> None:
+        """Take the account's services, and the training jobs that they create."""
+        super().__init__(services)
         self._training = training
 
     def create(self, region: str, request: Mapping[str, Any]) -> TuningJob:
@@ -68,7 +67,7 @@ class TuningJobs(JobsOfAKind):
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TuningJob], str | None]:
         """One page of tuning jobs and the token of the next; see ``TrainingJobs.list_page``."""
-        return self._store.list_jobs(TuningJob, region, parse_list_query(request))
+        return self._store.pages.list_jobs(TuningJob, region, parse_list_query(request))
 
     def describe(self, job: TuningJob) -> dict[str, Any]:
         """DescribeHyperParameterTuningJob's answer, times in epoch seconds."""
@@ -127,5 +126,5 @@ class TuningJobs(JobsOfAKind):
         for job in self._store.list_running_jobs(TuningJob):
             self._threads.start(self._build_run(job))
 
-    def _build_run(self, job: TuningJob) -> TuningRun:
-        return TuningRun(job, self._with, self._training.create, self._training.stop)
+    def _build_run(self, job: TuningJob) -> TuningJobRun:
+        return TuningJobRun(job, self._services, self._training.create, self._training.stop)

@@ -22,7 +22,7 @@ from emulator.lambda_functions.invocation import InvocationResult, build_start_f
 from emulator.lambda_functions.runtime_api import RuntimeApi
 from emulator.lambda_functions.worker_log import WorkerLog
 from emulator.moto_services.cloudwatch.logs import LogGroups
-from emulator.trust import build_trust
+from emulator.security.trust import build_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

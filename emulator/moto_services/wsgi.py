@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.util import setup_testing_defaults
 from xml.parsers.expat import ExpatError
 
-from emulator.disk import is_disk_full
 from emulator.exceptions import AwsError, DamagedObjectError
 from emulator.moto_services import sagemaker_tags
 from emulator.moto_services.durable import keeping, reading
 from emulator.moto_services.iam.principals import KNOWN_SESSIONS
 from emulator.moto_services.locks import service_lock
+from emulator.state.disk import is_disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

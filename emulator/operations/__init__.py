@@ -1,6 +1,7 @@
-"""SageMaker's operations, one file each: ``<name>.py`` holds ``def <name>(request, context) -> response``.
+"""Operations of SageMaker, one module for each resource: a public function for each operation.
 
-An operation that returns None leaves the request to moto, whose resource it is about.
+The function's name is the operation's in snake case: ``def stop_training_job(request, context) -> response``. One that
+returns None leaves the request to moto, whose resource it is about. ``validation`` checks requests that create jobs.
 """
 
 from __future__ import annotations
@@ -12,29 +13,48 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from emulator.operations.context import Context
 
     Handler = Callable[[dict[str, Any], Context], dict[str, Any] | None]
 
+_NO_OPERATIONS = ("context", "members")
+
 
 def find_operations() -> dict[str, Handler]:
-    """Every operation of this folder by its name on the wire, e.g. ``CreateTrainingJob``.
+    """Find every operation of this package by its name on the wire, e.g. ``CreateTrainingJob``.
 
     Raises:
-        ValueError: a file that does not hold the function it is named after.
+        ValueError: a public function that is no operation, or an operation that two modules have.
     """
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "context")
-    return {_wire_name(name): _load(name) for name in names}
+    found: dict[str, Handler] = {}
+    for module in pkgutil.iter_modules(__path__):
+        if module.ispkg or module.name in _NO_OPERATIONS:
+            continue
+        for name, handler in _list_handlers(importlib.import_module(f"{__name__}.{module.name}")):
+            if (wire_name := _wire_name(name)) in found:
+                raise ValueError(f"emulator/operations/{module.name}.py: another module has {name}, too.")
+            found[wire_name] = handler
+    return dict(sorted(found.items()))
 
 
 def _wire_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-def _load(name: str) -> Handler:
-    handler = getattr(importlib.import_module(f"{__name__}.{name}"), name, None)
-    if not callable(handler) or list(inspect.signature(handler).parameters) != ["request", "context"]:
-        raise ValueError(f"emulator/operations/{name}.py has to hold a function {name}(request, context).")
-    found: Handler = handler
-    return found
+def _list_handlers(module: ModuleType) -> list[tuple[str, Handler]]:
+    own: list[tuple[str, Handler]] = [
+        (name, function)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    for name, function in own:
+        if list(inspect.signature(function).parameters) != ["request", "context"]:
+            raise ValueError(
+                f"{module.__name__}.{name} is no operation: give it the parameters (request, context), or make it "
+                "private."
+            )
+    if not own:
+        raise ValueError(f"{module.__name__} holds no operation: define <name>(request, context) in it.")
+    return own

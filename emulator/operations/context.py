@@ -1,8 +1,8 @@
-"""What an operation works with: the jobs, and where its request was meant for."""
+"""Context of an operation: the jobs of an account, and what is particular to one request."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,20 +16,25 @@ Response = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where one request goes.
+    """The account's jobs, and what is particular to one request.
 
     Attributes:
         jobs: all jobs of the account.
-        account_id: whoever signed the request.
         region: the region the request was signed for.
         check: decodes and validates the request of an operation by the model, as one that came over the wire.
         has_moto_resource: whether moto has the resource with an ARN, in this account and region.
-        client_note: what a job's log is to say of the client that asked, if anything.
+        client_note: what is to be warned of the client that asked, if anything.
+        headers: of the answer, beside those that every answer has; an operation may add to them.
     """
 
     jobs: Jobs
-    account_id: str
     region: str
     check: Callable[[str, Request], Request]
     has_moto_resource: Callable[[str], bool]
     client_note: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def account_id(self) -> str:
+        """The account that signed the request."""
+        return self.jobs.services.account_id

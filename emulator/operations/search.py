@@ -1,22 +1,22 @@
-"""Search."""
+"""Operations that search training jobs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ValidationException
+from emulator.operations.members import declare_members
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
-# For docs/coverage.md, see emulator/coverage.py.
-ACTS_ON = frozenset(
-    {"Resource", "SearchExpression", "SortBy", "SortOrder", "NextToken", "MaxResults", "VisibilityConditions"}
+@declare_members(
+    acts_on=frozenset(
+        {"Resource", "SearchExpression", "SortBy", "SortOrder", "NextToken", "MaxResults", "VisibilityConditions"}
+    ),
+    refuses={"CrossAccountFilterOption": "where it is CrossAccount: accounts share nothing here"},
 )
-REFUSES = {"CrossAccountFilterOption": "where it is CrossAccount: accounts share nothing here"}
-
-
 def search(request: Request, context: Context) -> Response | None:
     """One page of training jobs; None for any other resource, which is moto's.
 
@@ -33,3 +33,14 @@ def search(request: Request, context: Context) -> Response | None:
         "NextToken": next_token,
         "TotalHits": {"Value": total, "Relation": "EqualTo"},
     }
+
+
+def get_search_suggestions(request: Request, context: Context) -> Response:
+    """Name hyperparameters, tags and metrics to search training jobs by; none for other resources."""
+    hint = request.get("SuggestionQuery", {}).get("PropertyNameQuery", {}).get("PropertyNameHint", "")
+    names = (
+        context.jobs.training.suggest_property_names(context.region, hint)
+        if request["Resource"] == "TrainingJob"
+        else []
+    )
+    return {"PropertyNameSuggestions": [{"PropertyName": name} for name in names]}

@@ -149,11 +149,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     path: str | None = config.getoption("--sagemaker-report")
     if not jobs and path is None:
         return
-    from sdk_compat.pytest_plugin.report import format_table, write_report
+    from sdk_compat.pytest_plugin.report import format_table, format_warnings, write_report
 
     if jobs:
         terminalreporter.section("SageMaker training jobs")
-        for line in format_table(jobs, terminalreporter._tw.fullwidth):  # noqa: SLF001 - as pytest's own plugins do
+        width = terminalreporter._tw.fullwidth  # noqa: SLF001 - as pytest's own plugins do
+        for line in (*format_table(jobs, width), *format_warnings(jobs, width)):
             terminalreporter.write_line(line)
     if path is not None:
         target: Path = config.invocation_params.dir / path

@@ -30,6 +30,8 @@ _POLL_SECONDS = 0.1
 _PLOT_SECONDS = 20.0
 _NO_FILES: dict[str, Any] = {"plot": None, "series": []}
 _LOG_LINES, _LINE_WIDTH = 15, 300
+# As many as the emulator gives at once.
+_MOST_JOBS = 10_000
 _UNFINISHED = ("InProgress", "Stopping")
 _LOG_GROUPS = {"training job": "/aws/sagemaker/TrainingJobs", "rule": "/aws/sagemaker/ProcessingJobs"}
 
@@ -174,6 +176,11 @@ class SageMakerEmulator:
         with urlopen(f"{self.endpoint_url}/_emulator/health", timeout=_WAIT_SECONDS) as answer:  # noqa: S310
             regions = json.load(answer)["jobRegions"]
         jobs = [job for region in regions for job in self._describe_jobs_of(region, with_plots=with_plots)]
+        url = f"{self.endpoint_url}/_emulator/jobs?limit={_MOST_JOBS}"
+        with urlopen(url, timeout=_WAIT_SECONDS) as answer:  # noqa: S310
+            warnings = {(job["region"], job["name"]): job["warnings"] for job in json.load(answer)["jobs"]}
+        for job in jobs:
+            job["warnings"] = warnings.get((job["region"], job["name"]), [])
         return sorted(jobs, key=lambda job: float(job["created"]))
 
     def stop(self, *, keep: bool) -> None:

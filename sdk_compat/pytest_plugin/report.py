@@ -6,6 +6,7 @@ import base64
 import html
 import math
 import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +31,18 @@ def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
         "  ".join(shorten(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def format_warnings(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
+    """Return the lines of the warnings of all jobs, each job's below its name; none without a warning."""
+    lines: list[str] = []
+    for job in jobs:
+        if job["warnings"]:
+            lines.append(f"{job['name']}:")
+        for each in job["warnings"]:
+            text = f"{each['code']}: {each['text']} {each['remedy']}"
+            lines += textwrap.wrap(text, width - 1, initial_indent="  ", subsequent_indent="    ")
+    return ["", "Warnings", *lines] if lines else []
 
 
 def shorten(text: str, width: int) -> str:
@@ -59,6 +72,7 @@ def write_report(path: Path, jobs: Sequence[dict[str, Any]]) -> None:
         lines += [f"| {' | '.join(map(_escape_markdown, row))} |" for row in _list_rows(jobs)]
     for job in jobs:
         texts = [job["reason"], *(f"{rule['name']}: {rule['details']}" for rule in job["rules"] if rule["details"])]
+        texts += [f"{each['code']}: {each['text']} {each['remedy']}" for each in job["warnings"]]
         drawn = [rule for rule in job["rules"] if rule["plot"]]
         if not (any(texts) or drawn):
             continue
@@ -144,6 +158,9 @@ def _build_html(jobs: Sequence[dict[str, Any]]) -> str:
     ]
     for job in jobs:
         parts.append(f"<h2>{html.escape(job['name'])}</h2><p>{html.escape(job['reason'])}</p>")
+        if job["warnings"]:
+            warned = (f"<li>{_write_warning(each)}</li>" for each in job["warnings"])
+            parts.append(f"<h3>Warnings</h3><ul>{''.join(warned)}</ul>")
         for rule in job["rules"]:
             parts.append(f"<h3>{html.escape(rule['name'])}: {html.escape(rule['status'])}</h3>")
             parts.append(f"<p>{html.escape(rule['details'])}</p>")
@@ -151,6 +168,11 @@ def _build_html(jobs: Sequence[dict[str, Any]]) -> str:
                 content = base64.b64encode(rule["plot"].encode()).decode()
                 parts.append(f'<img alt="plot" src="data:image/svg+xml;base64,{content}">')
     return "\n".join(parts) + "\n"
+
+
+def _write_warning(warning: dict[str, str]) -> str:
+    code, text, remedy = (html.escape(warning[member]) for member in ("code", "text", "remedy"))
+    return f"<strong>{code}</strong>: {text} {remedy}"
 
 
 def _escape_markdown(text: str) -> str:

@@ -12,7 +12,7 @@ from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import InvalidCollectionConfiguration
-from smdebug.logger import get_logger
+from smdebug.job_warnings import TENSORS_DROPPED, warn_user
 from smdebug.writing.run_writer import Worker
 
 
@@ -93,7 +93,8 @@ def check_version(
     supported = first <= numbers and (end is None or numbers < end)
     if not supported:
         wanted = f"{first[0]}.{first[1]} or later" + (f", and older than {end[0]}.{end[1]}" if end else "")
-        get_logger().warning(
+        warn_user(
+            TENSORS_DROPPED,
             "%s %s is not what this hook was made for, which is %s: %s is not saved.",
             framework,
             version,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from smdebug.capture.framework import Framework
 from smdebug.capture.saving_plan import SavingPlan
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.logger import get_logger
+from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 
 
 class SavedCollections:
@@ -71,7 +71,8 @@ class SavedCollections:
         if not self._is_checked and name not in self._only_named:
             self._framework.refuse_collection(self.manager.get(name))
         else:
-            get_logger().warning(
+            warn_user(
+                HOOK_SAVED_NOTHING,
                 "Collection %s saves nothing: it has neither include_regex nor tensor names. Call "
                 'hook.get_collection("%s").include("a regex of names") before the training.',
                 name,

@@ -21,7 +21,7 @@ from smdebug.environment import (
     TRAINING_JOB_NAME_ENV_STR,
 )
 from smdebug.exceptions import SMDebugValueError
-from smdebug.logger import get_logger
+from smdebug.job_warnings import HOOK_PARAMETER_IGNORED, warn_user
 from smdebug.mode_keys import ModeKeys
 
 
@@ -282,7 +282,7 @@ def _warn_of_unknown_keys(where: str, keys: Iterable[str], known: Collection[str
             continue
         near = difflib.get_close_matches(str(key), known, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(known))}."
-        get_logger().warning("%s: %r means nothing and is ignored. %s", where, key, hint)
+        warn_user(HOOK_PARAMETER_IGNORED, "%s: %r means nothing and is ignored. %s", where, key, hint)
 
 
 def _warn_of_lonely_flags(where: str, parameters: Mapping[str, object]) -> None:
@@ -291,7 +291,8 @@ def _warn_of_lonely_flags(where: str, parameters: Mapping[str, object]) -> None:
         return
     for key in ("save_raw_tensor", "save_shape"):
         if parameters.get(key) is not None:
-            get_logger().warning(
+            warn_user(
+                HOOK_PARAMETER_IGNORED,
                 '%s: %s is read only together with reductions, and is ignored. Add "reductions": "" beside it.',
                 where,
                 key,

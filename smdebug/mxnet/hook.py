@@ -13,6 +13,7 @@ from smdebug.capture.part_capture import OUTPUT_SUFFIX
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError
+from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.block_capture import BlockCapture
@@ -185,9 +186,10 @@ class Hook(BaseHook):
     def detach(self) -> None:
         """Take every callback out of the blocks and trainers."""
         if self._root_handles and self.step < 0:
-            get_logger().warning(
+            warn_user(
+                HOOK_SAVED_NOTHING,
                 "Nothing was saved: no registered block was called. If it is a part of a hybridized block, register "
-                "that one."
+                "that one.",
             )
         self._step_end.stop()
         for handle in self._root_handles:

@@ -19,7 +19,7 @@ from smdebug.barrier import guarded
 from smdebug.capture.singleton import get_current_hook
 from smdebug.capture.zero_script_change import UnattendedHook, ZeroScriptChange
 from smdebug.environment import is_switched_on
-from smdebug.logger import get_logger
+from smdebug.job_warnings import TENSORS_DROPPED, warn_user
 from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
 from smdebug.mxnet.hook import Hook, is_supported
 from smdebug.mxnet.training_failures import gives_back_failures
@@ -85,7 +85,8 @@ class MxnetWatch(ZeroScriptChange[Hook]):
         if self._losses <= _MOST_LOSSES:
             hook.register_block(loss)
         elif self._losses == _MOST_LOSSES + 1:
-            get_logger().warning(
+            warn_user(
+                TENSORS_DROPPED,
                 "%d losses have been called, each made anew: those that follow are not saved. Make a loss once, before "
                 "the loop that calls it.",
                 _MOST_LOSSES,

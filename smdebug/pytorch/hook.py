@@ -17,6 +17,7 @@ from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError
+from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.collection import Collection, CollectionManager
@@ -263,14 +264,16 @@ class Hook(BaseHook):
     def detach(self) -> None:
         """Take every callback out of the models and optimizers."""
         if self._root_handles and self.step < 0:
-            get_logger().warning(
+            warn_user(
+                HOOK_SAVED_NOTHING,
                 "Nothing was saved: no registered model was called. One that is called only within a function given "
-                "to torch.compile is not seen: compile the model instead."
+                "to torch.compile is not seen: compile the model instead.",
             )
         if self._parameters.lacks_gradients:
-            get_logger().warning(
+            warn_user(
+                HOOK_SAVED_NOTHING,
                 "No gradient was saved: backward() was not called in any step that saves gradients, or brought the "
-                "model's own parameters none."
+                "model's own parameters none.",
             )
         self._step_end.stop()
         self._compiled.stop()

@@ -8,6 +8,7 @@ NoIssuesFound, 1 with Error, 143 and no verdict after SIGTERM. A rule of the pro
 to its end.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 
 from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
+from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, RULE_WITHOUT_COLLECTION, warn_user
 from smdebug.logger import get_logger
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.container.custom_source import download_source, import_class
@@ -189,7 +191,11 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
     if lacking is not None and not evaluated:
         # What a damaged or missing file says has that file's error as its cause.
         status = NO_ISSUES_FOUND if lacking.__cause__ is None else ERROR
-        return Verdict(status, f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}")
+        details = f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}"
+        if status == NO_ISSUES_FOUND:
+            # The log has been warned at the first of these steps.
+            warn_user(RULE_WITHOUT_COLLECTION, "%s", details, level=logging.INFO)
+        return Verdict(status, details)
     return Verdict(NO_ISSUES_FOUND, describe_no_issue(rule, report))
 
 
@@ -199,17 +205,23 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
     details += f"{report.last_step}."
     if not isinstance(rule, BuiltInRule):
         return details
-    silence = ""
+    code = silence = ""
     if not rule.inspected:
-        details = silence = (
+        code = RULE_WITHOUT_COLLECTION
+        details = (
             f"Rule {rule.rule_name} found none of what it looks at in the steps up to {report.last_step}: "
             f"{rule.inspects}. Add the collection to the job's DebugHookConfig."
         )
     elif report.with_values < report.evaluated or report.evaluated == 1:
         silence = describe_silence(rule, report)
         details = f"{details} {silence}"
+        # The first step of a rule that compares steps has no value, which is nothing to warn of.
+        if report.with_values <= 1 or 2 * report.with_values < report.evaluated + report.passed_over:
+            code = RULE_HAD_LITTLE_TO_JUDGE
     details = " ".join(filter(None, (details, rule.remark())))
-    if silence:
+    if code:
+        warn_user(code, "%s", details)
+    elif silence:
         rule.logger.warning("%s", details)
     return details
 

@@ -10,6 +10,7 @@ import numpy as np
 from smdebug.barrier import guarded
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.capture.tensor_writer import TensorWriter
+from smdebug.job_warnings import TENSORS_DROPPED, warn_user
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.batch_hook import BatchHook
@@ -74,7 +75,8 @@ class KerasHook(BatchHook):
         self._say_nothing_is_saved("a loop of the script's own")
 
     def _say_nothing_is_saved(self, of: str) -> None:
-        get_logger().warning(
+        warn_user(
+            TENSORS_DROPPED,
             "Not saved: the steps of %s. Where Keras runs on %s, those of fit are.",
             of,
             self._back_end,

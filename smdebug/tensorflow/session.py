@@ -11,7 +11,7 @@ from smdebug.barrier import guarded
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugNotImplementedError
-from smdebug.logger import get_logger
+from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.collection import Collection, CollectionManager, get_name
 from smdebug.tensorflow.steps.caller import find_estimator_mode, put_first_in_session
@@ -194,8 +194,9 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     def detach(self) -> None:
         """Say so if no session has called the hook."""
         if self.step < 0:
-            get_logger().warning(
-                "Nothing was saved: no session called the hook. Give it to MonitoredTrainingSession in `hooks`."
+            warn_user(
+                HOOK_SAVED_NOTHING,
+                "Nothing was saved: no session called the hook. Give it to MonitoredTrainingSession in `hooks`.",
             )
 
 

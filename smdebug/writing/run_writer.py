@@ -10,6 +10,7 @@ from smdebug.config.collection_manager import CollectionManager
 from smdebug.environment import TRAINING_JOB_NAME_ENV_STR
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.format.locations import END_OF_JOB_FILE, get_collections_path, serialize_tf_device
+from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.outage import ObjectStoreError
@@ -118,7 +119,8 @@ class RunWriter:
             self._claim = Claim(self._root)
             self.may_write = self._claim.take()
             if not self.may_write:
-                get_logger().warning(
+                warn_user(
+                    HOOK_SAVED_NOTHING,
                     "Another process writes %s: process %d saves nothing. Processes that train together must say so "
                     "to their framework before the first step, so that each is a worker of its own.",
                     self.out_dir,

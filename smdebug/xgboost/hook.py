@@ -18,6 +18,7 @@ from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
+from smdebug.job_warnings import HOOK_PARAMETER_IGNORED, TENSORS_DROPPED, warn_user
 from smdebug.logger import get_logger
 from smdebug.writing.run_writer import Worker
 from smdebug.xgboost.data import get_matrix
@@ -271,12 +272,12 @@ class Hook(BaseHook, TrainingCallback):
     def _say_missing(self, lost: str, needed: str) -> None:
         if lost not in self._said:
             self._said.add(lost)
-            get_logger().warning("Not saved: %s. The hook has no %s; training goes on.", lost, needed)
+            warn_user(TENSORS_DROPPED, "Not saved: %s. The hook has no %s; training goes on.", lost, needed)
 
     def _say_not_reduced(self) -> None:
         if "reductions" not in self._said:
             self._said.add("reductions")
-            get_logger().warning("reduction_config is not used: of XGBoost everything is saved as it is.")
+            warn_user(HOOK_PARAMETER_IGNORED, "reduction_config is not used: of XGBoost everything is saved as it is.")
 
     # What BaseHook asks.
 

@@ -801,9 +801,11 @@ def test_image_of_another_version_is_used_and_said(runtime: ContainerRuntime) ->
     image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
     resolved = runtime.resolve_image(image)
     assert resolved.requested == image
-    assert resolved.note is not None
-    assert "2.3.0-cpu-py311" in resolved.note
-    assert runtime.resolve_image(IMAGE).note is None
+    assert resolved.substitution is not None
+    assert "2.3.0-cpu-py311" in resolved.substitution
+    assert runtime.describe_substitution(image) == resolved.substitution
+    assert runtime.resolve_image(IMAGE).substitution is None
+    assert runtime.describe_substitution(IMAGE) is None
 
 
 USES_OF_VISION_AND_AUDIO = """

@@ -114,12 +114,14 @@ def test_jobs_of_all_regions_in_80_columns(command: Command) -> None:
     assert [line.split()[:5] for line in lines] == [
         ["Training", "job", "Region", "Status", "Rules"],
         ["fails", "us-east-1", "Failed", "-", lines[1].split()[4]],
-        ["digits-n…-22-03-10-00-001", "eu-west-1", "Completed", "1/2", "IssuesFound"],
+        ["digits-n…2-03-10-00-001", "eu-west-1", "Completed", "!", "1/2"],
     ]
     assert max(map(len, lines)) <= 80
     found = json.loads(command("jobs", "--json", "-n", "1").stdout)
     assert [(job["TrainingJobName"], job["Region"]) for job in found] == [("fails", "us-east-1")]
-    assert "digits-n…-22-03-10-00-001" in command("status").stdout
+    both = {job["TrainingJobName"]: bool(job["Warnings"]) for job in json.loads(command("jobs", "--json").stdout)}
+    assert both == {"fails": False, NAME: True}
+    assert "digits-n…2-03-10-00-001" in command("status").stdout
 
 
 def test_a_job_by_a_part_of_its_name(command: Command, state: Path) -> None:
@@ -133,11 +135,15 @@ def test_a_job_by_a_part_of_its_name(command: Command, state: Path) -> None:
     assert little in " ".join(text.split())
     assert "16 evaluated, 1 with something to judge" in text
     assert little in command("logs", "001", "--rule", "LossNotDecreasing").stdout
+    assert "Warnings\n  HookParameterIgnored\n    CollectionConfigurations gives" in text
     described: dict[str, Any] = json.loads(command("describe", NAME, "--json").stdout)
+    assert [each["code"] for each in described["Warnings"]] == ["HookParameterIgnored", "RuleHadLittleToJudge"]
+    assert little in described["Warnings"][1]["text"]
+    assert described["Region"] == "eu-west-1"
     assert described["RuleReports"]["VanishingGradient"]["Finding"]["Step"] == 0
     sagemaker = make_client(read_endpoint(state), "sagemaker", region="eu-west-1")
     of_aws = sagemaker.describe_training_job(TrainingJobName=NAME)
-    of_aws |= {"Region": "eu-west-1", "RuleReports": described["RuleReports"]}
+    of_aws |= {name: described[name] for name in ("Region", "RuleReports", "Warnings")}
     del of_aws["ResponseMetadata"]
     assert described == json.loads(json.dumps(of_aws, default=lambda time: time.isoformat()))
     assert "Why      ClientError: No image 'nobody-built:1'" in command("describe", "fails").stdout
@@ -146,7 +152,10 @@ def test_a_job_by_a_part_of_its_name(command: Command, state: Path) -> None:
 def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
     log = command("logs", "-f", "001").stdout
     assert "\nthe last words of the script\n" in log
-    assert "different parameters: save_interval of losses is 500, then 400. As on AWS, the last one counts.\n" in log
+    assert (
+        "different parameters: save_interval of losses is 500, then 400. As on AWS, the last one counts. Correct the"
+        in log
+    )
     of_rule = command("logs", "001", "--rule", "Vanish").stdout
     assert "Rule VanishingGradient waits for the tensors of" in of_rule
     lines = [json.loads(line) for line in command("logs", "001", "--json").stdout.splitlines()]

@@ -50,6 +50,7 @@ HOSTILE_PAGE = (
     "<!doctype html><body onload=\"parent.document.title='taken'\"><script>top.location='/_emulator/docs'</script>"
     "<form action='/_emulator/reset' method=post><button>go</button></form><p>shown</p>"
 )
+HOSTILE_PATTERN = "<img src=x onerror=document.title='taken'>([0-9]+)"
 HOSTILE_SVG = "<svg xmlns='http://www.w3.org/2000/svg' onload='document.title=1'><script>alert(1)</script></svg>"
 RIGHT_TO_LEFT = "\u202etxt.<b>bold"
 
@@ -119,7 +120,11 @@ def healthy(running: RunningEmulator) -> str:
     """A job that completes; what it prints is read as metrics."""
     request = profile(build_request("console-healthy", HEALTHY))
     pattern = "train_loss=([0-9.]+)"
-    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "train:loss", "Regex": pattern}]
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [
+        {"Name": "train:loss", "Regex": pattern},
+        {"Name": "never:found", "Regex": HOSTILE_PATTERN},
+    ]
+    request["ResourceConfig"]["InstanceType"] = "ml.g5.2xlarge"
     request["TensorBoardOutputConfig"] = {"S3OutputPath": f"s3://{BUCKET}/boards"}
     running.client("sagemaker").create_training_job(**request)
     return "console-healthy"
@@ -558,6 +563,19 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
     expect(page.locator("pre").first).to_contain_text('"detail-type"')
 
 
+def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console, ended: str) -> None:
+    page = console.go("jobs")
+    expect(page.locator(f"tr[data-job='{ended}'] .warned")).to_contain_text("2 warnings", timeout=PATIENCE_MS)
+    for tab in ("", "/logs", "/configuration"):
+        console.go(f"jobs/{REGION}/{ended}{tab}")
+        block = page.get_by_role("region", name="Warnings")
+        expect(block.locator("[data-warning='NoGpu']")).to_contain_text("ml.g5.2xlarge has GPUs", timeout=PATIENCE_MS)
+        metric = block.locator("[data-warning='MetricNeverMatched']")
+        expect(metric).to_contain_text("The metric 'never:found' has no value")
+        expect(metric).to_contain_text("<img src=x")
+    assert page.title() != "taken"
+
+
 def test_hostile_objects_are_shown_and_do_nothing(console: Console) -> None:
     page = console.go("s3/" + quote(f"{BUCKET}/{HOSTILE_KEY}"))
     frame = page.frame_locator("iframe")
@@ -794,6 +812,7 @@ def test_a_report_opens_offline_and_shows_what_the_page_does(console: Console, e
     page.context.set_offline(True)
     page.goto(target.as_uri())
     expect(page.locator("[data-rule='VanishingGradient'] h3")).to_contain_text("NoIssuesFound")
+    expect(page.locator("[data-warning='NoGpu']")).to_be_visible()
     page.get_by_role("link", name="Logs", exact=True).click()
     expect(page.get_by_role("log")).to_contain_text("test_accuracy=")
     page.get_by_role("link", name="Profiler", exact=True).click()
@@ -871,6 +890,7 @@ def close_objects(document: dict[str, Any]) -> dict[str, Any]:
 def test_a_notebook_shows_a_job_with_the_plots_of_its_rules(console: Console, ended: str) -> None:
     console.page.set_content(TrainingJob(ended, console.emulator.endpoint_url)._repr_html_())
     expect(console.page.get_by_role("link", name=ended)).to_be_visible()
+    expect(console.page.get_by_text("ml.g5.2xlarge has GPUs")).to_be_visible()
     assert console.page.locator("img").evaluate_all("images => images.every(each => each.naturalWidth > 100)")
     assert console.page.locator("img").count() >= 2
 

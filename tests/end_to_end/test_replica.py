@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator.app import LOST_EXIT_CODE
+from emulator.components.ports import LOST_EXIT_CODE
 from sdk_compat.demo.training_job import BUCKET, stage_inputs
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
 from tests.end_to_end.test_failures import build_script_request

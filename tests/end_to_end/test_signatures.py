@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.addresses import find_own_address
+from emulator.gateway.addresses import find_own_address
 from sdk_compat.demo.training_job import (
     BUCKET,
     ROLE_ARN,

@@ -21,15 +21,13 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from emulator.disk import DiskBudget
 from emulator.exceptions import ValidationException
-from emulator.jobs import Jobs
+from emulator.jobs import Jobs, build_services
 from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.runs.admission import Admission
-from emulator.moto_services.cloudwatch.logs import LogGroups
-from emulator.moto_services.cloudwatch.metrics import Metrics
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.settings import Settings
+from emulator.state.disk import DiskBudget
 from tests.soak.simulated_nodes import PLAN, REFUSED, Clock, SimulatedNodes
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
@@ -104,20 +102,10 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
     admission._running = places
     places.admission = admission
     store, publisher = JobStore(folder / "jobs.sqlite"), RecordingPublisher()
-    s3, logs = ObjectStore(ACCOUNT, REGION), LogGroups(ACCOUNT, REGION)
+    s3 = ObjectStore(ACCOUNT, REGION)
     s3.create_bucket(BUCKET)
-    settings = Settings(state_dir=folder, stop_grace_seconds=1.0, max_jobs=nodes)
-    room = Jobs(
-        store,
-        runtime,
-        publisher,
-        lambda _region: s3,
-        lambda _region: logs,
-        partial(Metrics, ACCOUNT),
-        settings,
-        "http://127.0.0.1:1",
-        admission=admission,
-    )
+    settings = Settings(state_dir=folder, account_id=ACCOUNT, stop_grace_seconds=1.0, max_jobs=nodes)
+    room = Jobs(build_services(settings, store, runtime, publisher, "http://127.0.0.1:1", admission=admission))
     plans: dict[str, str] = {}
     done = threading.Event()
     chaos = threading.Thread(target=_break_things, args=(runtime, nodes, Random(seed + 1), clock, done), name="chaos")

@@ -167,6 +167,9 @@ class SimulatedNodes(OneMachine):
     def resolve_image(self, image: str, say: Callable[[str], None] = print) -> ResolvedImage:
         return ResolvedImage(image, image)
 
+    def describe_substitution(self, image: str) -> str | None:
+        return None
+
     def path_in_container(self, mount: Mount, relative: str) -> str:
         return mount.find_inside(relative)
 

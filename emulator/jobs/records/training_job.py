@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.jobs.records.arns import build_arn
@@ -229,6 +229,15 @@ class TrainingJob:
     def max_runtime_seconds(self) -> int:
         """StoppingCondition.MaxRuntimeInSeconds; AWS's default is a day."""
         return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME_SECONDS)
+
+    def find_runtime_seconds(self, now_ms: int) -> float:
+        """Find how long it may still train."""
+        return max(0.0, self.max_runtime_seconds - self.count_ms({"Training"}, now_ms) / 1000)
+
+    def find_wait_seconds(self, now_ms: int) -> float:
+        """Find how long it may still wait for Spot instances and train; infinite for one that has no such limit."""
+        limit = self.max_wait_seconds
+        return inf if limit is None else max(0.0, limit - (now_ms - self.creation_ms) / 1000)
 
     def transition(
         self,

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from threading import Condition, Lock
 from typing import TYPE_CHECKING
 
-from emulator.disk import is_disk_full
+from emulator.state.disk import is_disk_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Event
 
-    from emulator.disk import DiskBudget
+    from emulator.state.disk import DiskBudget
 
 # What a job takes at least, by the default: its script's interpreter, framework and data.
 _JOB_BYTES = 512 * 1024**2

@@ -1,4 +1,4 @@
-"""After a restart: jobs whose containers still run are taken up again, the others end, and nothing else is left."""
+"""Recovery after a restart: attempts go on with the containers that are found, lost ones are given up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from emulator.jobs.records.failures import LOST_TOO_OFTEN, RequestFailure
 from emulator.jobs.records.processing_job import ProcessingJob
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
@@ -17,22 +16,11 @@ from emulator.jobs.runs.containers.container import (
     remove_container,
     remove_network,
 )
-from emulator.jobs.runs.measuring.measures import finish_measures
-from emulator.jobs.runs.processing import ProcessingRun, list_processing_hosts
-from emulator.jobs.runs.rule import RuleRun
-from emulator.jobs.runs.training import TrainingRun
-from emulator.jobs.staging.channels import reads_pipe
+from emulator.jobs.runs.processing_job_run import ProcessingJobRun, list_processing_hosts
+from emulator.jobs.runs.rule_job_run import RuleJobRun
+from emulator.jobs.runs.training_job_run import TrainingJobRun, can_reattach
 from emulator.jobs.staging.hosts import list_hosts
-from emulator.jobs.staging.job_files import describe_refused
-from emulator.jobs.staging.opt_ml import (
-    WORK_FOLDERS,
-    find_measures,
-    find_work_folder,
-    locate_opt_ml,
-    remove_work_folder,
-)
-from emulator.jobs.uploads.folder import UploadError
-from emulator.jobs.uploads.live import LiveUploads
+from emulator.jobs.staging.opt_ml import WORK_FOLDERS, find_work_folder, remove_work_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,8 +28,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import Container, ContainerRuntime
     from emulator.jobs.records.database.store import JobStore
-    from emulator.jobs.runs.collaborators import Collaborators
-    from emulator.jobs.staging.opt_ml import OptMl
+    from emulator.services import Services
     from emulator.settings import Settings
 
     EndedJob: TypeAlias = TrainingJob | ProcessingJob | RuleEvaluation
@@ -49,39 +36,40 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def recover(collaborators: Collaborators) -> None:
-    """Take up what the last process left; call it once, before the first request.
+def recover(services: Services) -> None:
+    """Go on with what the last process left; call it once, before the first request.
 
     Raises:
         ContainerRuntimeError: the engine does not answer.
     """
-    ledger, threads = collaborators.ledger, collaborators.threads
-    ended = list_ended_folders(ledger.store, collaborators.settings)
-    left = find_left_over(ledger.store, collaborators.runtime, collaborators.settings, [job for job, _ in ended])
+    ledger, threads = services.ledger, services.threads
+    ended = list_ended_folders(ledger.store, services.settings)
+    left = find_left_over(ledger.store, services.runtime, services.settings, [job for job, _ in ended])
     published = ledger.publish_undelivered()
     if published or left.jobs or left.lost_jobs or left.restarted_jobs:
         logger.info(
-            "Recovery: %d jobs taken up again, %d lost, %d events published again",
+            "Recovery: %d jobs go on or begin again, %d are lost, %d events are published again",
             len(left.jobs) + len(left.restarted_jobs),
             len(left.lost_jobs),
             published,
         )
-    taken_up = {evaluation.arn for evaluation, _ in left.evaluations}
+    going_on = {evaluation.arn for evaluation, _ in left.evaluations}
     for owner, folder in ended:
-        if owner.arn not in taken_up:
-            _finish_ended(owner, folder, collaborators)
-    for job in left.lost_jobs:
-        _lose_job(job, collaborators)
-    restarted = [_restart_job(job, collaborators) for job in left.restarted_jobs]
+        if owner.arn not in going_on:
+            _finish_ended(owner, folder, services)
+    for job in left.restarted_jobs:
+        ledger.change_job(TrainingJob, job.region, job.name, TrainingJob.begin_again)
     for evaluation, containers in left.evaluations:
-        _take_up_evaluation(evaluation, containers, collaborators)
+        _recover_evaluation(evaluation, containers, services)
     for processing_job, containers in left.processing_jobs:
-        threads.start(ProcessingRun(processing_job, collaborators, containers))
-    # After the rules that run: a job taken up again starts those that do not.
+        threads.start(ProcessingJobRun(processing_job, services, containers))
+    # After the rules that run: the end of a job limits them, and a job that goes on starts those that do not run.
+    for job in left.lost_jobs:
+        TrainingJobRun(job, services, {}).live()
     for job, containers in left.jobs:
-        threads.start(TrainingRun(job, collaborators, containers))
-    for job in restarted:
-        threads.start(TrainingRun(job, collaborators))
+        threads.start(TrainingJobRun(job, services, containers))
+    for job in left.restarted_jobs:
+        threads.start(TrainingJobRun(job, services, {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +79,7 @@ class LeftOver:
     Attributes:
         restarted_jobs: those without all of their containers that begin again.
         lost_jobs: those without all of their containers that end: they were to stop, or have been lost too often.
-        jobs, evaluations, processing_jobs: those to take up again, each with its containers by host: none where an
+        jobs, evaluations, processing_jobs: those to reattach, each with its containers by host: none where an
             evaluation or a processing job begins again. An evaluation that waits for its training is not among them,
             one that has its verdict is where its container is still there.
     """
@@ -148,17 +136,12 @@ def find_left_over(
         job = store.find_training_job(rule.region, rule.training_job_name)
         return {} if job is None else find_containers(rule.arn, rule.name, job.id)
 
-    jobs = [(job, find_containers(job.arn, job.name, job.id)) for job in store.list_running_training_jobs()]
-    taken_up = [
-        (job, hosts)
-        for job, hosts in jobs
-        if len(hosts) == len(list_hosts(job.request)) and not _has_pipes(job)  # their writer has ended
-    ]
-    complete = {job.arn for job, _ in taken_up}
-    without = [job for job, _ in jobs if job.arn not in complete]
-    restarted = [job for job in without if job.may_begin_again]
-    going_on = {(job.region, job.name) for job in [*(job for job, _ in taken_up), *restarted]}
-    evaluations = [(each, find_containers_of_rule(each)) for each in store.list_running_rule_evaluations()]
+    jobs = [(job, find_containers(job.arn, job.name, job.id)) for job in store.list_running_jobs(TrainingJob)]
+    attached = [(job, hosts) for job, hosts in jobs if len(hosts) == len(list_hosts(job.request)) and can_reattach(job)]
+    wanted = {job.arn for job, _ in attached}
+    without = [job for job, _ in jobs if job.arn not in wanted]
+    running = {(job.region, job.name) for job, _ in jobs}
+    evaluations = [(each, find_containers_of_rule(each)) for each in store.list_running_jobs(RuleEvaluation)]
     concluding = [(each, find_containers_of_rule(each)) for each in ended if isinstance(each, RuleEvaluation)]
     evaluations += [(each, hosts) for each, hosts in concluding if hosts]
     processing = [
@@ -166,7 +149,6 @@ def find_left_over(
         for each in store.list_running_jobs(ProcessingJob)
         for hosts in [find_containers(each.arn, each.name, each.id)]
     ]
-    wanted = {job.arn for job, _ in taken_up}
     wanted |= {each.arn for each, hosts in evaluations if hosts} | {each.arn for each, hosts in processing if hosts}
     for container in found:
         if container.labels[JOB_LABEL] not in wanted:
@@ -175,100 +157,39 @@ def find_left_over(
         if network.labels[JOB_LABEL] not in wanted:
             remove_network(runtime, network.name)
     return LeftOver(
-        jobs=taken_up,
-        restarted_jobs=restarted,
+        jobs=attached,
+        restarted_jobs=[job for job in without if job.may_begin_again],
         lost_jobs=[job for job in without if not job.may_begin_again],
-        evaluations=[(each, hosts) for each, hosts in evaluations if hosts or not _still_waits(each, going_on)],
+        evaluations=[(each, hosts) for each, hosts in evaluations if hosts or not _still_waits(each, running)],
         processing_jobs=processing,
     )
 
 
-def _has_pipes(job: TrainingJob) -> bool:
-    return any(reads_pipe(channel, job.request) for channel in job.request.get("InputDataConfig") or ())
+def _still_waits(evaluation: RuleEvaluation, running: set[tuple[str, str]]) -> bool:
+    return evaluation.start_ms is None and (evaluation.region, evaluation.training_job_name) in running
 
 
-def _still_waits(evaluation: RuleEvaluation, going_on: set[tuple[str, str]]) -> bool:
-    return evaluation.start_ms is None and (evaluation.region, evaluation.training_job_name) in going_on
-
-
-def _take_up_evaluation(
-    evaluation: RuleEvaluation, containers: Mapping[str, Container], collaborators: Collaborators
-) -> None:
-    """Take up an evaluation, or begin it again; one that never began and whose training has ended is over."""
-    ledger = collaborators.ledger
+def _recover_evaluation(evaluation: RuleEvaluation, containers: Mapping[str, Container], services: Services) -> None:
+    """Go on with an evaluation, or begin it again; one that never began and whose training has ended is over."""
+    ledger = services.ledger
     training_job = ledger.store.find_training_job(evaluation.region, evaluation.training_job_name)
     assert training_job is not None
     if evaluation.start_ms is None and not containers and training_job.ended:
-        ledger.change_rule_evaluation(evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
+        ledger.change_job(RuleEvaluation, evaluation.region, evaluation.name, RuleEvaluation.end_unstarted)
         return
-    run = RuleRun(evaluation, training_job, collaborators, containers)
+    run = RuleJobRun(evaluation, training_job, services, containers)
     if training_job.ended:
         run.limit(training_job, complete=training_job.status == "Completed")
-    collaborators.threads.start(run)
+    services.threads.start(run)
 
 
-def _finish_ended(owner: EndedJob, folder: Path, collaborators: Collaborators) -> None:
+def _finish_ended(owner: EndedJob, folder: Path, services: Services) -> None:
     """Upload what an ended job may not have uploaded, and remove its folder."""
     if isinstance(owner, RuleEvaluation):
-        training_job = collaborators.ledger.store.find_training_job(owner.region, owner.training_job_name)
+        training_job = services.ledger.store.find_training_job(owner.region, owner.training_job_name)
         assert training_job is not None
-        RuleRun(owner, training_job, collaborators).finish_output()
-    elif isinstance(owner, TrainingJob) and owner.status == "Failed":
-        _salvage_tensors(owner, collaborators)
+        RuleJobRun(owner, training_job, services).finish_ended()
+    elif isinstance(owner, TrainingJob):
+        TrainingJobRun(owner, services).finish_ended()
     else:
         remove_work_folder(folder)
-
-
-def _lose_job(job: TrainingJob, collaborators: Collaborators) -> None:
-    """End a job that does not begin again, what it saved in S3: as Stopped where it was to stop."""
-    _salvage_tensors(job, collaborators)
-
-    def lose(each: TrainingJob, now_ms: int) -> TrainingJob:
-        if each.status == "Stopping":
-            return each.end_stop(now_ms)
-        return each.fail(now_ms, f"InternalServerError: {LOST_TOO_OFTEN}")
-
-    collaborators.ledger.change_training_job(job.region, job.name, lose)
-
-
-def _restart_job(job: TrainingJob, collaborators: Collaborators) -> TrainingJob:
-    """Send what a job that begins again has saved so far to S3, and put it back to Starting; a waiting one waits on."""
-    if job.secondary_status == "Pending":
-        return job
-    folder = find_work_folder(collaborators.settings, job.name, job.id)
-    try:
-        opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
-        _build_uploads(job, opt_mls, collaborators, folder).finish_attempt()
-    except (RequestFailure, UploadError) as error:
-        logger.warning("What the restarted training job %s has saved is lost in part: %s", job.name, error)
-    remove_work_folder(folder)
-
-    change = collaborators.ledger.change_training_job
-    restarted = change(job.region, job.name, TrainingJob.begin_again)
-    if restarted.secondary_status == "Starting":
-        return restarted
-    return change(job.region, job.name, lambda each, now_ms: each.transition("Starting", now_ms))
-
-
-def _salvage_tensors(job: TrainingJob, collaborators: Collaborators) -> None:
-    """Upload what a lost job's containers have saved, say that no more comes, and remove the job's folder."""
-    folder = find_work_folder(collaborators.settings, job.name, job.id)
-    try:
-        opt_mls = [locate_opt_ml(folder / host.name, job.request) for host in list_hosts(job.request)]
-        _build_uploads(job, opt_mls, collaborators, folder).finish()
-    except (RequestFailure, UploadError) as error:
-        logger.warning("What the lost training job %s saved is kept in %s: %s", job.name, folder, error)
-        return
-    for opt_ml in opt_mls:
-        if opt_ml.refused:
-            logger.warning("The lost training job %s: %s", job.name, describe_refused(opt_ml.refused))
-    remove_work_folder(folder)
-
-
-def _build_uploads(
-    job: TrainingJob, opt_mls: Sequence[OptMl], collaborators: Collaborators, folder: Path
-) -> LiveUploads:
-    finish_measures(find_measures(folder))
-    object_store = collaborators.object_store_for(job.region)
-    poll_seconds = collaborators.settings.tensor_poll_seconds
-    return LiveUploads(job, opt_mls, object_store, poll_seconds, find_measures(folder))

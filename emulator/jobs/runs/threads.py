@@ -21,10 +21,15 @@ _STORE_AGAIN_SECONDS = 1.0
 
 
 class Run(Protocol):
-    """The life of one job: ``runs.training`` and ``runs.rule`` have one each."""
+    """What drives one job, pipeline execution or rule evaluation."""
 
-    arn: str
-    name: str
+    @property
+    def arn(self) -> str:
+        """The job's ARN."""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
 
     def live(self) -> None:
         """Drive the job from where it is to its end, whatever goes wrong."""

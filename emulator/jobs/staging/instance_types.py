@@ -1,4 +1,4 @@
-"""How much memory and how many processors an instance type gives its container."""
+"""How much memory and how many processors an instance type gives its container, and whether it has GPUs."""
 
 from __future__ import annotations
 
@@ -41,6 +41,16 @@ def find_cpus(instance_type: str | None) -> int | None:
     if found is None:
         return None
     return 2 if found["family"] in ("t2", "t3") and found["size"] == "medium" else _count_vcpus(found["size"])
+
+
+def has_gpus(instance_type: str) -> bool:
+    """Whether instances of a type have GPUs: those of the families g and p.
+
+    >>> has_gpus("ml.g4dn.xlarge"), has_gpus("ml.p5.48xlarge"), has_gpus("ml.m5.large")
+    (True, True, False)
+    """
+    found = _INSTANCE_TYPE.fullmatch(instance_type)
+    return found is not None and re.match(r"[gp]\d", found["family"]) is not None
 
 
 def _count_vcpus(size: str) -> int | None:

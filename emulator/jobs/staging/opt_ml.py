@@ -33,6 +33,10 @@ TENSORBOARD = "output/tensorboard"
 CHECKPOINTS = "checkpoints"
 PROFILER = "output/profiler"
 METRICS = "output/metrics/sagemaker"
+WARNINGS = "output/warnings.jsonl"
+"""Where smdebug reports what users of the job are to be warned of; beside what is uploaded."""
+WARNINGS_PATH = "SMDEBUG_WARNINGS_PATH"
+"""The variable that names the file to a container."""
 _CONFIGURATION = "input/config"
 _PROFILER_CONFIGURATION = f"{_CONFIGURATION}/profilerconfig.json"
 _FOLDERS = (
@@ -54,7 +58,7 @@ _SEEN_ALWAYS = ("input", "model", "output")
 _MAX_CONFIGURATION_BYTES = 1 << 16
 
 # What the service itself writes or reads in /opt/ml: nobody else's files can be there.
-_OWN = ("input", "output/failure", "output/metrics")
+_OWN = ("input", "output/failure", "output/metrics", WARNINGS)
 
 
 # Containers outlive the emulator, and their clients its restart: these go on for most of a minute, boto3's own five
@@ -271,6 +275,7 @@ def build_environment(
         "TENSORBOARD_CONFIG_FILE_PATH": configuration("tensorboardoutputconfig.json"),
         "CHECKPOINT_CONFIG_FILE_PATH": configuration("checkpointconfig.json"),
         "SMPROFILER_CONFIG_PATH": configuration("profilerconfig.json"),
+        WARNINGS_PATH: path_in_container(opt_ml.mount, WARNINGS),
     }
 
 

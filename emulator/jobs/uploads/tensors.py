@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from emulator.jobs.staging.job_files import RefusedError
+from emulator.jobs.staging.s3_paths import build_tensors_uri
 from emulator.jobs.uploads.folder import (
     FileState,
     LiveUpload,
@@ -20,10 +21,12 @@ from emulator.jobs.uploads.folder import (
     read_file,
     read_state,
 )
+from emulator.moto_services.s3.objects import parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from emulator.jobs.records.training_job import TrainingJob
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
@@ -64,6 +67,14 @@ def announce_end(object_store: ObjectStore, destination: S3Uri) -> None:
         UploadError: it could not be stored.
     """
     put_object(object_store, b"", destination._replace(key=join_key(destination.key, END_OF_JOB)))
+
+
+def has_saved_tensors(object_store: ObjectStore, job: TrainingJob) -> bool:
+    """Whether S3 has any step of a job, in this or in an earlier attempt."""
+    destination = parse_s3_uri(build_tensors_uri(job))
+    prefix = f"{join_key(destination.key, _INDEX)}/"
+    folders, objects, _ = object_store.list_level(destination.bucket, prefix, "", 1)
+    return bool(folders or objects)
 
 
 class TensorUpload(LiveUpload):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from wsgiref.types import WSGIEnvironment
 
-    from emulator.keys import Keys, Session
+    from emulator.security.keys import Keys, Session
 
 _SESSIONS_KNOWN = 4096
 

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
     from wsgiref.types import WSGIEnvironment
 
-    from emulator.disk import DiskBudget
     from emulator.moto_services.s3.bodies import Transfer
     from emulator.moto_services.s3.journal import ContentsFollower
+    from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
 

@@ -21,14 +21,14 @@ from emulator.exceptions import AwsError, SignatureError
 from emulator.moto_services.s3.checksums import encode_checksum, start_checksum
 from emulator.moto_services.s3.content import ContentReader, StoredContent
 from emulator.moto_services.s3.records import StoredKey
-from emulator.signatures import BODY_HASH, CHUNK_SIGNATURES, hash_body
+from emulator.security.signatures import BODY_HASH, CHUNK_SIGNATURES, hash_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from wsgiref.types import InputStream, WSGIEnvironment
 
     from emulator.moto_services.s3.journal import S3Journal
-    from emulator.signatures import ChunkSignatures
+    from emulator.security.signatures import ChunkSignatures
 
 TRANSFER = "emulator.s3_transfer"
 """Key in a WSGI environment: the ``Transfer`` of its request."""

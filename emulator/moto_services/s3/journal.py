@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
-    from emulator.disk import DiskBudget
+    from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
 

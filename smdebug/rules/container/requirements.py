@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from smdebug.exceptions import SMDebugError
+from smdebug.job_warnings import REQUIREMENTS_NOT_INSTALLED, warn_user
 from smdebug.logger import get_logger
 from smdebug.rules.container.custom_source import REQUIREMENTS
 
@@ -46,6 +47,8 @@ def install_requirements(sources: Iterable[Path], folder: Path) -> None:
         )
         if done.returncode:
             said = "\n".join(done.stdout.strip().splitlines()[-_SAID_LINES:])
-            raise SMDebugError(f"The rule's {REQUIREMENTS} could not be installed. pip said:\n{said}")
+            failure = f"The rule's {REQUIREMENTS} could not be installed. pip said:\n{said}"
+            warn_user(REQUIREMENTS_NOT_INSTALLED, "%s", failure)
+            raise SMDebugError(failure)
         # Before all else: the rule is to get the version that it asked for.
         sys.path.insert(0, str(target))

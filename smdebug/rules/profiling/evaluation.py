@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, warn_user
 from smdebug.logger import get_logger
 from smdebug.profiler.job_profile import JobProfile
 from smdebug.rules.container.rule_config import RuleConfig
@@ -40,7 +41,10 @@ def judge_profile(config: RuleConfig, profile_path: str, rule_class: type[Profil
     for job in follow_job(JobProfile(profile_path), (rule,), ProfiledJob(config.training_job_name, profile_path)):
         write_report(rule, config.output_path, job)
         damaged = job.damaged
-    return conclude(rule, damaged)
+    verdict = conclude(rule, damaged)
+    if not rule.data_points and not rule.needs_gpu:
+        warn_user(RULE_HAD_LITTLE_TO_JUDGE, "%s", verdict.details)
+    return verdict
 
 
 def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: ProfiledJob) -> Iterator[ProfiledJob]:

@@ -16,7 +16,7 @@ from smdebug.barrier import guarded
 from smdebug.capture.recorder import StepRecorder
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
-from smdebug.logger import get_logger
+from smdebug.job_warnings import TENSORS_DROPPED, warn_user
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.steps.caller import is_inside_keras_loop
 from smdebug.tensorflow.steps.model_names import get_gradient_name, get_optimizer_variables, get_path, is_bias
@@ -236,9 +236,10 @@ class TapeCapture:
         if is_compiled_by_xla(graph):
             if not self._said_xla:
                 self._said_xla = True
-                get_logger().warning(
+                warn_user(
+                    TENSORS_DROPPED,
                     "Not saved: the steps of a tf.function with jit_compile=True. XLA calls no Python: leave out "
-                    "jit_compile, or train with model.fit, whose compiled steps are captured."
+                    "jit_compile, or train with model.fit, whose compiled steps are captured.",
                 )
             return
         self._recording.traced = TracedStep(graph, tf.numpy_function(self._begin_step, [], tf.bool))

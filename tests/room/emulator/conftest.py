@@ -9,8 +9,8 @@ import pytest
 from moto.moto_api._internal.models import moto_api_backend
 
 from container_runtime.process.local_processes import LocalProcesses
-from emulator.addresses import LOOPBACK
 from emulator.events.publisher import Publisher
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.authentication import read_region
 from emulator.gateway.listener import Listener
 from emulator.lambda_functions.invoke_api import INVOKE_PATH, InvokeApplication

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.disk import DiskBudget
 from emulator.exceptions import ResourceInUse
-from emulator.kept_states import KEPT_SECONDS, MOST_KEPT, KeptStates
+from emulator.state.disk import DiskBudget
+from emulator.state.kept_states import KEPT_SECONDS, MOST_KEPT, KeptStates
 from sdk_compat.demo.training_job import build_training_job
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
@@ -188,7 +188,7 @@ def test_nothing_is_forgotten_that_cannot_be_kept(tmp_path: Path, monkeypatch: p
     try:
         with pytest.raises(ResourceInUse, match=r"Nothing was forgotten.* are to stay free.*--no-undo"):
             kept.keep()
-        monkeypatch.setattr("emulator.kept_states.MOST_KEPT_BYTES", 10)
+        monkeypatch.setattr("emulator.state.kept_states.MOST_KEPT_BYTES", 10)
         (tmp_path / "s3" / "object").write_bytes(bytes(11))
         with pytest.raises(ResourceInUse, match=r"Nothing was forgotten.*at most .* are kept"):
             kept.keep()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from docs_site.messages import REMEDIES, build_messages_page
-from emulator.addresses import LOOPBACK
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.addresses import LOOPBACK
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.moto_services.wsgi import MotoApplication
 from sdk_compat.aws_variables import EmulatorAnswerError

@@ -51,6 +51,7 @@ def job(sagemaker_emulator, boto3_session, s3_bucket, tmp_path_factory):
         bucket=s3_bucket,
     )
     request["RoleArn"] = sagemaker_emulator.role_arn
+    request["ResourceConfig"]["InstanceType"] = "ml.g5.2xlarge"
     boto3_session.client("sagemaker").create_training_job(**request)
     return request["TrainingJobName"]
 
@@ -143,6 +144,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
             "*the last words of the script*",
             "*Rule VanishingGradient waits for the tensors of *",
             "*The training job 'nobody' cannot be described: *Requested resource not found.*",
+            "  NoGpu: ml.g5.2xlarge has GPUs; *",
             "*has no rule 'Overfit'; its rules are: VanishingGradient, ExplodingTensor.*",
         ]
     )
@@ -156,6 +158,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
     report = (project.path / "out" / "report.html").read_text()
     assert "a-job-whose-name-is-told-apart-by-its-end-2026-11-22" in report
     assert report.count("data:image/svg+xml;base64,") == 2
+    assert "<strong>NoGpu</strong>: ml.g5.2xlarge has GPUs" in report
     kept = next(line for line in table if line.startswith("Kept: ")).split()[-1]
     assert (Path(kept) / "jobs.sqlite").exists()
 

@@ -12,8 +12,10 @@ from docs_site.environment import READ_ELSEWHERE, build_environment_page
 from docs_site.examples import build_examples_page
 from docs_site.hooks import sort_pages
 from docs_site.messages import REMEDIES, SECTIONS, Message, build_messages_page, find_messages
+from docs_site.warnings import build_warnings_page
 from emulator.cli.commands import main
-from emulator.settings import VARIABLES
+from emulator.jobs.records.warnings import WARNING_KINDS, WARNINGS_HEADER
+from emulator.settings import list_options
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -32,14 +34,22 @@ def test_every_command_and_each_of_its_options_is_there() -> None:
 
 def test_every_variable_that_is_read_or_set_is_described() -> None:
     page = build_environment_page()
-    for name in VARIABLES:
-        assert f"`SMDEBUG_EMULATOR_{name.upper()}`" in page
+    for name, option in list_options().items():
+        assert (f"`SMDEBUG_EMULATOR_{name.upper()}`" in page) == option.in_environment
     sources = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "emulator/cli").glob("*.py")]
     sources += [path.read_text(encoding="utf-8") for path in (CHECKOUT / "container_runtime").rglob("*.py")]
     read = {name for text in sources for name in re.findall(r'os\.environ(?:\.get\(|\[)"([A-Z_]+)"', text)}
     assert {"DOCKER_HOST", "XDG_CACHE_HOME", "SHELL"} <= read <= READ_ELSEWHERE.keys()
     for name in ("AWS_ENDPOINT_URL", "SAGEMAKER_VALIDATE_ROLE", "AWS_SHARED_CREDENTIALS_FILE", "TRAINING_JOB_ARN"):
         assert f"| `{name}` |" in page
+
+
+def test_every_warning_is_in_the_page_of_warnings() -> None:
+    page = build_warnings_page()
+    for code, kind in WARNING_KINDS.items():
+        assert f"| `{code}` | {kind.meaning} | {kind.remedy} |" in page
+    # The example reads the header as boto3 gives it.
+    assert f'headers.get("{WARNINGS_HEADER}", "[]")' in page
 
 
 def test_every_message_has_its_remedy() -> None:

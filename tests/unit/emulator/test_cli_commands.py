@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import emulator.cli
+from emulator import VERSION
 from emulator.cli.commands import main
-from emulator.settings import VERSION
 
 CHECKOUT = Path(__file__).parents[3]
 FOLDER = Path(emulator.cli.__file__).parent

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from emulator.exceptions import StartupError
-from emulator.settings import default_state_dir, may_choose_user, parse_user, settings_from_environment
+from emulator.options import may_choose_user, parse_user
+from emulator.settings import default_state_dir, settings_from_environment
 
 
 def test_defaults() -> None:

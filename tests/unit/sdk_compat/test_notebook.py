@@ -23,6 +23,7 @@ JOB: dict[str, Any] = {
     "status": "Failed",
     "secondaryStatus": "Failed",
     "failureReason": "<b>why</b>",
+    "warnings": [{"code": "NoGpu", "text": "<b>why</b>", "remedy": "nothing"}],
     "creationMs": 1_000,
     "endMs": 3_500,
     "rules": [RULE, {**RULE, "name": "Overfit", "status": "Stopped", "details": None}],
@@ -67,6 +68,7 @@ def test_a_job_shows_its_state_rules_and_their_plots_and_no_markup_of_theirs(job
     assert "http://emulator/console#/jobs/eu-west-1/digits-sick" in html
     assert "<script" not in html
     assert "<b>why" not in html
+    assert "<li><strong>NoGpu</strong>: &lt;b&gt;why&lt;/b&gt; nothing</li>" in html
     assert repr(shown.rules[0]) == "RuleResult('VanishingGradient', status='IssuesFound')"
     assert repr(shown) == "TrainingJob('digits-sick', status='Failed')"
 

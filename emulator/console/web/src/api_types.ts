@@ -104,6 +104,7 @@ export interface components {
             endMs: number | null;
             failureReason: string | null;
             savesTensors: boolean;
+            warnings: components["schemas"]["Warning"][];
             rules: components["schemas"]["Rule"][];
             account: string;
             request: {
@@ -133,6 +134,7 @@ export interface components {
             endMs: number | null;
             failureReason: string | null;
             savesTensors: boolean;
+            warnings: components["schemas"]["Warning"][];
             rules: components["schemas"]["RuleSummary"][];
             description?: {
                 [key: string]: unknown;
@@ -415,6 +417,11 @@ export interface components {
             container: string;
             why: string;
         };
+        Warning: {
+            code: string;
+            text: string;
+            remedy: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -472,5 +479,6 @@ export type UsageLine = components['schemas']['UsageLine'];
 export type ValueCounts = components['schemas']['ValueCounts'];
 export type Values = components['schemas']['Values'];
 export type WaitingContainer = components['schemas']['WaitingContainer'];
+export type Warning = components['schemas']['Warning'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -1,5 +1,6 @@
 // Statuses as marks: a shape and a word beside the colour, which nobody needs to see.
 
+import type { Warning } from "./api";
 import { h } from "./dom";
 
 const SHAPES: Record<string, [shape: string, kind: string]> = {
@@ -22,5 +23,17 @@ export function mark(status: string, of = ""): HTMLElement {
     { class: `mark ${kind}`, "data-status": status },
     h("span", { "aria-hidden": "true" }, `${shape} `),
     words,
+  );
+}
+
+/** The mark of a job's warnings, of which its page has the texts; null without any. */
+export function markWarnings(warnings: Warning[]): HTMLElement | null {
+  if (!warnings.length) return null;
+  const title = warnings.map((each) => `${each.code}: ${each.text}`).join("\n");
+  return h(
+    "span",
+    { class: "warned", title },
+    h("span", { "aria-hidden": "true" }, " ⚠ "),
+    `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`,
   );
 }

@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from emulator.exceptions import ValidationException
 from emulator.jobs.records.database.sent_messages import EVENT_BRIDGE
 from emulator.jobs.records.pipeline_execution import PipelineExecution
+from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.state_changes import (
     build_pipeline_event,
     build_processing_job_event,
     build_training_job_event,
     build_tuning_job_event,
 )
+from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.records.tuning_job import TuningJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from emulator.events.publisher import Publisher
-    from emulator.jobs.records.database.rows import R
+    from emulator.jobs.records.database.rows import K, R, Record
     from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.records.database.transaction import StoreTransaction
-    from emulator.jobs.records.processing_job import ProcessingJob
-    from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.records.warnings import JobWarning
 
 T = TypeVar("T")
 
@@ -54,9 +55,13 @@ class Ledger:
         self._lock = RLock()
 
     def create_training_job(
-        self, job: TrainingJob, evaluations: Sequence[RuleEvaluation], tags: Sequence[Mapping[str, str]]
+        self,
+        job: TrainingJob,
+        evaluations: Sequence[RuleEvaluation],
+        tags: Sequence[Mapping[str, str]],
+        warnings: Sequence[JobWarning] = (),
     ) -> None:
-        """Store a new job and announce it.
+        """Store a new job, with what is to be warned of already, and announce it.
 
         Raises:
             ResourceInUse: its name is taken.
@@ -64,30 +69,17 @@ class Ledger:
         with self._lock:
             with self.store.transaction() as transaction:
                 transaction.create_training_job(job, evaluations, tags)
+                transaction.add_warnings(job.arn, warnings)
                 events = [self._add_training_job_event(transaction, job, evaluations, tags)]
                 events += [self._add_processing_job_event(transaction, each, job) for each in evaluations]
             self._publish(job.region, events)
 
-    def change_training_job(
-        self, region: str, name: str, change: Callable[[TrainingJob, int], TrainingJob]
-    ) -> TrainingJob:
-        """Apply ``change(job, now_ms)`` to the stored job; the same job back means that nothing changes.
-
-        Raises:
-            ValidationException: no such job.
-            UndeclaredTransitionError: out of ``change``; nothing is stored then.
-        """
-        with self._lock:
-            events = []
-            with self.store.transaction() as transaction:
-                before = _require(transaction.find_training_job(region, name))
-                after = change(before, self.now_ms())
-                if after is not before:
-                    transaction.save_training_job(after)
-                if after.secondary_status != before.secondary_status:
-                    events = [self._add_training_job_event(transaction, after)]
-            self._publish(region, events)
-            return after
+    def warn(self, arn: str, warnings: Sequence[JobWarning]) -> list[JobWarning]:
+        """Store warnings of the job of an ARN; return those that it did not have yet."""
+        if not warnings:
+            return []
+        with self.store.transaction() as transaction:
+            return transaction.add_warnings(arn, warnings)
 
     def update_training_job(
         self,
@@ -104,35 +96,15 @@ class Ledger:
         """
         with self._lock:
             with self.store.transaction() as transaction:
-                job = change(_require(transaction.find_training_job(region, name)), self.now_ms())
+                job = change(_require(transaction.find_job(TrainingJob, region, name)), self.now_ms())
                 known = {each.rule_configuration_name for each in transaction.list_rule_evaluations_of(job)}
                 added = [each for each in build_evaluations(job) if each.rule_configuration_name not in known]
-                transaction.save_training_job(job)
+                transaction.save_job(job)
                 transaction.add_rule_evaluations(added)
                 events = [self._add_training_job_event(transaction, job)] if added else []
                 events += [self._add_processing_job_event(transaction, each, job) for each in added]
             self._publish(region, events)
             return job
-
-    def change_rule_evaluation(
-        self, region: str, name: str, change: Callable[[RuleEvaluation, int], RuleEvaluation]
-    ) -> RuleEvaluation:
-        """Apply ``change(evaluation, now_ms)`` to the stored evaluation; see ``change_training_job``."""
-        with self._lock:
-            events = []
-            with self.store.transaction() as transaction:
-                before = _require(transaction.find_rule_evaluation(region, name))
-                after = change(before, self.now_ms())
-                if after is not before:
-                    transaction.save_rule_evaluation(after)
-                if after.status != before.status:
-                    job = _require(transaction.find_training_job(region, after.training_job_name))
-                    events = [
-                        self._add_training_job_event(transaction, job),
-                        self._add_processing_job_event(transaction, after, job),
-                    ]
-            self._publish(region, events)
-            return after
 
     def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
         """Store a new processing or tuning job and announce it.
@@ -143,11 +115,16 @@ class Ledger:
         with self._lock:
             with self.store.transaction() as transaction:
                 transaction.create_job(job, tags)
-                events = [self._add_job_event(transaction, job)]
+                events = self._add_job_events(transaction, job)
             self._publish(job.region, events)
 
-    def change_job(self, kind: type[R], region: str, name: str, change: Callable[[R, int], R]) -> R:
-        """Apply ``change(job, now_ms)`` to the stored job of a kind; see ``change_training_job``."""
+    def change_job(self, kind: type[K], region: str, name: str, change: Callable[[K, int], K]) -> K:
+        """Apply ``change(job, now_ms)`` to the stored job of a kind; the same job back means that nothing changes.
+
+        Raises:
+            ValidationException: no such job.
+            UndeclaredTransitionError: out of ``change``; nothing is stored then.
+        """
         with self._lock:
             events = []
             with self.store.transaction() as transaction:
@@ -155,20 +132,20 @@ class Ledger:
                 after = change(before, self.now_ms())
                 if after is not before:
                     transaction.save_job(after)
-                if after.status != before.status:
-                    events = [self._add_job_event(transaction, after)]
+                if _find_stage(after) != _find_stage(before):
+                    events = self._add_job_events(transaction, after)
             self._publish(region, events)
             return after
 
     def publish_undelivered(self) -> int:
         """Publish again what the last process did not deliver; returns how many events."""
         with self._lock:
-            undelivered = self.store.list_outbox()
+            undelivered = self.store.messages.list_outbox()
             event_ids = [event_id for event_id, _, _ in undelivered]
-            outcomes = self.store.list_outcomes(event_ids)
+            outcomes = self.store.messages.list_outcomes(event_ids)
             self._publisher.expect_again({event_id: outcomes.get(event_id, []) for event_id in event_ids})
             for event_id, region, event in undelivered:
-                self._publisher.publish(event_id, region, event, self.store.delete_from_outbox)
+                self._publisher.publish(event_id, region, event, self.store.messages.delete_from_outbox)
         return len(undelivered)
 
     def _add_training_job_event(
@@ -192,20 +169,29 @@ class Ledger:
         build = partial(build_processing_job_event, job, training_job)
         return self._add_event(transaction, job, build)
 
-    def _add_job_event(
-        self, transaction: StoreTransaction, job: ProcessingJob | TuningJob | PipelineExecution
-    ) -> dict[str, Any]:
-        if isinstance(job, PipelineExecution):
-            return self._add_event(transaction, job, partial(build_pipeline_event, job))
-        if isinstance(job, TuningJob):
-            build = partial(build_tuning_job_event, job, transaction.list_training_jobs_of(job))
-            return self._add_event(transaction, job, build)
-        return self._add_processing_job_event(transaction, job)
+    def _add_job_events(self, transaction: StoreTransaction, job: Record) -> list[dict[str, Any]]:
+        """Build and keep the events of a change of a job; that of a rule's evaluation is one of its training job."""
+        match job:
+            case TrainingJob():
+                return [self._add_training_job_event(transaction, job)]
+            case RuleEvaluation():
+                training_job = _require(transaction.find_job(TrainingJob, job.region, job.training_job_name))
+                return [
+                    self._add_training_job_event(transaction, training_job),
+                    self._add_processing_job_event(transaction, job, training_job),
+                ]
+            case PipelineExecution():
+                return [self._add_event(transaction, job, partial(build_pipeline_event, job))]
+            case TuningJob():
+                build = partial(build_tuning_job_event, job, transaction.list_training_jobs_of(job))
+                return [self._add_event(transaction, job, build)]
+            case ProcessingJob():
+                return [self._add_processing_job_event(transaction, job)]
 
     def _add_event(
         self,
         transaction: StoreTransaction,
-        job: TrainingJob | ProcessingJob | RuleEvaluation | TuningJob | PipelineExecution,
+        job: Record,
         build: Callable[..., Any],
         tags: Sequence[Mapping[str, str]] | None = None,
     ) -> dict[str, Any]:
@@ -219,10 +205,14 @@ class Ledger:
 
     def _publish(self, region: str, events: Sequence[dict[str, Any]]) -> None:
         for event in events:
-            self._publisher.publish(event["id"], region, event, self.store.delete_from_outbox)
+            self._publisher.publish(event["id"], region, event, self.store.messages.delete_from_outbox)
 
 
 def _require(found: T | None) -> T:
     if found is None:
         raise ValidationException(NOT_FOUND)
     return found
+
+
+def _find_stage(job: Record) -> str:
+    return job.secondary_status if isinstance(job, TrainingJob) else job.status

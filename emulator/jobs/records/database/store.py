@@ -9,51 +9,42 @@ from threading import Condition, RLock
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
-    and_,
-    bindparam,
     create_engine,
     delete,
     event,
     func,
     insert,
-    or_,
     select,
-    tuple_,
-    union_all,
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import DatabaseError
 
 from emulator.exceptions import StartupError
 from emulator.jobs.records.database import tables
-from emulator.jobs.records.database.listing import DEFAULT_MAX_RESULTS, parse_token, read_page, select_page
+from emulator.jobs.records.database.messages import MessageStore
+from emulator.jobs.records.database.pages import JobPages
 from emulator.jobs.records.database.rows import (
     K,
     R,
     find_table,
     load_record,
 )
-from emulator.jobs.records.database.search import build_condition, find_sort_column, select_property_names
-from emulator.jobs.records.database.sent_messages import SentMessage
-from emulator.jobs.records.database.transaction import KEPT_MESSAGES, StoreTransaction
-from emulator.jobs.records.pipeline_execution import PipelineExecution
-from emulator.jobs.records.processing_job import ProcessingJob
+from emulator.jobs.records.database.transaction import StoreTransaction
 from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import ENDED_STATUSES, TrainingJob
-from emulator.jobs.records.warm_pool import has_status
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sqlalchemy import ColumnElement, Connection, Table
 
-    from emulator.jobs.records.database.listing import ListQuery
+    from emulator.jobs.records.processing_job import ProcessingJob
     from emulator.jobs.records.tuning_job import TuningJob
+    from emulator.jobs.records.warnings import JobWarning
 
 # Up to this size, which takes some 0.1 s, a store is looked through when it is opened.
 _CHECKED_BYTES = 64 * 1024**2
-_DELIVERED = delete(tables.outbox).where(tables.outbox.c.event_id == bindparam("of_event"))
 _TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
 
 
@@ -61,6 +52,10 @@ class JobStore:
     """The job store's file. Thread safe; one emulator at a time has it open.
 
     Reading methods see the last committed state. Writing happens in ``transaction`` only.
+
+    Attributes:
+        pages: answers List and Search.
+        messages: events to deliver, and what was sent.
     """
 
     def __init__(self, path: Path, *, followed: bool = False) -> None:
@@ -98,6 +93,8 @@ class JobStore:
         if followed:
             event.listen(self._engine, "connect", _leave_checkpoints)
         event.listen(self._engine, "begin", _begin)
+        self.pages = JobPages(self._engine)
+        self.messages = MessageStore(self._engine, self._write_lock, self.transaction)
         try:
             self._create_tables(path)
         except DatabaseError as error:
@@ -162,14 +159,14 @@ class JobStore:
     def find_training_job(self, region: str, name: str) -> TrainingJob | None:
         """Find the job, or None."""
         with self._reading() as transaction:
-            return transaction.find_training_job(region, name)
+            return transaction.find_job(TrainingJob, region, name)
 
     def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
         """Find the rule evaluation that runs as the processing job ``name``, or None."""
         with self._reading() as transaction:
-            return transaction.find_rule_evaluation(region, name)
+            return transaction.find_job(RuleEvaluation, region, name)
 
-    def find_job(self, kind: type[R], region: str, name: str) -> R | None:
+    def find_job(self, kind: type[K], region: str, name: str) -> K | None:
         """Find the job of a kind, such as ProcessingJob, or None."""
         with self._reading() as transaction:
             return transaction.find_job(kind, region, name)
@@ -190,77 +187,6 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.list_rule_evaluations_of(job)
 
-    def list_training_jobs(
-        self, region: str, query: ListQuery, now_ms: int = 0
-    ) -> tuple[list[TrainingJob], str | None]:
-        """One page of jobs, and the token of the next one; ``now_ms`` is when a warm pool has the query's status."""
-        table = tables.training_jobs
-        with self._engine.connect() as connection:
-            names = None
-            if query.warm_pool_status_equals is not None:
-                kept = StoreTransaction(connection).list_warm_pools(region)
-                names = [job.name for job in kept if has_status(job, query.warm_pool_status_equals, now_ms)]
-            rows, next_token = select_page(connection, table, table.c.status, region, query, names)
-            return [load_record(TrainingJob, row) for row in rows], next_token
-
-    def search_training_jobs(
-        self, region: str, request: Mapping[str, Any]
-    ) -> tuple[list[TrainingJob], str | None, int]:
-        """One page of the jobs that Search's ``request`` describes, the token of the next one, and how many there are.
-
-        Raises:
-            ValidationException: a property, operator or value that there is not; see ``records.search``.
-        """
-        table = tables.training_jobs
-        condition = and_(table.c.region == region, build_condition(request))
-        column = find_sort_column(request.get("SortBy", "LastModifiedTime"))
-        after = parse_token(request["NextToken"], (int, float, str)) if request.get("NextToken") else None
-        # SQLite makes the list of what is found once, for the page and for the total.
-        found = select(table.c.region, table.c.name, column.label("sort_value")).where(condition).cte("found")
-        count = select(func.count()).select_from(found)
-        with self._engine.connect() as connection:
-            names, next_token = read_page(
-                connection,
-                select(found, count.scalar_subquery().label("total")),
-                (found.c.sort_value, found.c.name),
-                after,
-                request.get("MaxResults", DEFAULT_MAX_RESULTS),
-                descending=request.get("SortOrder", "Descending") == "Descending",
-            )
-            keys = [(row.region, row.name) for row in names]
-            rows = connection.execute(select(table).where(tuple_(table.c.region, table.c.name).in_(keys))).all()
-            behind_the_last = after is not None and not names
-            total = connection.execute(count).scalar_one() if behind_the_last else names[0].total if names else 0
-        jobs = {row.name: load_record(TrainingJob, row) for row in rows}
-        return [jobs[row.name] for row in names], next_token, total
-
-    def suggest_property_names(self, region: str, hint: str) -> list[str]:
-        """Names of hyperparameters, tags and metrics of the region's training jobs that begin with ``hint``."""
-        with self._engine.connect() as connection:
-            return list(connection.execute(select_property_names(region, hint)).scalars())
-
-    def list_processing_jobs(
-        self, region: str, query: ListQuery
-    ) -> tuple[list[ProcessingJob | RuleEvaluation], str | None]:
-        """One page of processing jobs, those that evaluate rules among them, and the token of the next one."""
-        jobs, rules = tables.processing_jobs, tables.rule_evaluations
-        every = union_all(
-            select(jobs.c.region, jobs.c.name, jobs.c.status, jobs.c.creation_ms, jobs.c.last_modified_ms),
-            select(
-                *(rules.c.region, rules.c.name, rules.c.processing_job_status),
-                *(rules.c.creation_ms, rules.c.last_modified_ms),
-            ),
-        ).subquery()
-        found: dict[str, ProcessingJob | RuleEvaluation] = {}
-        with self._engine.connect() as connection:
-            rows, next_token = select_page(connection, every, every.c.status, region, query)
-            names = [(row.region, row.name) for row in rows]
-            for row in connection.execute(select(jobs).where(tuple_(jobs.c.region, jobs.c.name).in_(names))):
-                found[row.name] = load_record(ProcessingJob, row)
-            for row in connection.execute(select(rules).where(tuple_(rules.c.region, rules.c.name).in_(names))):
-                found[row.name] = load_record(RuleEvaluation, row)
-        return [found[name] for _, name in names], next_token
-
     def list_training_job_names(self, contained: str) -> list[tuple[str, str]]:
         """List region and name of the training jobs whose name holds a text, the newest first."""
         names = tables.training_jobs.c
@@ -275,48 +201,14 @@ class JobStore:
         with self._engine.connect() as connection:
             return list(connection.scalars(select(column).distinct().order_by(column)))
 
-    def list_running_training_jobs(self) -> list[TrainingJob]:
-        """Every job that has not ended, in all regions, oldest first."""
-        table = tables.training_jobs
-        statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
-        with self._engine.connect() as connection:
-            return [load_record(TrainingJob, row) for row in connection.execute(statement)]
-
-    def list_running_rule_evaluations(self) -> list[RuleEvaluation]:
-        """Every rule evaluation without a final status, in all regions, oldest first."""
-        table = tables.rule_evaluations
-        statement = (
-            select(table)
-            .where(table.c.processing_job_status.in_(("InProgress", "Stopping")))
-            .order_by(table.c.creation_ms, table.c.position)
-        )
-        with self._engine.connect() as connection:
-            return [load_record(RuleEvaluation, row) for row in connection.execute(statement)]
-
-    def list_running_jobs(self, kind: type[R]) -> list[R]:
+    def list_running_jobs(self, kind: type[K]) -> list[K]:
         """Every job of a kind that has not ended, in all regions, oldest first."""
         table = find_table(kind)
-        statement = select(table).where(table.c.status.not_in(ENDED_STATUSES)).order_by(table.c.creation_ms)
+        status = table.c.processing_job_status if kind is RuleEvaluation else table.c.status
+        order = (table.c.creation_ms, table.c.position) if kind is RuleEvaluation else (table.c.creation_ms,)
+        statement = select(table).where(status.not_in(ENDED_STATUSES)).order_by(*order)
         with self._engine.connect() as connection:
             return [load_record(kind, row) for row in connection.execute(statement)]
-
-    def list_jobs(self, kind: type[R], region: str, query: ListQuery) -> tuple[list[R], str | None]:
-        """One page of the jobs of a kind, and the token of the next one."""
-        table = find_table(kind)
-        with self._engine.connect() as connection:
-            rows, next_token = select_page(connection, table, table.c.status, region, query)
-            return [load_record(kind, row) for row in rows], next_token
-
-    def list_pipeline_executions(self, region: str, pipeline: str) -> list[PipelineExecution]:
-        """List a pipeline's executions, oldest first."""
-        table = tables.pipeline_executions
-        statement = (
-            select(table)
-            .where(table.c.region == region, func.json_extract(table.c.request, "$.PipelineName") == pipeline)
-            .order_by(table.c.creation_ms, table.c.name)
-        )
-        with self._engine.connect() as connection:
-            return [load_record(PipelineExecution, row) for row in connection.execute(statement)]
 
     def list_training_jobs_of(self, job: TuningJob) -> list[TrainingJob]:
         """List a tuning job's training jobs, oldest first."""
@@ -335,58 +227,14 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.list_tags(arn)
 
-    def list_outbox(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """Undelivered events, oldest first: id, region, event."""
-        statement = select(tables.outbox).order_by(tables.outbox.c.sequence)
-        with self._engine.connect() as connection:
-            return [(row.event_id, row.region, row.event) for row in connection.execute(statement)]
+    def list_warnings(self, arn: str) -> list[JobWarning]:
+        """List what the users of a job are warned of, in the order in which it showed."""
+        return self.list_warnings_of([arn]).get(arn, [])
 
-    def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
-        """Keep what was sent, for ``smdebug-emulator events``."""
-        with self.transaction() as transaction:
-            transaction.add_sent(service, region, content, time_ms)
-
-    def list_sent(
-        self, after: int = 0, limit: int = KEPT_MESSAGES, names: Collection[str] | None = None
-    ) -> list[SentMessage]:
-        """List what was sent, oldest first: the newest so many.
-
-        Args:
-            after: only messages of a higher sequence number.
-            limit: how many.
-            names: only events of jobs of these names.
-        """
-        table = tables.sent_messages
-        statement = select(table).where(table.c.sequence > after).order_by(table.c.sequence.desc()).limit(limit)
-        if names is not None:
-            members = ("TrainingJobName", "ProcessingJobName")
-            found = (func.json_extract(table.c.content, f"$.detail.{member}").in_(names) for member in members)
-            statement = statement.where(or_(*found))
-        with self._engine.connect() as connection:
-            rows = connection.execute(statement).all()
-        return [SentMessage(row.sequence, row.time_ms, row.service, row.region, row.content) for row in reversed(rows)]
-
-    def get_last_sent(self) -> int:
-        """Return the sequence number of what was sent last; 0 before anything was."""
-        with self._engine.connect() as connection:
-            return connection.execute(select(func.max(tables.sent_messages.c.sequence))).scalar() or 0
-
-    def add_outcome(self, event_id: str, outcome: Mapping[str, Any], time_ms: int) -> None:
-        """Keep what became of an event at a target, among the newest KEPT_MESSAGES."""
-        row = {"event_id": event_id, "outcome": outcome, "time_ms": time_ms}
-        with self.transaction() as transaction:
-            transaction.add_kept(tables.deliveries, row)
-
-    def list_outcomes(self, event_ids: Collection[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return what became of events at their targets, by the events' ids, with the time of each."""
-        table = tables.deliveries
-        found: dict[str, list[dict[str, Any]]] = {}
-        with self._engine.connect() as connection:
-            for row in connection.execute(
-                select(table).where(table.c.event_id.in_(list(event_ids))).order_by(table.c.sequence)
-            ):
-                found.setdefault(row.event_id, []).append({**row.outcome, "timeMs": row.time_ms})
-        return found
+    def list_warnings_of(self, arns: Sequence[str]) -> dict[str, list[JobWarning]]:
+        """List the warnings of several jobs by their ARNs; of a job without any there is no entry."""
+        with self._reading() as transaction:
+            return transaction.list_warnings(arns)
 
     def list_arns(self, prefix: str) -> set[str]:
         """List the ARNs of the jobs whose names begin with ``prefix``, and of the evaluations of their rules."""
@@ -420,7 +268,7 @@ class JobStore:
                 count = connection.execute(delete(table).where(func.substr(name, 1, len(prefix)) == prefix)).rowcount
                 forgotten += count if table in (tables.training_jobs, tables.processing_jobs) else 0
             for arn in arns:
-                for table in (tables.tags, tables.losses):
+                for table in (tables.tags, tables.losses, tables.job_warnings):
                     connection.execute(delete(table).where(table.c.arn == arn))
             if not prefix:
                 connection.execute(delete(tables.outbox))
@@ -432,7 +280,7 @@ class JobStore:
     def delete_training_job(self, job: TrainingJob) -> bool:
         """Forget a job and its rule evaluations, with their tags; False when it is not there any more."""
         with self.transaction() as transaction:
-            found = transaction.find_training_job(job.region, job.name)
+            found = transaction.find_job(TrainingJob, job.region, job.name)
             # Another job may have its name by now.
             if found is None or found.id != job.id:
                 return False
@@ -454,11 +302,6 @@ class JobStore:
         one_more = one_more.on_conflict_do_update(index_elements=["arn"], set_={"count": tables.losses.c.count + 1})
         with self._write_lock, self._engine.begin() as connection:
             return int(connection.scalars(one_more.returning(tables.losses.c.count)).one())
-
-    def delete_from_outbox(self, event_id: str) -> None:
-        """Forget an event that was delivered."""
-        with self._write_lock, self._engine.begin() as connection:
-            connection.execute(_DELIVERED, {"of_event": event_id})
 
 
 def _named_tables() -> list[tuple[Table, ColumnElement[str]]]:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    UniqueConstraint,
     text,
 )
 
@@ -148,6 +149,18 @@ tags = Table(
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
     Column("position", Integer, nullable=False),
+)
+
+# What users are warned of, in the order in which it showed; those of a rule belong to its training job.
+job_warnings = Table(
+    "job_warnings",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("arn", Text, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("remedy", Text, nullable=False),
+    UniqueConstraint("arn", "code", "text"),
 )
 
 # How often rule evaluations and processing jobs have begun again.

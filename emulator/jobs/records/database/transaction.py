@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, insert, select, text, update
+from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from emulator.exceptions import ResourceInUse
@@ -17,9 +18,10 @@ from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.records.tuning_job import TUNING_JOB_ARN
 from emulator.jobs.records.warm_pool import may_reuse
+from emulator.jobs.records.warnings import MOST_WARNINGS, JobWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy import Connection, Insert, Select, Table, Update
 
@@ -59,6 +61,14 @@ _RULES_OF_A_JOB = (
 _KEPT_ALIVE = select(tables.training_jobs).where(
     tables.training_jobs.c.region == bindparam("of_region"), text("keep_alive_seconds > 0")
 )
+_WARNINGS = (
+    select(tables.job_warnings)
+    .where(tables.job_warnings.c.arn.in_(bindparam("of_arns", expanding=True)))
+    .order_by(tables.job_warnings.c.sequence)
+)
+_COUNT_WARNINGS = (
+    select(func.count()).select_from(tables.job_warnings).where(tables.job_warnings.c.arn == bindparam("of_arn"))
+)
 _TAGS = select(tables.tags).where(tables.tags.c.arn == bindparam("of_arn")).order_by(tables.tags.c.position)
 
 
@@ -68,37 +78,27 @@ class StoreTransaction:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def find_training_job(self, region: str, name: str) -> TrainingJob | None:
-        """Find the job, or None."""
-        return self._find(TrainingJob, region, name)
-
-    def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
-        """Find the rule evaluation, or None."""
-        return self._find(RuleEvaluation, region, name)
-
-    def find_job(self, kind: type[R], region: str, name: str) -> R | None:
-        """Find the job of a kind, such as ProcessingJob, or None."""
-        return self._find(kind, region, name)
-
     def find_by_arn(self, kind: type[K], arn: str) -> K | None:
         """Find the job of a kind that has an ARN, or None."""
         table = find_table(kind)
         row = self._connection.execute(select(table).where(table.c.arn == arn)).first()
         return None if row is None else load_record(kind, row)
 
-    def _find(self, kind: type[K], region: str, name: str) -> K | None:
+    def find_job(self, kind: type[K], region: str, name: str) -> K | None:
+        """Find the job of a kind, such as TrainingJob or RuleEvaluation, or None."""
         statement = _build_statements(find_table(kind)).find
         row = self._connection.execute(statement, {"of_region": region, "of_name": name}).first()
         return None if row is None else load_record(kind, row)
 
-    def _insert(self, record: Record) -> None:
-        table = find_table(type(record))
-        self._connection.execute(_build_statements(table).insert, build_row(table, record))
-
-    def _save(self, record: Record) -> None:
+    def save_job(self, record: Record) -> None:
+        """Store the new state of a job of any kind."""
         table = find_table(type(record))
         key = {"of_region": record.region, "of_name": record.name}
         self._connection.execute(_build_statements(table).update, key | build_row(table, record))
+
+    def _insert(self, record: Record) -> None:
+        table = find_table(type(record))
+        self._connection.execute(_build_statements(table).insert, build_row(table, record))
 
     def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
         """List a job's rule evaluations in the order of its request."""
@@ -133,7 +133,7 @@ class StoreTransaction:
         """Note which job's instances a new one gets, if any."""
         for kept in self.list_warm_pools(job.region):
             if may_reuse(kept, job.request, job.creation_ms):
-                self._save(replace(kept, reused_by=job.name, reused_ms=job.creation_ms))
+                self.save_job(replace(kept, reused_by=job.name, reused_ms=job.creation_ms))
                 break
 
     def list_warm_pools(self, region: str) -> list[TrainingJob]:
@@ -143,7 +143,7 @@ class StoreTransaction:
     def delete_training_job(self, job: TrainingJob) -> None:
         """Delete all rows of a job."""
         arns = [job.arn, *(each.arn for each in self.list_rule_evaluations_of(job))]
-        for kept in (tables.tags, tables.losses):
+        for kept in (tables.tags, tables.losses, tables.job_warnings):
             self._connection.execute(delete(kept).where(kept.c.arn.in_(arns)))
         evaluations = tables.rule_evaluations
         for table, name in (
@@ -151,14 +151,6 @@ class StoreTransaction:
             (tables.training_jobs, tables.training_jobs.c.name),
         ):
             self._connection.execute(delete(table).where(table.c.region == job.region, name == job.name))
-
-    def save_training_job(self, job: TrainingJob) -> None:
-        """Store a job's new state."""
-        self._save(job)
-
-    def save_rule_evaluation(self, evaluation: RuleEvaluation) -> None:
-        """Store an evaluation's new state."""
-        self._save(evaluation)
 
     def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
         """Store a new job.
@@ -178,14 +170,10 @@ class StoreTransaction:
             raise taken from None
         self.set_tags(job.arn, tags)
 
-    def save_job(self, job: R) -> None:
-        """Store a job's new state."""
-        self._save(job)
-
     def delete_job(self, job: R) -> None:
         """Delete all rows of a job."""
         table = find_table(type(job))
-        for kept in (tables.tags, tables.losses):
+        for kept in (tables.tags, tables.losses, tables.job_warnings):
             self._connection.execute(delete(kept).where(kept.c.arn == job.arn))
         self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
 
@@ -200,6 +188,26 @@ class StoreTransaction:
             .order_by(table.c.creation_ms, table.c.name)
         )
         return [load_record(TrainingJob, row) for row in self._connection.execute(statement)]
+
+    def add_warnings(self, arn: str, warnings: Iterable[JobWarning]) -> list[JobWarning]:
+        """Add a job's warnings; return those that it did not have yet, as far as it may have more."""
+        table = tables.job_warnings
+        known = self._connection.execute(_COUNT_WARNINGS, {"of_arn": arn}).scalar_one()
+        added: list[JobWarning] = []
+        for each in warnings:
+            if known + len(added) >= MOST_WARNINGS:
+                break
+            row = {"arn": arn, "code": each.code, "text": each.text, "remedy": each.remedy}
+            if self._connection.execute(upsert(table).values(row).on_conflict_do_nothing()).rowcount:
+                added.append(each)
+        return added
+
+    def list_warnings(self, arns: Sequence[str]) -> dict[str, list[JobWarning]]:
+        """List the warnings of jobs by their ARNs, oldest first; of a job without any there is no entry."""
+        found: dict[str, list[JobWarning]] = {}
+        for row in self._connection.execute(_WARNINGS, {"of_arns": list(arns)}):
+            found.setdefault(row.arn, []).append(JobWarning(row.code, row.text, row.remedy))
+        return found
 
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
         """Keep an event until it is delivered."""

@@ -60,6 +60,16 @@ class HostContainers:
         self._running_on: frozenset[Host] = frozenset()
         self._stop_asked = False
 
+    @property
+    def followed(self) -> bool:
+        """Whether ``follow`` was called."""
+        return bool(self._containers)
+
+    @property
+    def exits(self) -> Sequence[HostExit]:
+        """How those ended that have, first to last."""
+        return self._exits
+
     def start(self, specs: Mapping[Host, ContainerSpec], check: Callable[[], None]) -> None:
         """Start the containers of all hosts at once, when there is room for all: files may have to be brought first.
 
@@ -132,6 +142,16 @@ class HostContainers:
         for container in self._containers.values():
             container.ask_stop(grace_seconds)
 
+    def kill(self, seconds: float) -> None:
+        """Kill what runs, and wait for its end, but not for longer than ``seconds``.
+
+        Raises:
+            ContainerRuntimeError: the back end can no longer tell.
+        """
+        self._stop_asked = True
+        self._kill_running()
+        self.wait(seconds)
+
     def read_to_end(self, host: Host) -> list[str]:
         """Wait until the host's whole log was read; returns its last lines. Only after its end."""
         return self._containers[host].read_to_end()
@@ -143,12 +163,15 @@ class HostContainers:
 
     def close(self) -> None:
         """Kill what runs, remove every container, and join every thread."""
-        for container in self._containers.values():
-            # All at once: each takes a moment to be gone.
-            if not container.has_ended:
-                container.ask_stop(0.0)
+        self._kill_running()
         for container in self._containers.values():
             container.close()
         if not self._containers:
             for container_id in self._ids.values():
                 remove_container(self._runtime, container_id)
+
+    def _kill_running(self) -> None:
+        """Ask all at once: each takes a moment to be gone."""
+        for container in self._containers.values():
+            if not container.has_ended:
+                container.ask_stop(0.0)

@@ -1,4 +1,4 @@
-"""The agent beside a job's container: what the container takes of its instance, and the metrics files it writes."""
+"""The agent beside a job's container: what it takes of its instance, and the metrics and warnings that it writes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from container_runtime.runtime import ContainerRuntime, Usage
     from emulator.jobs.runs.measuring.volume import VolumeWatch
     from emulator.jobs.staging.job_files import JobFolder
+    from emulator.jobs.staging.job_warnings import ReportedWarnings
     from emulator.moto_services.cloudwatch.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -50,12 +51,14 @@ class MeasuredHost:
         files: what the job writes on it.
         instance_type: says how much memory it has; as much as this machine where it says nothing.
         volume: its storage volume, watched.
+        warnings: what its container reports, read now and then, and at its end.
     """
 
     name: str
     files: JobFolder
     instance_type: str | None
     volume: VolumeWatch
+    warnings: ReportedWarnings | None = None
 
 
 class HostAgent:
@@ -106,7 +109,7 @@ class HostAgent:
             except ContainerRuntimeError as error:
                 logger.warning("%s is measured no longer: %s", self._host.name, error)
             self._ended.wait()
-            self._read_metrics()
+            self._read_files()
             self._metrics.keep()
         except Exception:  # its job goes on without it
             logger.exception("%s is measured no longer", self._host.name)
@@ -121,7 +124,7 @@ class HostAgent:
                 share = max(0.0, usage.cpu_seconds - before.cpu_seconds) / (measured_at - last_at)
                 self._metrics.put(self._namespace, self._describe(usage, share))
             before = usage
-            self._read_metrics()
+            self._read_files()
             pause = max(min(2 * pause, _LAST_SECONDS), (time.monotonic() - measured_at) / _MAX_SHARE)
 
     def _describe(self, usage: Usage, cpu_share: float) -> list[Datum]:
@@ -134,6 +137,11 @@ class HostAgent:
             "DiskUtilization": 100 * host.volume.taken / host.volume.volume.limit,
         }
         return [Datum(name, value, now_ms, {"Host": host.name}, "Percent") for name, value in percents.items()]
+
+    def _read_files(self) -> None:
+        if self._host.warnings is not None:
+            self._host.warnings.read()
+        self._read_metrics()
 
     def _read_metrics(self) -> None:
         """Read what was appended to the metrics files, whole lines only."""

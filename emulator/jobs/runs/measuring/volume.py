@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.disk import DiskBudget
+    from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
 

@@ -9,27 +9,35 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from emulator.api.account_rooms import AccountRooms
 from emulator.api.changes import MOST_STREAMS, Streams, follow
 from emulator.exceptions import ResourceLimitExceeded
+from emulator.jobs import build_services
 from emulator.jobs.records.database.store import JobStore
+from emulator.settings import Settings
+from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from emulator.jobs import Jobs
+    from container_runtime.runtime import ContainerRuntime
+    from emulator.services import Services
 
 
 @pytest.fixture
-def account(tmp_path: Path) -> Iterator[AccountRooms]:
+def account(tmp_path: Path) -> Iterator[Services]:
     store = JobStore(tmp_path / "jobs.sqlite")
-    yield AccountRooms("123456789012", cast("Jobs", None), store)
+    settings = Settings(state_dir=tmp_path, account_id="123456789012")
+    services = build_services(
+        settings, store, cast("ContainerRuntime", None), RecordingPublisher(), "http://127.0.0.1:1"
+    )
+    yield services
+    services.log_writer.close()
     store.close()
 
 
-def send(account: AccountRooms, name: str) -> None:
-    account.store.add_sent("EventBridge", "us-east-1", {"id": name, "detail": {"TrainingJobName": name}}, 1)
+def send(account: Services, name: str) -> None:
+    account.store.messages.add_sent("EventBridge", "us-east-1", {"id": name, "detail": {"TrainingJobName": name}}, 1)
 
 
 def parse(text: str) -> tuple[str, str, Any]:
@@ -37,7 +45,7 @@ def parse(text: str) -> tuple[str, str, Any]:
     return lines.get("id", ""), lines.get("event", ""), json.loads(lines.get("data", "null"))
 
 
-def test_who_comes_back_gets_what_came_meanwhile(account: AccountRooms) -> None:
+def test_who_comes_back_gets_what_came_meanwhile(account: Services) -> None:
     send(account, "first")
     stream = follow(account, None, None, lambda: False)
     assert next(stream).startswith("retry:")
@@ -51,7 +59,7 @@ def test_who_comes_back_gets_what_came_meanwhile(account: AccountRooms) -> None:
     assert parse(list(islice(again, 2))[1]) == ("4", "change", {"jobs": ["fourth", "third"], "sequence": 4})
 
 
-def test_another_state_is_told_from_the_one_the_page_knew(account: AccountRooms) -> None:
+def test_another_state_is_told_from_the_one_the_page_knew(account: Services) -> None:
     send(account, "first")
     stream = follow(account, None, 500, lambda: False)
     assert parse(list(islice(stream, 2))[1])[1] == "hello"
@@ -59,7 +67,7 @@ def test_another_state_is_told_from_the_one_the_page_knew(account: AccountRooms)
     assert parse(next(stream)) == ("0", "hello", {"sequence": 0})
 
 
-def test_it_wakes_when_something_is_stored_and_ends_when_it_closes(account: AccountRooms) -> None:
+def test_it_wakes_when_something_is_stored_and_ends_when_it_closes(account: Services) -> None:
     closing = threading.Event()
     stream = follow(account, None, 0, closing.is_set)
     next(stream)
@@ -71,7 +79,7 @@ def test_it_wakes_when_something_is_stored_and_ends_when_it_closes(account: Acco
     assert list(stream) == []
 
 
-def test_a_silent_stream_says_that_it_is_there(account: AccountRooms, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_stream_says_that_it_is_there(account: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emulator.api.changes._LOOK_SECONDS", 0.001)
     stream = follow(account, None, 0, lambda: False)
     assert list(islice(stream, 2))[1].startswith(":")
@@ -92,14 +100,14 @@ def test_only_so_many_are_open_and_each_gives_its_place_back() -> None:
         streams.open(iter(()))
 
 
-def test_outcomes_are_kept_by_event(account: AccountRooms) -> None:
-    account.store.add_outcome("e", {"succeeded": True}, 5)
-    account.store.add_outcome("f", {"succeeded": False}, 6)
-    assert account.store.list_outcomes(["e", "g"]) == {"e": [{"succeeded": True, "timeMs": 5}]}
+def test_outcomes_are_kept_by_event(account: Services) -> None:
+    account.store.messages.add_outcome("e", {"succeeded": True}, 5)
+    account.store.messages.add_outcome("f", {"succeeded": False}, 6)
+    assert account.store.messages.list_outcomes(["e", "g"]) == {"e": [{"succeeded": True, "timeMs": 5}]}
 
 
-def test_events_of_some_jobs_are_chosen(account: AccountRooms) -> None:
+def test_events_of_some_jobs_are_chosen(account: Services) -> None:
     for name in ("a", "b", "a"):
         send(account, name)
-    assert [each.sequence for each in account.store.list_sent(names=["a"])] == [1, 3]
-    assert [each.sequence for each in account.store.list_sent(limit=2)] == [2, 3]
+    assert [each.sequence for each in account.store.messages.list_sent(names=["a"])] == [1, 3]
+    assert [each.sequence for each in account.store.messages.list_sent(limit=2)] == [2, 3]

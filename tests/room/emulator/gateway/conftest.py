@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.addresses import LOOPBACK
 from emulator.api.application import build_pages
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.authentication import LOOPBACK_HOSTS
 from emulator.gateway.gateway import Gateway as GatewayApplication
-from emulator.gateway.gateway import Rooms
+from emulator.gateway.gateway import GatewayServices
 from emulator.gateway.listener import Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
@@ -33,13 +33,13 @@ def gateway(fresh_moto: None) -> Iterator[Gateway]:
         start_response("200 OK", [("Content-Length", "2")])
         return [b"{}"]
 
-    rooms = Rooms(
+    services = GatewayServices(
         LOOPBACK_HOSTS, build_pages(lambda: {"status": "running"}), has_sagemaker_operation, lambda _: ACCOUNT
     )
-    rooms.sagemaker.set_result(SageMaker(lambda _: jobs, has_sagemaker_resource))
-    rooms.invoke.set_result(invoke)
-    rooms.moto.set_result(MotoApplication())
-    listener.serve(GatewayApplication(rooms))
+    services.sagemaker.set_result(SageMaker(lambda _: jobs, has_sagemaker_resource))
+    services.invoke.set_result(invoke)
+    services.moto.set_result(MotoApplication())
+    listener.serve(GatewayApplication(services))
     yield running
     listener.close()
 

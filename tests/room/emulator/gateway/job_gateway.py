@@ -11,7 +11,7 @@ from werkzeug.test import Client
 
 from emulator.api.application import build_pages
 from emulator.gateway.authentication import LOOPBACK_HOSTS
-from emulator.gateway.gateway import Gateway, Rooms
+from emulator.gateway.gateway import Gateway, GatewayServices
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from tests.room.emulator.jobs.job_room import ACCOUNT, Room, open_room
@@ -48,7 +48,7 @@ class JobGateway:
 def open_job_gateway(folder: Path) -> Iterator[JobGateway]:
     """Open it; its one image is ``tiny:1``, so that jobs of any other fail at their start."""
     with open_room(folder) as room:
-        rooms = Rooms(LOOPBACK_HOSTS, build_pages(dict), has_sagemaker_operation, lambda _: ACCOUNT)
-        rooms.sagemaker.set_result(SageMaker(lambda _: room.jobs, has_sagemaker_resource))
-        rooms.moto.set_result(MotoApplication())
-        yield JobGateway(Client(Gateway(rooms)), room)
+        services = GatewayServices(LOOPBACK_HOSTS, build_pages(dict), has_sagemaker_operation, lambda _: ACCOUNT)
+        services.sagemaker.set_result(SageMaker(lambda _: room.jobs, has_sagemaker_resource))
+        services.moto.set_result(MotoApplication())
+        yield JobGateway(Client(Gateway(services)), room)

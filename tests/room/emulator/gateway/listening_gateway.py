@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
+from emulator.jobs.records.warnings import build_warning
 from tests.boto3_client import make_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from emulator.jobs.records.warnings import JobWarning
 
 ACCOUNT = "123456789012"
 NOT_FOUND = "Requested resource not found."
@@ -46,6 +49,9 @@ class MemoryTrainingJobs:
         self.jobs[region, name] = job
         self._tags[arn] = list(request.get("Tags", []))
         return job
+
+    def list_warnings(self, job: MemoryJob) -> list[JobWarning]:
+        return [] if self.client_note is None else [build_warning("ClientNotTried", said=self.client_note)]
 
     def get(self, region: str, name: str) -> dict[str, Any]:
         if (region, name) not in self.jobs:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from emulator.coverage import NO_EFFECT, find_describer, list_members
+from docs_site.coverage import NO_EFFECT, find_describer, list_members
 from emulator.operations import find_operations
 from emulator.service_model import load_service_model
 from tests.unit.emulator.gateway.generated_requests import build_request

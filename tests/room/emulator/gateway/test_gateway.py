@@ -14,7 +14,7 @@ import pytest
 from emulator.api.application import build_pages
 from emulator.gateway.authentication import LOOPBACK_HOSTS
 from emulator.gateway.gateway import Gateway as GatewayApplication
-from emulator.gateway.gateway import Rooms
+from emulator.gateway.gateway import GatewayServices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,9 +65,9 @@ def test_the_controls_of_moto_answer_where_they_were_asked_for() -> None:
         start_response("200 OK", [])
         return [b"reset"]
 
-    rooms = replace(build_rooms(), opens_moto_api=True)
-    rooms.moto.set_result(application)
-    assert ask(rooms, "/moto-api/reset")[2] == b"reset"
+    services = replace(build_gateway_services(), opens_moto_api=True)
+    services.moto.set_result(application)
+    assert ask(services, "/moto-api/reset")[2] == b"reset"
 
 
 def test_no_such_own_page(gateway: Gateway) -> None:
@@ -205,8 +205,10 @@ def test_puts_and_lists_at_the_same_time(gateway: Gateway) -> None:
         assert list(workers.map(work, range(6))) == [15] * 6
 
 
-def build_rooms() -> Rooms:
-    return Rooms(LOOPBACK_HOSTS, build_pages(lambda: {"status": "starting"}), lambda _: False, lambda _: "123456789012")
+def build_gateway_services() -> GatewayServices:
+    return GatewayServices(
+        LOOPBACK_HOSTS, build_pages(lambda: {"status": "starting"}), lambda _: False, lambda _: "123456789012"
+    )
 
 
 class Sent:
@@ -234,14 +236,14 @@ def build_environ(method: str, path: str, **more: str) -> WSGIEnvironment:
     }
 
 
-def ask(rooms: Rooms, path: str) -> tuple[str, dict[str, str], bytes]:
+def ask(services: GatewayServices, path: str) -> tuple[str, dict[str, str], bytes]:
     sent = Sent()
-    body = b"".join(GatewayApplication(rooms)(build_environ("GET", path), sent))
+    body = b"".join(GatewayApplication(services)(build_environ("GET", path), sent))
     return sent.status, dict(sent.headers), body
 
 
 def test_health_is_answered_before_the_rooms_are_ready() -> None:
-    status, _, body = ask(build_rooms(), "/_emulator/health")
+    status, _, body = ask(build_gateway_services(), "/_emulator/health")
     assert status == "200 OK"
     assert json.loads(body) == {"status": "starting"}
 
@@ -251,19 +253,19 @@ def test_a_request_waits_for_its_room() -> None:
         start_response("200 OK", [])
         return [b"ready"]
 
-    rooms = build_rooms()
+    services = build_gateway_services()
     with ThreadPoolExecutor(1) as client:
-        waiting = client.submit(ask, rooms, "/bucket")
+        waiting = client.submit(ask, services, "/bucket")
         assert not waiting.done()
-        rooms.moto.set_result(application)
+        services.moto.set_result(application)
         assert waiting.result(60)[2] == b"ready"
 
 
 def test_a_request_for_a_room_that_will_never_be_is_answered(caplog: pytest.LogCaptureFixture) -> None:
-    rooms = build_rooms()
+    services = build_gateway_services()
     with ThreadPoolExecutor(1) as client:
-        waiting = client.submit(ask, rooms, "/bucket")
-        rooms.cancel()
+        waiting = client.submit(ask, services, "/bucket")
+        services.cancel()
         assert waiting.result(60)[0] == "500 Internal Server Error"
     assert "GET /bucket failed" in caplog.text
 
@@ -272,9 +274,9 @@ def test_a_room_that_raises_is_an_internal_failure(caplog: pytest.LogCaptureFixt
     def application(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterable[bytes]:
         raise RuntimeError("on fire")
 
-    rooms = build_rooms()
-    rooms.moto.set_result(application)
-    status, headers, body = ask(rooms, "/bucket")
+    services = build_gateway_services()
+    services.moto.set_result(application)
+    status, headers, body = ask(services, "/bucket")
     assert status.startswith("500")
     assert json.loads(body)["__type"] == headers["x-amzn-errortype"] == "InternalFailure"
     assert "on fire" in caplog.text
@@ -287,10 +289,10 @@ def test_half_an_answer_is_followed_by_no_other(caplog: pytest.LogCaptureFixture
         start_response("200 OK", [("Content-Length", "2")])
         raise RuntimeError("on fire")
 
-    rooms, sent = build_rooms(), Sent()
-    rooms.moto.set_result(application)
+    services, sent = build_gateway_services(), Sent()
+    services.moto.set_result(application)
     with pytest.raises(RuntimeError, match="on fire"):
-        GatewayApplication(rooms)(build_environ("GET", "/bucket"), sent)
+        GatewayApplication(services)(build_environ("GET", "/bucket"), sent)
     assert sent.status == "200 OK"
     assert "GET /bucket failed" in caplog.text
 
@@ -300,14 +302,15 @@ def test_the_request_id_of_a_room_is_kept() -> None:
         start_response("200 OK", [("X-Amzn-RequestId", "its own")])
         return []
 
-    rooms = build_rooms()
-    rooms.moto.set_result(application)
-    assert ask(rooms, "/bucket")[1] == {"X-Amzn-RequestId": "its own"}
+    services = build_gateway_services()
+    services.moto.set_result(application)
+    assert ask(services, "/bucket")[1] == {"X-Amzn-RequestId": "its own"}
 
 
 def test_a_refused_head_request_gets_no_body() -> None:
     sent = Sent()
-    refused = GatewayApplication(build_rooms())(build_environ("HEAD", "/bucket", HTTP_HOST="evil.example"), sent)
+    gateway = GatewayApplication(build_gateway_services())
+    refused = gateway(build_environ("HEAD", "/bucket", HTTP_HOST="evil.example"), sent)
     assert list(refused) == []
     assert sent.status == "403 Forbidden"
     assert int(dict(sent.headers)["Content-Length"]) > 0

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator.addresses import LOOPBACK
-from emulator.disk import DiskBudget
 from emulator.exceptions import StartupError
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
+from emulator.state.disk import DiskBudget
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from emulator.gateway.sagemaker import SageMaker
 from emulator.jobs.records.database.listing import parse_list_query
+from emulator.jobs.records.warnings import WARNINGS_HEADER
 from emulator.moto_services.wsgi import has_sagemaker_resource
 from tests.unit.emulator.gateway.test_protocol import REQUEST
 
@@ -44,15 +45,19 @@ def test_create_and_describe(sagemaker: Any) -> None:
     assert "Internal" not in described
 
 
-def test_the_log_of_a_job_is_told_of_an_sdk_that_was_never_tried(gateway: Gateway, sagemaker: Any) -> None:
-    sagemaker.create_training_job(**REQUEST)
+def test_a_client_is_warned_of_an_sdk_that_was_never_tried(gateway: Gateway, sagemaker: Any) -> None:
+    created = sagemaker.create_training_job(**REQUEST)
     assert gateway.jobs.training.client_note is None
+    assert WARNINGS_HEADER not in created["ResponseMetadata"]["HTTPHeaders"]
     name = " lib/AWS-SageMaker-Python-SDK#2.1.0"
     sagemaker.meta.events.register(
         "request-created.sagemaker", lambda request, **_: request.headers.add_header("User-Agent", name)
     )
-    sagemaker.create_training_job(**REQUEST | {"TrainingJobName": "job-2"})
-    assert "AWS-SageMaker-Python-SDK 2.1.0 was never tried" in str(gateway.jobs.training.client_note)
+    created = sagemaker.create_training_job(**REQUEST | {"TrainingJobName": "job-2"})
+    (warning,) = json.loads(created["ResponseMetadata"]["HTTPHeaders"][WARNINGS_HEADER])
+    assert warning["code"] == "ClientNotTried"
+    assert "AWS-SageMaker-Python-SDK 2.1.0 was never tried" in warning["text"]
+    assert set(created) == {"TrainingJobArn", "ResponseMetadata"}
 
 
 def test_the_region_is_that_of_the_signature(gateway: Gateway, sagemaker: Any) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator.addresses import LOOPBACK
-from emulator.certificates import Certificates
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
+from emulator.security.certificates import Certificates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,20 +6,19 @@ import json
 import sys
 import uuid
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
-from emulator.disk import DiskBudget
-from emulator.jobs import Jobs
+from emulator.jobs import Jobs, build_services
 from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.runs.admission import Admission
+from emulator.jobs.runs.containers.logs import LogWriter
 from emulator.moto_services.cloudwatch.logs import LogGroups
-from emulator.moto_services.cloudwatch.metrics import Metrics
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.settings import Settings
+from emulator.state.disk import DiskBudget
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import has_ended, wait_until
 
@@ -167,18 +166,17 @@ def open_room(
     store = JobStore(tmp_path / "state" / "jobs.sqlite")
     runtime = LocalProcesses(tmp_path / "processes", ImageCatalogue(images))
     publisher = publisher or RecordingPublisher()
-    jobs = Jobs(
+    services = build_services(
+        chosen,
         store,
         runtime,
         publisher,
-        lambda _region: s3,
-        lambda _region: logs,
-        partial(Metrics, ACCOUNT),
-        chosen,
         "http://127.0.0.1:1",
         rule_stop_grace_seconds=0.3,
         admission=Admission(chosen.max_jobs, DiskBudget(tmp_path, 0)),
     )
+    # The tests change how these two answer.
+    jobs = Jobs(replace(services, object_store_for=lambda _region: s3, log_writer=LogWriter(lambda _region: logs)))
     try:
         yield Room(jobs, store, runtime, publisher, s3, logs, chosen, bucket)
     finally:

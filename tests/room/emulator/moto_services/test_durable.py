@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from emulator.addresses import LOOPBACK
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.moto_services.backend_files import BackendFiles
 from emulator.moto_services.cloudwatch.logs import LogGroups

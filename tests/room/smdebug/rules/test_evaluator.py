@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from smdebug import job_warnings
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.save_config import SaveConfig
+from smdebug.environment import WARNINGS_PATH_ENV_STR
 from smdebug.logger import get_logger
 from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict, write_verdict
@@ -184,6 +186,40 @@ def test_tensors_that_were_never_saved_are_no_issue_and_said_once(
     assert "collection gradients" in verdict.details
     warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert warned == [verdict.details]
+
+
+@pytest.mark.parametrize(
+    ("rule", "steps_with_values", "warned"),
+    [
+        ("VanishingGradient", 16, []),
+        ("VanishingGradient", 9, []),
+        ("VanishingGradient", 7, ["RuleHadLittleToJudge"]),
+        ("VanishingGradient", 1, ["RuleHadLittleToJudge"]),
+        ("VanishingGradient", 0, ["RuleWithoutCollection"]),
+        ("DeadRelu", 16, ["RuleWithoutCollection"]),
+    ],
+)
+def test_users_of_a_job_are_warned_of_a_verdict_on_little(
+    evaluate: Any,
+    run: RunMaker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rule: str,
+    steps_with_values: int,
+    warned: list[str],
+) -> None:
+    path = tmp_path / "warnings.jsonl"
+    path.touch()
+    monkeypatch.setenv(WARNINGS_PATH_ENV_STR, str(path))
+    monkeypatch.setattr(job_warnings, "_written", set())
+    for step in range(16):
+        run.write_step(step, {"gradient/a" if step < steps_with_values else "other": np.ones(3)})
+    run.end()
+    verdict = evaluate(rule)
+    assert verdict.status == "NoIssuesFound"
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["Code"] for each in found] == warned
+    assert {each["Text"] for each in found} <= {verdict.details}
 
 
 def test_regex_that_matches_nothing_is_no_issue(evaluate: Any, run: RunMaker) -> None:

@@ -40,7 +40,7 @@ def judge(tmp_path: Path, source: str) -> tuple[dict[str, object], str]:
     run.write_steps("loss", {0: 1.0, 1: 2.0})
     run.end()
     config = build_config(tmp_path, run.out_dir, "Mine", source_s3_uri=source)
-    process = start_container(tmp_path, config, PIP_NO_INDEX="1")
+    process = start_container(tmp_path, config, PIP_NO_INDEX="1", SMDEBUG_WARNINGS_PATH=str(tmp_path / "warnings"))
     output, _ = process.communicate(timeout=60)
     return json.loads((tmp_path / "output/verdict.json").read_text()), output
 
@@ -62,6 +62,9 @@ def test_requirements_beside_a_single_file_that_cannot_be_met(tmp_path: Path, st
     details = str(verdict["StatusDetails"])
     assert details.startswith("SMDebugError: The rule's requirements.txt could not be installed. pip said:")
     assert "No matching distribution found for a-package-that-nobody-made==1.0" in details
+    warning = json.loads((tmp_path / "warnings").read_text())
+    assert warning["Code"] == "RequirementsNotInstalled"
+    assert "a-package-that-nobody-made" in warning["Text"]
 
 
 def test_several_files(tmp_path: Path, storage: Storage) -> None:

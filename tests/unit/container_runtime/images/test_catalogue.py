@@ -78,11 +78,18 @@ def test_rule_images_hold_no_framework() -> None:
     ],
 )
 def test_another_version_is_noted(tag: str, noted: bool) -> None:
-    resolved = ImageCatalogue().resolve(f"{ACCOUNT}/pytorch-training{tag}")
+    image = f"{ACCOUNT}/pytorch-training{tag}"
+    resolved = ImageCatalogue().resolve(image)
     assert resolved is not None
-    assert (resolved.note is not None) is noted
+    assert (resolved.substitution is not None) is noted
     if noted:
-        assert tag.lstrip(":@") in (resolved.note or "")
+        assert tag.lstrip(":@") in (resolved.substitution or "")
+    assert ImageCatalogue().describe_substitution(image) == resolved.substitution
+
+
+@pytest.mark.parametrize("image", ["my-own-training:1", "no name"])
+def test_what_is_none_of_ours_is_substituted_by_nothing(image: str) -> None:
+    assert ImageCatalogue().describe_substitution(image) is None
 
 
 def write_image(folder: Path, text: str) -> Path:

@@ -19,7 +19,7 @@ from emulator.api.tensorboards import build_tensorboards_pages
 from emulator.api.tensors import build_tensors_pages
 
 if TYPE_CHECKING:
-    from emulator.api.account_rooms import RoomsOfRequests
+    from emulator.api.account_services import RequestAccounts
     from emulator.api.run_readers import RunReaders
 
 # The questions of one address are told apart there.
@@ -28,7 +28,7 @@ OF_THE_DOCUMENT = {("GET", "/_emulator/openapi.json"), ("GET", "/_emulator/docs"
 
 
 def test_the_table_has_every_address_and_no_other() -> None:
-    rooms, readers = cast("RoomsOfRequests", None), cast("RunReaders", None)
+    rooms, readers = cast("RequestAccounts", None), cast("RunReaders", None)
     unused: Any = None
     pages = build_pages(
         dict,

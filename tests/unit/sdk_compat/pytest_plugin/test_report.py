@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sdk_compat.pytest_plugin.emulator import read_job_name
-from sdk_compat.pytest_plugin.report import draw, format_table, shorten, write_report
+from sdk_compat.pytest_plugin.report import draw, format_table, format_warnings, shorten, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,7 @@ JOB: dict[str, Any] = {
     "region": "eu-west-1",
     "status": "Failed",
     "reason": "AlgorithmError: it | broke",
+    "warnings": [{"code": "NoGpu", "text": "ml.p3 has <GPUs>.", "remedy": "Expect longer times."}],
     "rules": [
         {
             "name": "Overfit",
@@ -35,7 +36,14 @@ JOB: dict[str, Any] = {
         {"name": "AllZero", "status": "NoIssuesFound", "details": "", "plot": None, "series": []},
     ],
 }
-BARE: dict[str, Any] = {"name": "b", "region": "us-east-1", "status": "Completed", "reason": "", "rules": []}
+BARE: dict[str, Any] = {
+    "name": "b",
+    "region": "us-east-1",
+    "status": "Completed",
+    "reason": "",
+    "warnings": [],
+    "rules": [],
+}
 
 
 def test_table_is_as_wide_as_it_may_be() -> None:
@@ -46,6 +54,25 @@ def test_table_is_as_wide_as_it_may_be() -> None:
         ["b", "Completed", "-", "-"],
     ]
     assert max(map(len, lines)) == 59
+
+
+def test_warnings_stand_below_the_names_of_their_jobs() -> None:
+    assert format_warnings([BARE], 60) == []
+    assert format_warnings([JOB, BARE], 50) == [
+        "",
+        "Warnings",
+        "digits-2026-11-22-02-20-37-001:",
+        "  NoGpu: ml.p3 has <GPUs>. Expect longer times.",
+    ]
+
+
+def test_reports_hold_the_warnings(tmp_path: Path) -> None:
+    for name, line in (
+        ("report.md", r"- NoGpu: ml.p3 has \<GPUs\>. Expect longer times."),
+        ("report.html", "<strong>NoGpu</strong>: ml.p3 has &lt;GPUs&gt;. Expect longer times."),
+    ):
+        write_report(tmp_path / name, [JOB, BARE])
+        assert line in (tmp_path / name).read_text()
 
 
 @pytest.mark.parametrize(("width", "expected"), [(30, "digits-2026-11-22-02-20-37-001"), (12, "digi…-37-001")])

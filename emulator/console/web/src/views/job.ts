@@ -10,6 +10,7 @@ import {
   type Retry,
   type Rule,
   type TensorBoardAddress,
+  type Warning,
 } from "../api";
 import { debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
@@ -139,6 +140,28 @@ function showHead(head: Element, job: Job): void {
       said,
     ),
     job.failureReason ? h("p", { class: "problem" }, job.failureReason) : null,
+    showWarnings(job.warnings),
+  );
+}
+
+function showWarnings(warnings: Warning[]): HTMLElement | null {
+  if (!warnings.length) return null;
+  const items = warnings.map((each) =>
+    h(
+      "li",
+      { "data-warning": each.code },
+      h("strong", {}, each.code),
+      " ",
+      h("span", {}, each.text),
+      " ",
+      h("span", { class: "quiet" }, each.remedy),
+    ),
+  );
+  return h(
+    "section",
+    { class: "card warnings", "aria-label": "Warnings" },
+    h("h2", {}, "Warnings"),
+    h("ul", { class: "plain" }, items),
   );
 }
 

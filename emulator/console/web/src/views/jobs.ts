@@ -3,7 +3,7 @@
 import { ask, type JobList, type JobSummary } from "../api";
 import { choice, debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatDuration, linkToJob } from "../format";
-import { mark } from "../marks";
+import { mark, markWarnings } from "../marks";
 import { showNodes } from "./nodes";
 import { load, type View } from "./view";
 
@@ -61,6 +61,7 @@ export function showJobs(root: Element): View {
         { "data-label": "Status" },
         mark(job.status),
         job.secondaryStatus === job.status ? null : h("span", { class: "quiet" }, ` ${job.secondaryStatus}`),
+        markWarnings(job.warnings),
         job.failureReason ? h("p", { class: "quiet reason" }, job.failureReason.slice(0, 160)) : null,
       ),
       h(

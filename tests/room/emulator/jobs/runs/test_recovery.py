@@ -15,6 +15,7 @@ import pytest
 
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EngineUnavailableError, Exit
+from emulator.jobs.records.training_job import TrainingJob
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
 from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs import test_tuning
@@ -32,6 +33,7 @@ ROOT = Path(__file__).parents[5]
 KILLED = """
 import os, pathlib, signal, sys, json
 sys.path.insert(0, {root!r})
+from emulator.jobs.records.rule_evaluation import RuleEvaluation
 from tests.room.emulator.jobs.job_room import REGION, open_room
 from tests.room.emulator.jobs.runs import test_tuning
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
@@ -79,8 +81,8 @@ def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = 
 
 
 def let_go(room: Room) -> None:
-    for folder in (room.settings.state_dir / "jobs").glob("*/algo-*"):
-        with suppress(FileNotFoundError):  # its job has ended meanwhile
+    with suppress(FileNotFoundError):  # a job has ended meanwhile
+        for folder in (room.settings.state_dir / "jobs").glob("*/algo-*"):
             (folder / "go").touch()
 
 
@@ -112,7 +114,7 @@ def test_running_job_ends_as_its_container_exits(tmp_path: Path, end: str, statu
         room.jobs.close()
         published = [event["detail"].get("SecondaryStatus") for event in room.publisher.events]
         assert published[0] == "Starting", "what was not delivered before goes out first"
-        assert room.store.list_outbox() == []
+        assert room.store.messages.list_outbox() == []
 
 
 def test_job_whose_container_ended_meanwhile_ends_too(tmp_path: Path) -> None:
@@ -209,13 +211,13 @@ def test_job_that_lost_its_container_too_often_fails_and_says_so(tmp_path: Path)
         for container in room.runtime.find({STORE_LABEL: room.store.id}):
             room.runtime.remove(container.id)
         with room.store.transaction() as transaction:
-            job = transaction.find_training_job(REGION, "job")
+            job = transaction.find_job(TrainingJob, REGION, "job")
             assert job is not None
             for _ in range(10):
                 job = job.begin_again(job.last_modified_ms + 1)
                 for stage in ("Starting", "Downloading", "Training"):
                     job = job.transition(stage, job.last_modified_ms + 1)
-            transaction.save_training_job(job)
+            transaction.save_job(job)
         room.jobs.recover()
         done = room.describe()
         assert done["TrainingJobStatus"] == "Failed"
@@ -254,6 +256,31 @@ def test_job_that_failed_while_nobody_answered_begins_again(tmp_path: Path) -> N
         assert [each["Status"] for each in done["SecondaryStatusTransitions"]].count("Restarting") == 1
 
 
+def test_job_killed_between_interruption_and_cleanup_begins_again(tmp_path: Path) -> None:
+    """Its containers are all there, and have ended by the interruption."""
+    before = (
+        "from emulator.jobs.runs.training_job_run import TrainingJobRun; "
+        "TrainingJobRun._replace_attempt = lambda run, containers: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    condition = (
+        "room.describe()['SecondaryStatus'] == 'Training' and room.jobs.training.interrupt(REGION, 'job', 0) or False"
+    )
+    bucket = run_and_kill(
+        tmp_path, WAIT_FOR_GO, before=before, condition=condition, members={"EnableManagedSpotTraining": True}
+    )
+    with recover(tmp_path, bucket) as room:
+        assert room.describe()["SecondaryStatus"] == "Interrupted"
+        assert len(room.runtime.find({})) == 1
+        room.jobs.recover()
+        room.wait_for_stage("Training")
+        let_go(room)
+        done = room.wait()
+        assert done["TrainingJobStatus"] == "Completed", done
+        stages = [each["Status"] for each in done["SecondaryStatusTransitions"]]
+        assert stages.count("Interrupted") == 1
+        assert stages.count("Training") == 2
+
+
 def test_job_that_was_stopping_without_a_container_is_stopped(tmp_path: Path) -> None:
     condition = (
         "room.describe()['SecondaryStatus'] in ('Training', 'Stopping') and room.jobs.training.stop(REGION, 'job')"
@@ -271,7 +298,7 @@ def test_job_that_was_stopping_without_a_container_is_stopped(tmp_path: Path) ->
 @pytest.mark.parametrize(("losses", "status"), [(0, "NoIssuesFound"), (10, "Error")])
 def test_rule_whose_container_is_gone_judges_again(tmp_path: Path, losses: int, status: str) -> None:
     condition = "room.describe()['SecondaryStatus'] == 'Training' and len(room.runtime.find({})) == 2"
-    condition += " and room.store.list_running_rule_evaluations()[0].start_ms"
+    condition += " and room.store.list_running_jobs(RuleEvaluation)[0].start_ms"
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition=condition, rules=[("R", "pass")])
     with recover(tmp_path, bucket) as room:
         for container in room.runtime.find({}):
@@ -289,8 +316,8 @@ def test_rule_whose_container_is_gone_judges_again(tmp_path: Path, losses: int, 
 
 def test_rule_killed_before_its_container_started_starts_from_nothing(tmp_path: Path) -> None:
     before = (
-        "from emulator.jobs.runs.rule import RuleRun; "
-        "RuleRun._start_containers = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
+        "from emulator.jobs.runs.rule_job_run import RuleJobRun; "
+        "RuleJobRun._start_containers = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
     )
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, condition="False", rules=[("R", "pass")])
     with recover(tmp_path, bucket) as room:
@@ -307,9 +334,9 @@ def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
     with recover(tmp_path, bucket) as room:
         store_id = room.store.id
         with room.store.transaction() as transaction:
-            job = transaction.find_training_job(REGION, "job")
+            job = transaction.find_job(TrainingJob, REGION, "job")
             assert job is not None
-            transaction.save_training_job(job.transition("Failed", job.last_modified_ms + 1))
+            transaction.save_job(job.transition("Failed", job.last_modified_ms + 1))
         (container,) = room.runtime.find({STORE_LABEL: store_id})
         assert container.labels[JOB_LABEL] == job.arn
         room.jobs.recover()
@@ -320,8 +347,8 @@ def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
 def test_rule_that_had_ended_leaves_its_output_and_no_folder(tmp_path: Path, *, lost: bool) -> None:
     """It was killed between the verdict and the upload of what the rule wrote; or its container went as well."""
     before = (
-        "from emulator.jobs.runs.rule import RuleRun; "
-        "RuleRun._upload_output = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
+        "from emulator.jobs.runs.rule_job_run import RuleJobRun; "
+        "RuleJobRun._upload_output = lambda run: os.kill(os.getpid(), signal.SIGKILL)"
     )
     condition = "False"
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, condition=condition, rules=[("R", "pass")])
@@ -347,8 +374,8 @@ def test_rule_that_had_ended_leaves_its_output_and_no_folder(tmp_path: Path, *, 
 def test_folder_of_a_job_that_had_ended_goes(tmp_path: Path, status: str) -> None:
     """It was killed between the job's end and the folder's."""
     before = (
-        "from emulator.jobs.runs import training; "
-        "training.remove_work_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL)"
+        "from emulator.jobs.runs import job_run; "
+        "job_run.remove_work_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL)"
     )
     script = "(ml / 'output/tensors/late').touch()\n" + ("sys.exit(3)" if status == "Failed" else "")
     bucket = run_and_kill(tmp_path, script, before=before, condition="False")
@@ -483,7 +510,7 @@ def test_job_outlasts_an_engine_that_goes_away(room: Room, away: Event, *, ends:
     room.wait_for_stage("Training")
     wait_until(lambda: "first" in room.log("/aws/sagemaker/TrainingJobs", "job/"))
     if ends:
-        (container,) = room.runtime.find({JOB_LABEL: room.store.list_running_training_jobs()[0].arn})
+        (container,) = room.runtime.find({JOB_LABEL: room.store.list_running_jobs(TrainingJob)[0].arn})
         with room.runtime._watch(room.runtime._folder_of(container.id)) as watch:  # as an engine that ends ends it
             watch.send(signal.SIGTERM)
             assert watch.wait(60)

@@ -14,7 +14,7 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.records.database.transaction import StoreTransaction
 from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.runs import threads
-from emulator.jobs.runs.rule import describe_exit_without_verdict, parse_verdict
+from emulator.jobs.runs.rule_job_run import describe_exit_without_verdict, parse_verdict
 from emulator.jobs.staging.rule_configuration import is_below, locate_output
 from tests.room.emulator.jobs.job_room import REGION
 from tests.waiting import wait_until
@@ -111,8 +111,7 @@ def test_an_end_that_cannot_be_stored_is_stored_when_there_is_room_again(
 
         return refuse_the_end
 
-    for name in ("save_rule_evaluation", "save_training_job"):
-        monkeypatch.setattr(StoreTransaction, name, refuse(getattr(StoreTransaction, name), 4))
+    monkeypatch.setattr(StoreTransaction, "save_job", refuse(StoreTransaction.save_job, 4))
     request = room.request(DebugHookConfig=room.hook(), DebugRuleConfigurations=[room.rule("Fires", "fire")])
     done = room.run(request)
     assert rule_statuses(done) == {"Fires": "IssuesFound"}

@@ -95,7 +95,7 @@ assert not (ml / "input/config/debughookconfig.json").exists()
     assert statuses == [("InProgress", stage) for stage in stages(done)[:-1]] + [("Completed", "Completed")]
     assert room.publisher.events[0]["detail"]["Tags"] == {"team": "a"}
     assert room.jobs.tags.list_all(done["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
-    assert room.store.list_outbox() == []
+    assert room.store.messages.list_outbox() == []
     assert list((room.settings.state_dir / "jobs").iterdir()) == []
 
 
@@ -208,7 +208,7 @@ time.sleep(600)
 """
     room.jobs.training.create(REGION, room.request(script=script), "of the client")
     wait_until_ready(room)
-    assert room.log(TRAINING_LOG, "job/")[0] == "smdebug-emulator: of the client"
+    assert room.log(TRAINING_LOG, "job/")[0].startswith("smdebug-emulator: of the client ")
     assert room.jobs.training.stop(REGION, "job").status == "Stopping"
     room.jobs.training.stop(REGION, "job")
     done = room.wait()
@@ -463,7 +463,7 @@ def test_listing_goes_through_pages(room: Room) -> None:
 
 
 def test_defect_in_one_job_fails_it_and_no_other(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emulator.jobs.runs import training
+    from emulator.jobs.runs import training_attempt
     from emulator.jobs.staging.channels import download_channels
 
     def break_one(request: dict[str, Any], *arguments: Any) -> None:
@@ -471,7 +471,7 @@ def test_defect_in_one_job_fails_it_and_no_other(room: Room, monkeypatch: pytest
             raise ZeroDivisionError("a defect")
         download_channels(request, *arguments)
 
-    monkeypatch.setattr(training, "download_channels", break_one)
+    monkeypatch.setattr(training_attempt, "download_channels", break_one)
     room.jobs.training.create(REGION, room.request("sick"))
     assert room.run(room.request("healthy"))["TrainingJobStatus"] == "Completed"
     assert room.wait("sick")["FailureReason"] == (

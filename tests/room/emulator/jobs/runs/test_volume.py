@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.disk import DiskBudget
+from emulator.state.disk import DiskBudget
 
 if TYPE_CHECKING:
     import pytest

@@ -17,8 +17,8 @@ import pytest
 import requests
 from botocore.exceptions import ClientError
 
-from emulator.addresses import LOOPBACK
 from emulator.exceptions import StartupError
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.s3.objects import ObjectStore

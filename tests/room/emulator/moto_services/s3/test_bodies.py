@@ -14,12 +14,12 @@ import pytest
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError, ResponseStreamingError
 
-from emulator.addresses import LOOPBACK
-from emulator.disk import DiskBudget
+from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.s3.content import BLOCK_BYTES
 from emulator.moto_services.wsgi import MotoApplication
+from emulator.state.disk import DiskBudget
 from tests.boto3_client import make_client
 
 if TYPE_CHECKING:

@@ -59,12 +59,12 @@ def test_the_next_job_of_the_kind_has_the_instances(store: JobStore) -> None:
 
     def list_names(status: str) -> list[str]:
         query = parse_list_query({"WarmPoolStatusEquals": status})
-        return [job.name for job in store.list_training_jobs(REGION, query, END_MS + 5_000)[0]]
+        return [job.name for job in store.pages.list_training_jobs(REGION, query, END_MS + 5_000)[0]]
 
     add(build("first"))
     assert list_names("InUse") == ["first"]
     with store.transaction() as transaction:
-        transaction.save_training_job(end(build("first")))
+        transaction.save_job(end(build("first")))
     add(build("larger", END_MS + 1_000, InstanceType="ml.m5.xlarge"))
     assert list_names("Available") == ["first"]
     add(build("second", END_MS + 2_000, keep_alive=None))

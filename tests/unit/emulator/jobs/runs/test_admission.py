@@ -5,8 +5,8 @@ from __future__ import annotations
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from emulator.disk import DiskBudget
 from emulator.jobs.runs.admission import Admission, find_most_jobs
+from emulator.state.disk import DiskBudget
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

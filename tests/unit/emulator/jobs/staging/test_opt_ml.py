@@ -144,4 +144,5 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
         "TENSORBOARD_CONFIG_FILE_PATH": "/opt/ml/input/config/tensorboardoutputconfig.json",
         "CHECKPOINT_CONFIG_FILE_PATH": "/opt/ml/input/config/checkpointconfig.json",
         "SMPROFILER_CONFIG_PATH": "/opt/ml/input/config/profilerconfig.json",
+        "SMDEBUG_WARNINGS_PATH": "/opt/ml/output/warnings.jsonl",
     }

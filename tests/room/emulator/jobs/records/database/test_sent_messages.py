@@ -65,7 +65,7 @@ def test_each_account_has_what_was_sent_for_it(tmp_path: Path, said_by: str, mon
             "Subject": None,
             "Message": f"of {account}",
         }
-        opened.add_sent(SNS, REGION, message, 0)
+        opened.messages.add_sent(SNS, REGION, message, 0)
         opened.close()
     assert "of 123456789012" in " ".join(show(tmp_path))
     if said_by == "variable":
@@ -85,7 +85,7 @@ def test_what_sns_accepts_is_kept_with_those_it_is_for(store: JobStore, tmp_path
                 Endpoint=address,
                 Attributes={"FilterPolicy": json.dumps({"email": [address]})},
             )
-        with capture_published(lambda message: record_message(store.add_sent, message)):
+        with capture_published(lambda message: record_message(store.messages.add_sent, message)):
             attributes = {"email": {"DataType": "String", "StringValue": "a@b.example"}}
             sns.publish(TopicArn=topic, Subject="It fired", Message="at\nstep 3", MessageAttributes=attributes)
             sns.publish(PhoneNumber="+15550100", Message="hello")
@@ -101,7 +101,7 @@ def test_the_oldest_are_forgotten(store: JobStore, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(transaction_module, "KEPT_MESSAGES", 5)
     monkeypatch.setattr(transaction_module, "_FORGET_EVERY", 4)
     for number in range(12):
-        store.add_sent(SNS, REGION, {"number": number}, number)
+        store.messages.add_sent(SNS, REGION, {"number": number}, number)
     assert [each.content["number"] for each in read_sent(tmp_path / "jobs.sqlite")] == [7, 8, 9, 10, 11]
 
 
@@ -109,7 +109,9 @@ def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """What comes while it is followed is shown; Ctrl-C ends it."""
 
     def publish(number: int) -> None:
-        record_message(store.add_sent, PublishedMessage(REGION, "id", "arn:topic", f"message {number}", "", ()))
+        record_message(
+            store.messages.add_sent, PublishedMessage(REGION, "id", "arn:topic", f"message {number}", "", ())
+        )
 
     publish(0)
     left = iter([lambda: publish(1), lambda: None, lambda: publish(2)])
@@ -127,7 +129,9 @@ def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_the_only_account_of_a_stopped_emulator_need_not_be_named(tmp_path: Path) -> None:
     of_other = JobStore(tmp_path / "jobs-222222222222.sqlite")
-    record_message(of_other.add_sent, PublishedMessage(REGION, "id", "arn:topic", "of the other account", "", ()))
+    record_message(
+        of_other.messages.add_sent, PublishedMessage(REGION, "id", "arn:topic", "of the other account", "", ())
+    )
     of_other.close()
     (line,) = show(tmp_path)
     assert "of the other account" in line

@@ -55,7 +55,7 @@ def add(store: JobStore, name: str, at: int, region: str = REGION) -> None:
             for stage in ("Downloading", "Training", "Uploading", "Completed"):
                 job = job.transition(stage, job.last_modified_ms + 1000)
             metrics = (FinalMetric("loss", 0.5 + at, 7_000), FinalMetric("f1", 1.0, 7_000))
-            transaction.save_training_job(replace(job, final_metrics=metrics))
+            transaction.save_job(replace(job, final_metrics=metrics))
 
 
 def find(store: JobStore, *filters: tuple[str, ...], **members: Any) -> str:
@@ -63,7 +63,7 @@ def find(store: JobStore, *filters: tuple[str, ...], **members: Any) -> str:
     given = [dict(zip(("Name", "Operator", "Value"), each, strict=False)) for each in filters]
     expression = ({"Filters": given} if given else {}) | members
     request = {"SearchExpression": expression, "SortBy": "TrainingJobName", "SortOrder": "Ascending"}
-    jobs, token, total = store.search_training_jobs(REGION, request)
+    jobs, token, total = store.pages.search_training_jobs(REGION, request)
     assert token is None
     assert total == len(jobs)
     return "".join(job.name for job in jobs)
@@ -152,7 +152,7 @@ def test_sorted_pages(store: JobStore) -> None:
         names, token = "", None
         while True:
             request = {"MaxResults": 1, **members} | ({"NextToken": token} if token else {})
-            jobs, token, total = store.search_training_jobs(REGION, request)
+            jobs, token, total = store.pages.search_training_jobs(REGION, request)
             assert total == 4
             names += "".join(job.name for job in jobs)
             if token is None:
@@ -163,7 +163,7 @@ def test_sorted_pages(store: JobStore) -> None:
     assert read(SortOrder="Descending", SortBy="Metrics.loss") == "cadb"
     assert read(SortOrder="Ascending", SortBy="Tags.team") == "dabc"
     conditions = [{"Key": "Tags.team", "Value": "t2"}]
-    jobs, _, _ = store.search_training_jobs(REGION, {"VisibilityConditions": conditions})
+    jobs, _, _ = store.pages.search_training_jobs(REGION, {"VisibilityConditions": conditions})
     assert [job.name for job in jobs] == ["c"]
 
 
@@ -192,7 +192,7 @@ def test_what_is_refused(store: JobStore, given: tuple[str, ...], text: str) -> 
 
 def test_lists_are_not_sorted_by_and_nested_names_have_to_fit(store: JobStore) -> None:
     with pytest.raises(ValidationException, match="cannot be sorted by InputDataConfig"):
-        store.search_training_jobs(REGION, {"SortBy": "InputDataConfig.ChannelName"})
+        store.pages.search_training_jobs(REGION, {"SortBy": "InputDataConfig.ChannelName"})
     nested = {"NestedPropertyName": "InputDataConfig", "Filters": [{"Name": "TrainingJobName", "Value": "a"}]}
     with pytest.raises(ValidationException, match="TrainingJobName is no property of the entries of InputDataConfig"):
         find(store, NestedFilters=[nested])
@@ -200,12 +200,12 @@ def test_lists_are_not_sorted_by_and_nested_names_have_to_fit(store: JobStore) -
 
 def test_suggestions(store: JobStore) -> None:
     names = ["HyperParameters.epochs", "HyperParameters.kind", "HyperParameters.learning.rate"]
-    assert store.suggest_property_names(REGION, "Hyper") == names
-    assert store.suggest_property_names(REGION, "") == [
+    assert store.pages.suggest_property_names(REGION, "Hyper") == names
+    assert store.pages.suggest_property_names(REGION, "") == [
         *names,
         "Metrics.f1",
         "Metrics.loss",
         "Tags.my.key",
         "Tags.team",
     ]
-    assert store.suggest_property_names(REGION, "Nothing") == []
+    assert store.pages.suggest_property_names(REGION, "Nothing") == []

@@ -26,8 +26,8 @@ from emulator.jobs.records.training_job import new_training_job
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from emulator.jobs.records.training_job import TrainingJob
 
+from emulator.jobs.records.training_job import TrainingJob
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
 
@@ -53,9 +53,9 @@ def test_job_comes_back_as_it_was_stored(store: JobStore) -> None:
     assert store.find_training_job("eu-west-1", "one") is None
     later = job.transition("Downloading", 2_000).transition("Failed", 3_000, failure_reason="why")
     with store.transaction() as transaction:
-        transaction.save_training_job(later)
+        transaction.save_job(later)
     assert store.find_training_job("us-east-1", "one") == later
-    assert store.list_running_training_jobs() == []
+    assert store.list_running_jobs(TrainingJob) == []
 
 
 def test_name_is_taken_in_its_region_only(store: JobStore) -> None:
@@ -74,14 +74,14 @@ def test_transaction_that_raises_leaves_nothing(store: JobStore) -> None:
 
     def change_and_fail() -> None:
         with store.transaction() as transaction:
-            transaction.save_training_job(job.transition("Downloading", 2_000))
+            transaction.save_job(job.transition("Downloading", 2_000))
             transaction.add_event("e", "us-east-1", {"id": "e"})
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         change_and_fail()
     assert store.find_training_job("us-east-1", "one") == job
-    assert store.list_outbox() == []
+    assert store.messages.list_outbox() == []
 
 
 def test_tags_are_replaced_by_key_and_keep_their_order(store: JobStore) -> None:
@@ -100,7 +100,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(store: JobStore) -> N
     seen: list[str] = []
     request: dict[str, Any] = {"MaxResults": 2, "SortOrder": "Descending"}
     while True:
-        jobs, token = store.list_training_jobs("us-east-1", parse_list_query(request))
+        jobs, token = store.pages.list_training_jobs("us-east-1", parse_list_query(request))
         seen += [job.name for job in jobs]
         if token is None:
             break
@@ -120,7 +120,7 @@ def test_a_page_looks_at_its_own_jobs_only(tmp_path: Path, sort_by: str) -> None
     )
     job = add(store, "one")
     statements.clear()
-    store.list_training_jobs("us-east-1", parse_list_query({"SortBy": sort_by}))
+    store.pages.list_training_jobs("us-east-1", parse_list_query({"SortBy": sort_by}))
     store.find_training_job("us-east-1", "one")
     store.list_rule_evaluations_of(job)
     with closing(sqlite3.connect(path)) as database:
@@ -139,10 +139,10 @@ def test_filters(store: JobStore) -> None:
     add(store, "alpha", now_ms=1_000)
     add(store, "beta%", now_ms=2_000)
     with store.transaction() as transaction:
-        transaction.save_training_job(add(store, "gamma", now_ms=3_000).transition("Failed", 9_000))
+        transaction.save_job(add(store, "gamma", now_ms=3_000).transition("Failed", 9_000))
 
     def names(**members: Any) -> list[str]:
-        return [job.name for job in store.list_training_jobs("us-east-1", parse_list_query(members))[0]]
+        return [job.name for job in store.pages.list_training_jobs("us-east-1", parse_list_query(members))[0]]
 
     def second(number: int) -> datetime:
         return datetime.fromtimestamp(number, tz=UTC)
@@ -177,7 +177,7 @@ def test_filters(store: JobStore) -> None:
 def test_a_token_that_no_page_gave_is_refused(store: JobStore, decoded: bytes) -> None:
     token = base64.urlsafe_b64encode(decoded).decode()
     with pytest.raises(ValidationException, match="NextToken"):
-        store.list_training_jobs("us-east-1", parse_list_query({"NextToken": token}))
+        store.pages.list_training_jobs("us-east-1", parse_list_query({"NextToken": token}))
 
 
 def test_a_token_of_lone_surrogates_is_refused() -> None:
@@ -226,8 +226,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     )
     assert ended.returncode == -signal.SIGKILL
     store = JobStore(tmp_path / "jobs.sqlite")
-    assert [job.name for job in store.list_running_training_jobs()] == ["one"]
-    assert store.list_outbox() == []
+    assert [job.name for job in store.list_running_jobs(TrainingJob)] == ["one"]
+    assert store.messages.list_outbox() == []
     store.close()
 
 
@@ -244,7 +244,7 @@ def test_change_from_many_threads_is_made_once(store: JobStore) -> None:
             moved.append(now_ms)
             return job.transition("Downloading", now_ms)
 
-        ledger.change_training_job("us-east-1", "one", change)
+        ledger.change_job(TrainingJob, "us-east-1", "one", change)
 
     threads = [Thread(target=move) for _ in range(16)]
     for thread in threads:
@@ -263,7 +263,7 @@ def test_reader_sees_one_state_of_a_job_while_it_changes(store: JobStore) -> Non
     def flip() -> None:
         for number in range(200):
             with store.transaction() as transaction:
-                transaction.save_training_job(failed if number % 2 else job)
+                transaction.save_job(failed if number % 2 else job)
         done.set()
 
     writer = Thread(target=flip)
@@ -277,18 +277,20 @@ def test_reader_sees_one_state_of_a_job_while_it_changes(store: JobStore) -> Non
 def test_event_stays_in_the_outbox_until_delivered(store: JobStore) -> None:
     add(store, "one")
     silent = RecordingPublisher(deliver=False)
-    Ledger(store, silent).change_training_job("us-east-1", "one", lambda job, now: job.transition("Downloading", now))
+    Ledger(store, silent).change_job(
+        TrainingJob, "us-east-1", "one", lambda job, now: job.transition("Downloading", now)
+    )
     (event,) = silent.events
-    assert [row[0] for row in store.list_outbox()] == [event["id"]]
+    assert [row[0] for row in store.messages.list_outbox()] == [event["id"]]
     after_restart = RecordingPublisher()
     assert Ledger(store, after_restart).publish_undelivered() == 1
     assert after_restart.events == [event]
-    assert store.list_outbox() == []
+    assert store.messages.list_outbox() == []
 
 
 def test_everything_is_forgotten_without_a_prefix(store: JobStore) -> None:
     forgotten = {table.name for table, _ in _named_tables()} | {
-        *("tags", "losses", "outbox", "sent_messages", "deliveries")
+        *("tags", "losses", "job_warnings", "outbox", "sent_messages", "deliveries")
     }
     assert forgotten == set(tables.metadata.tables) - {"store_identity"}, "a new table has to be forgotten, too"
     add(store, "a-job")

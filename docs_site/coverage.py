@@ -1,0 +1,161 @@
+"""API field coverage of requests: ``python -m docs_site.coverage`` prints ``docs/coverage.md``.
+
+An operation declares what the model cannot say (``emulator.operations.members``): the members that it acts on (all of
+them where it declares nothing), and those that it refuses, with the reason. The rest is looked up: a member that the
+operation's Describe has in its answer is echoed, any other has no effect. A path stands for all below it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, cast
+
+from botocore import __version__, xform_name
+
+from emulator.moto_services.stored_only import NOTE_HEADER, describe_fate
+from emulator.moto_services.wsgi import has_sagemaker_operation
+from emulator.operations import find_operations
+from emulator.operations.members import find_members
+from emulator.service_model import load_service_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from botocore.model import ListShape, Shape, StructureShape
+
+ACTED_ON, ECHOED, NO_EFFECT = "acted on", "echoed", "no effect"
+
+_INTRODUCTION = """\
+# What becomes of a request's members
+
+Generated from the model of botocore {version} by `python -m docs_site.coverage > docs/coverage.md`; a test compares.
+
+Every request to SageMaker is checked against the model first: types, required members, lengths, ranges, enums and
+patterns. A member that the model does not have is left alone, as on AWS. Of what the model has,
+
+- *acted on* is what something is done with; if Describe shows it on AWS, it does here,
+- *echoed* is what Describe shows as it came, and nothing else is done with, and
+- *refused* is what gets an error that says why. Nothing is accepted and dropped; a test looks.
+
+A member stands for all that is in it, where all of that fares alike.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of a request.
+
+    Attributes:
+        path: its name behind those of the members that it is in, joined by dots; entries of lists have no name.
+        fate: what becomes of it: ``ACTED_ON``, ``ECHOED``, ``NO_EFFECT``, or ``refused`` with the reason.
+        is_leaf: nothing is in it.
+    """
+
+    path: str
+    fate: str
+    is_leaf: bool
+
+
+def list_members(operation: str) -> list[Member]:
+    """List every member of the requests of an operation of ours, in the model's order."""
+    model = load_service_model()
+    shape = model.operation_model(operation).input_shape
+    declared = find_members(find_operations()[operation])
+    refuses, acts_on = declared.refuses, declared.acts_on
+    shown = (
+        set(_walk(model.operation_model(describer).output_shape)) if (describer := find_describer(operation)) else {}
+    )
+    found = []
+    for path, is_leaf in _walk(shape).items() if shape else ():
+        stands_in = {path, *_list_parents(path)}
+        if reason := next((refuses[each] for each in refuses if each in stands_in), None):
+            fate = f"refused: {reason}"
+        elif acts_on is None or stands_in & acts_on:
+            fate = ACTED_ON
+        else:
+            fate = ECHOED if path in shown else NO_EFFECT
+        found.append(Member(path, fate, is_leaf))
+    return found
+
+
+def find_describer(operation: str) -> str | None:
+    """Find the operation that shows what ``operation`` was asked for; None where none does."""
+    for verb in ("Create", "Update"):
+        if operation.startswith(verb):
+            name = f"Describe{operation.removeprefix(verb)}"
+            return name if name in find_operations() else None
+    return None
+
+
+def _walk(shape: Shape | None, path: str = "", inside: tuple[str, ...] = ()) -> dict[str, bool]:
+    """Every path below ``shape``, with whether nothing is below it; a shape inside of itself is not entered again."""
+    while shape is not None and shape.type_name == "list":
+        shape = cast("ListShape", shape).member
+    if shape is None or shape.type_name != "structure" or shape.name in inside:
+        return {}
+    found: dict[str, bool] = {}
+    for name, member in cast("StructureShape", shape).members.items():
+        where = f"{path}.{name}" if path else name
+        below = _walk(member, where, (*inside, shape.name))
+        found[where] = not below
+        found |= below
+    return found
+
+
+def _list_parents(path: str) -> Iterator[str]:
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def _join_alike(members: list[Member]) -> list[Member]:
+    """Let a member stand for all that is in it, where every leaf below has one fate."""
+    joined: list[Member] = []
+    for member in members:
+        if joined and member.path.startswith(f"{joined[-1].path}."):
+            continue
+        fates = {each.fate for each in members if each.is_leaf and f"{each.path}.".startswith(f"{member.path}.")}
+        if len(fates) == 1:
+            joined.append(Member(member.path, fates.pop(), is_leaf=True))
+    return joined
+
+
+def build_page() -> str:
+    """Build ``docs/coverage.md``."""
+    lines = [_INTRODUCTION.format(version=__version__), "## Operations of the emulator"]
+    ours = sorted(find_operations())
+    for operation in ours:
+        lines += ["", f"### {operation}", ""]
+        members = _join_alike(list_members(operation))
+        if {member.fate for member in members} == {ACTED_ON}:
+            lines.append("Every member is acted on.")
+            continue
+        lines += ["| member | what becomes of it |", "|---|---|"]
+        lines += [f"| {member.path} | {member.fate} |" for member in members]
+    others = [name for name in load_service_model().operation_names if name not in ours]
+    moto = [name for name in others if has_sagemaker_operation(xform_name(name))]
+    lines += [
+        "",
+        "## Operations of moto",
+        "",
+        "Their requests are checked as all are; what they ask for does not happen. Each answer says so in its header",
+        f"`{NOTE_HEADER}` (boto3 has it in `ResponseMetadata.HTTPHeaders`), and so does the log, once an operation.",
+        "",
+    ]
+    lines += ["| operation | what becomes of it |", "|---|---|"]
+    lines += [f"| {name} | {describe_fate(name)} |" for name in moto]
+    missing = [name for name in others if name not in moto]
+    lines += ["", "## Operations that nobody answers", ""]
+    lines.append(f"{len(missing)} operations get an UnknownOperationException that says so:")
+    lines += ["", *(f"- {', '.join(names)}" for _, names in groupby(missing, _read_verb))]
+    return "\n".join(lines) + "\n"
+
+
+def _read_verb(operation: str) -> str:
+    return operation[: next(i for i, letter in enumerate(operation) if i and letter.isupper())]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(build_page())

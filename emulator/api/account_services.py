@@ -1,0 +1,97 @@
+"""The account of an API request, its services, and the values of a query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flask import request
+
+from emulator.exceptions import ResourceNotFound, ValidationException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from emulator.jobs import Jobs
+    from emulator.jobs.accounts import Accounts
+    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.services import Services
+
+
+class RequestAccounts:
+    """Finds the account that a request is about, and its services."""
+
+    def __init__(self, wait_for_accounts: Callable[[], Accounts], account: str, region: str) -> None:
+        """Take the means to wait for the accounts, which are there once the emulator has started.
+
+        Args:
+            wait_for_accounts: returns when the jobs of the last process are recovered.
+            account: of requests that name none.
+            region: of requests that name none.
+        """
+        self._wait_for_accounts = wait_for_accounts
+        self.account = account
+        self.region = region
+
+    def find_jobs(self) -> Jobs:
+        """Find the jobs of the request's ``account``.
+
+        Raises:
+            ResourceNotFound: nobody has asked as that account.
+        """
+        accounts = self._wait_for_accounts()
+        account = request.args.get("account") or self.account
+        if account not in accounts.list_ids():
+            raise ResourceNotFound(f"There is no account {account[:40]} here.", status=404)
+        return accounts.find_jobs(account)
+
+    def find(self) -> Services:
+        """Find the services of the request's ``account``.
+
+        Raises:
+            ResourceNotFound: nobody has asked as that account.
+        """
+        return self.find_jobs().services
+
+
+def find_training_job(services: Services, region: str, name: str) -> TrainingJob:
+    """Find a training job of an account.
+
+    Raises:
+        ResourceNotFound: there is none.
+    """
+    job = services.store.find_training_job(region, name)
+    if job is None:
+        raise ResourceNotFound(f"There is no training job {name} in {region}.", status=404)
+    return job
+
+
+def read_number(name: str, default: int, most: int) -> int:
+    """Read a whole number of the query.
+
+    Raises:
+        ValidationException: it is none, or above ``most``.
+    """
+    return parse_number(name, request.args.get(name, str(default)), most)
+
+
+def parse_number(name: str, text: str, most: int) -> int:
+    """Parse a whole number.
+
+    Raises:
+        ValidationException: it is none, or above ``most``; ``name`` says which.
+    """
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) > most:
+        raise ValidationException(f"{name} is {text[:40]!r}: give a whole number from 0 to {most}.")
+    return int(text)
+
+
+def read_choice(name: str, choices: Collection[str]) -> str:
+    """Read one of several words of the query; empty where it is not there.
+
+    Raises:
+        ValidationException: it is none of them.
+    """
+    text = request.args.get(name, "")
+    if text and text not in choices:
+        raise ValidationException(f"{name} is {text[:40]!r}: give one of {', '.join(sorted(choices))}.")
+    return text

@@ -1,0 +1,260 @@
+"""Administration of a running emulator: health, reset, prune, export and import of its state."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from emulator import VERSION
+from emulator.exceptions import InternalFailure, ResourceInUse, ResourceNotFound
+from emulator.settings import format_url
+from emulator.state.archive import discard_staged, read_last_import, stage_archive, write_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from container_runtime.selection import ChosenRuntime
+    from emulator.components.ports import Ports, Replica
+    from emulator.jobs import Jobs
+    from emulator.jobs.accounts import Accounts, AccountStores
+    from emulator.moto_services.durable import DurableMoto
+    from emulator.moto_services.s3.backend import DurableS3
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What is there once the emulator has started: what was recovered, and what holds the state.
+
+    Attributes:
+        accounts: the jobs of every account, recovered.
+        stores: the accounts' job stores.
+        chosen: the container back end.
+        s3: the objects of S3.
+        moto: what moto holds besides.
+    """
+
+    accounts: Accounts
+    stores: AccountStores
+    chosen: ChosenRuntime
+    s3: DurableS3
+    moto: DurableMoto
+
+
+class Administration:
+    """Answers the emulator's own API. What needs the jobs waits until they are recovered.
+
+    Attributes:
+        started: set by the last component that it needs; cancelled where the start fails.
+    """
+
+    def __init__(self, ports: Ports, replica: Replica, ask_restart: Callable[[], None]) -> None:
+        """Take the components that are there before the first request.
+
+        Args:
+            ports: the ports, whose settings are those that the emulator runs with.
+            replica: the replica of the state.
+            ask_restart: called when the state is to be replaced: whoever made the emulator closes it and makes another.
+        """
+        self._ports = ports
+        self._replica = replica
+        self._ask_restart = ask_restart
+        self.started: Future[Started] = Future()
+        self._resetting = threading.Lock()
+        self._undone = False
+
+    def wait_for_accounts(self) -> Accounts:
+        """Return the accounts when the jobs of the last process are recovered."""
+        return self.started.result().accounts
+
+    def interrupt(self, region: str | None, name: str, capacity_seconds: float) -> None:
+        """See ``TrainingJobs.interrupt``."""
+        settings = self._ports.settings
+        jobs = self.wait_for_accounts().find_jobs(settings.account_id)
+        jobs.training.interrupt(region or settings.region, name, capacity_seconds)
+
+    def count_state(self) -> dict[str, int]:
+        """Count what a reset of everything would forget."""
+        jobs, journal = self._list_jobs(), self.started.result().s3.journal
+        return {
+            "jobs": sum(each.count() for each in jobs),
+            "running": sum(each.count_running() for each in jobs),
+            "buckets": sum(1 for _ in journal.read_buckets()),
+            "objects": sum(1 for _ in journal.read_objects()),
+        }
+
+    def reset(self, prefix: str, keep: bool) -> tuple[int, bool]:
+        """Stop and forget the jobs whose names begin with ``prefix``; without one, everything: S3 and moto as well.
+
+        Args:
+            prefix: of jobs' names.
+            keep: whether everything, where that is forgotten, is kept for a day, for ``undo_reset``.
+
+        Returns:
+            How many jobs were forgotten, and whether anything is kept, which it is not where there was nothing. S3 and
+            moto go when the last job has ended.
+
+        Raises:
+            ResourceInUse: it cannot be kept; nothing is forgotten.
+        """
+        started = self.started.result()
+        with self._resetting:
+            kept = keep and not prefix and self._keep_state()
+            forgotten: int = sum(jobs.reset(prefix) for jobs in self._list_jobs())
+            if not prefix:
+                started.s3.reset()
+                started.moto.reset()
+            return forgotten, kept
+
+    def undo_reset(self) -> tuple[str, int]:
+        """Restore the state that was forgotten last; the present one is kept in its turn.
+
+        Returns:
+            The value of ``lastImport`` in ``describe`` once the state is in place, and the time of the reset in epoch
+            milliseconds.
+
+        Raises:
+            ResourceInUse: jobs run, or the present state cannot be kept.
+            ResourceNotFound: nothing was forgotten within the last day.
+        """
+        with self._resetting, self._ports.kept_states.take_last() as last:
+            if self._undone:  # the kept state is not in place yet: another undo would put this one over it
+                raise ResourceInUse("A reset is being undone: try again in a moment.", status=409)
+            if last is None:
+                raise ResourceNotFound("Nothing is kept that a reset forgot: it is for a day.", status=404)
+            self._check_idle()
+            name = stage_archive(last.path, self._ports.settings.state_dir)
+            try:
+                self._keep_state()
+            except ResourceInUse:
+                discard_staged(self._ports.settings.state_dir)
+                raise
+            self._undone = True
+            self._ask_restart()
+        return name, last.forgotten_ms
+
+    def _keep_state(self) -> bool:
+        """Stop all jobs and keep everything for a day; return False where there is nothing."""
+        started = self.started.result()
+        if not any(self.count_state().values()) and started.moto.is_empty:
+            return False
+        for jobs in self._list_jobs():
+            jobs.stop("")
+        with started.s3.at_rest(), started.moto.at_rest():
+            self._ports.kept_states.keep()
+        return True
+
+    def prune(self, older_than: float | None, keep_size: int | None, dry_run: bool) -> list[dict[str, Any]]:
+        """Remove what ended jobs left: see ``Retention`` for the bounds. Never anything of a job that runs.
+
+        Returns:
+            What was removed, or would be, the oldest first.
+
+        Raises:
+            InternalFailure: the container engine does not answer.
+        """
+        from container_runtime.runtime import ContainerRuntimeError
+        from emulator.jobs.runs.remains import Retention, find_folders, prune
+
+        every = self._list_jobs()
+        folder = self._ports.settings.state_dir
+        try:
+            removed = prune(
+                lambda: [*find_folders(folder), *(each for jobs in every for each in jobs.find_remains())],
+                # An account that asked meanwhile has jobs by now.
+                lambda: {name for jobs in self._list_jobs() for name in jobs.list_active()},
+                Retention(older_than, keep_size),
+                dry_run=dry_run,
+            )
+        except ContainerRuntimeError as error:
+            raise InternalFailure(f"Nothing was removed: {error}") from error
+        return [
+            {"kind": each.kind, "name": each.name, "job": each.job, "size": each.size, "lastMs": each.last_ms}
+            for each in removed
+        ]
+
+    def export_state(self, target: Path) -> None:
+        """Write the archive of the state to ``target``.
+
+        Raises:
+            ResourceInUse: jobs run.
+        """
+        self._check_idle()
+        started = self.started.result()
+        with started.s3.at_rest(), started.moto.at_rest():
+            write_archive(self._ports.settings.state_dir, target)
+
+    def import_state(self, source: Path) -> str:
+        """Take the state from an archive; the emulator then starts again, at the same address.
+
+        Returns:
+            The value of ``lastImport`` in ``describe`` once the state is in place.
+
+        Raises:
+            ResourceInUse: jobs run.
+            ValidationException: ``source`` is no such archive.
+        """
+        self._check_idle()
+        name = stage_archive(source, self._ports.settings.state_dir)
+        self._ask_restart()
+        return name
+
+    @property
+    def advertised_url(self) -> str | None:
+        """Where other machines reach the emulator; None where none does."""
+        name, settings = self._ports.addresses.advertised, self._ports.settings
+        return None if name is None else format_url(settings.scheme, name, settings.port)
+
+    def describe(self) -> dict[str, Any]:
+        """Say how the emulator is doing, as ``GET /_emulator/health`` answers it."""
+        settings = self._ports.settings
+        ready = self.started.done() and not self.started.cancelled()
+        description: dict[str, Any] = {
+            "status": "running" if ready else "starting",
+            "version": VERSION,
+            "pid": os.getpid(),
+            "endpoint": settings.endpoint_url,
+            "advertised": self.advertised_url,
+            "stateDir": str(settings.state_dir),
+            "lastImport": read_last_import(settings.state_dir),
+        }
+        if self._replica.replica is not None:
+            description["copy"] = self._replica.replica.describe()
+        return description | (_describe_started(self.started.result()) if ready else {})
+
+    def _check_idle(self) -> None:
+        if number := sum(jobs.count_running() for jobs in self._list_jobs()):
+            raise ResourceInUse(f"{number} jobs and evaluations run: stop them, or wait for their ends.", status=409)
+
+    def _list_jobs(self) -> list[Jobs]:
+        return self.wait_for_accounts().list_jobs()
+
+
+def _describe_started(started: Started) -> dict[str, Any]:
+    from emulator.jobs.records.rule_evaluation import RuleEvaluation
+    from emulator.jobs.records.training_job import TrainingJob
+
+    stores = started.stores.list_open()
+    description: dict[str, Any] = {
+        "runtime": started.chosen.runtime.name,
+        "runtimeReason": started.chosen.reason,
+        "jobRegions": sorted({region for store in stores for region in store.list_regions()}),
+        "runningTrainingJobs": sum(len(store.list_running_jobs(TrainingJob)) for store in stores),
+        "runningRuleEvaluations": sum(len(store.list_running_jobs(RuleEvaluation)) for store in stores),
+        "undeliveredEvents": sum(len(store.messages.list_outbox()) for store in stores),
+    }
+    if started.chosen.describe_swarm is not None:
+        description["swarm"] = _describe_swarm(started.chosen.describe_swarm)
+    return description
+
+
+def _describe_swarm(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    from container_runtime.runtime import ContainerRuntimeError
+
+    try:
+        return describe()
+    except ContainerRuntimeError as error:
+        return {"nodes": [], "waiting": [], "error": str(error)}

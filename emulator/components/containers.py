@@ -1,0 +1,131 @@
+"""Components that run code: the container back end, and Lambda functions on it."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from emulator.components.component import Component
+from emulator.exceptions import StartupError
+from emulator.gateway.authentication import ACCOUNT_HEADER, read_region
+from emulator.settings import check_shared, format_url
+
+if TYPE_CHECKING:
+    from container_runtime.runtime import ContainerRuntime
+    from container_runtime.selection import ChosenRuntime
+    from emulator.components.gateway import Gateway, RequestsEnd
+    from emulator.components.ports import Ports, Replica
+    from emulator.gateway.listener import Listener
+    from emulator.lambda_functions.invoker import FunctionInvoker
+    from emulator.settings import Settings
+
+
+class Containers(Component):
+    """The container back end, whose containers reach the emulator.
+
+    Attributes:
+        chosen: the back end, and why it was chosen.
+        endpoint_url: where containers reach the emulator.
+    """
+
+    chosen: ChosenRuntime
+    endpoint_url: str
+
+    def __init__(self, ports: Ports, replica: Replica, gateway: Gateway) -> None:
+        super().__init__(ports, replica, gateway)
+        self._ports = ports
+        self._replica = replica
+        self._gateway = gateway
+
+    def start(self) -> None:
+        """Open the back end that the settings ask for."""
+        settings = self._ports.settings
+        self.chosen = choose_runtime(settings, restored=self._replica.restored)
+        runtime = self.chosen.runtime
+        self.closers.callback(runtime.close)
+        # Containers of a Docker bridge reach this machine at the bridge's address.
+        self._gateway.add_address(runtime.host_address)
+        _offer_port(runtime, settings.port, self._ports.listeners[0])
+        self.endpoint_url = format_url(settings.scheme, runtime.host_address, settings.port)
+
+
+class Functions(Component):
+    """Lambda functions.
+
+    Attributes:
+        invoker: runs them.
+    """
+
+    invoker: FunctionInvoker
+
+    def __init__(self, ports: Ports, gateway: Gateway, containers: Containers, requests_end: RequestsEnd) -> None:
+        super().__init__(ports, gateway, containers, requests_end)
+        self._ports = ports
+        self._gateway = gateway
+        self._containers = containers
+
+    def start(self) -> None:
+        """Let the gateway invoke functions."""
+        from emulator.lambda_functions.invoke_api import InvokeApplication
+        from emulator.lambda_functions.invoker import FunctionInvoker
+
+        settings = self._ports.settings
+        self.invoker = FunctionInvoker(
+            self._containers.chosen.runtime,
+            self._containers.endpoint_url,
+            settings.state_dir / "lambda",
+            settings.container_credentials,
+            pythons=settings.pythons,
+            issue_credentials=settings.issue_credentials,
+            ca_bundle=settings.ca_bundle,
+        )
+        self.closers.callback(self.invoker.close)
+        find_region = partial(read_region, default=settings.region)
+        application = InvokeApplication(self.invoker, itemgetter(ACCOUNT_HEADER), find_region)
+        self._gateway.services.invoke.set_result(application)
+
+
+def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRuntime:
+    """Open the container back end that the settings ask for.
+
+    Args:
+        settings: which.
+        restored: whether the state was taken from a copy, which has no folders of jobs.
+
+    Raises:
+        StartupError: Docker was asked for and does not answer or lacks our images, or the back end cannot be opened.
+    """
+    from container_runtime.runtime import ContainerRuntimeError
+    from container_runtime.selection import select_runtime
+    from emulator.jobs.staging.opt_ml import WORK_FOLDERS
+
+    try:
+        check_shared(settings)
+        return select_runtime(
+            settings.runtime,
+            settings.state_dir,
+            settings.container_user,
+            strict_versions=settings.strict_versions,
+            allow_internet=settings.allow_internet,
+            address=settings.advertise,
+            registry=settings.registry,
+            carry=settings.shared_folder is None,
+            lost=settings.state_dir / WORK_FOLDERS if restored else None,
+        )
+    except ContainerRuntimeError as error:
+        raise StartupError(str(error)) from error
+
+
+def _offer_port(runtime: ContainerRuntime, port: int, listener: Listener) -> None:
+    """Let containers reach the emulator, those of the last process among them.
+
+    Raises:
+        StartupError: the engine does not answer.
+    """
+    from container_runtime.runtime import ContainerRuntimeError
+
+    try:
+        runtime.offer(port, listener.take)
+    except ContainerRuntimeError as error:
+        raise StartupError(str(error)) from error

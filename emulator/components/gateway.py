@@ -1,0 +1,204 @@
+"""Components that answer requests: the emulator's own pages, the gateway, and its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from emulator import VERSION
+from emulator.components.component import Component
+from emulator.gateway.addresses import check_advertised
+from emulator.gateway.authentication import LOOPBACK_HOSTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from wsgiref.types import WSGIApplication
+
+    from emulator.api.changes import Streams
+    from emulator.components.administration import Administration
+    from emulator.components.ports import Faults, Ports, Replica
+    from emulator.gateway.gateway import Gateway as GatewayApplication
+    from emulator.gateway.gateway import GatewayServices
+    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.security.keys import Keys
+    from emulator.settings import Settings
+
+
+class Pages(Component):
+    """The emulator's own API and console.
+
+    Attributes:
+        application: answers them.
+        streams: the streams of changes that are open.
+    """
+
+    application: WSGIApplication
+    streams: Streams
+
+    def __init__(self, ports: Ports, faults: Faults, administration: Administration) -> None:
+        super().__init__(ports, faults)
+        self._ports = ports
+        self._administration = administration
+
+    def start(self) -> None:
+        """Build the pages; those of jobs wait until the jobs are recovered."""
+        from emulator.api.account_services import RequestAccounts
+        from emulator.api.application import build_pages
+        from emulator.api.changes import Streams, build_changes_pages
+        from emulator.api.faults import build_fault_pages
+        from emulator.api.jobs import build_jobs_pages
+        from emulator.api.objects import build_objects_pages
+        from emulator.api.openapi import build_openapi_pages
+        from emulator.api.profiles import build_profiles_pages
+        from emulator.api.prune import build_prune_pages
+        from emulator.api.records import build_records_pages
+        from emulator.api.reset import build_reset_pages
+        from emulator.api.run_readers import RunReaders
+        from emulator.api.short_names import build_names_pages
+        from emulator.api.spot import build_spot_pages
+        from emulator.api.state import build_state_pages
+        from emulator.api.tensorboards import TensorBoards, build_tensorboard_command, build_tensorboards_pages
+        from emulator.api.tensors import build_tensors_pages
+        from emulator.console.page import build_console_pages
+
+        settings, administration = self._ports.settings, self._administration
+        build_environment = partial(_build_reader_environment, settings)
+        readers = RunReaders(build_environment)
+        self.closers.callback(readers.close)
+        tensorboards = TensorBoards(partial(build_tensorboard_command, settings.state_dir))
+        self.closers.callback(tensorboards.close)
+        self.streams = Streams()
+        self.closers.callback(self.streams.close)
+        accounts = RequestAccounts(administration.wait_for_accounts, settings.account_id, settings.region)
+        self.application = build_pages(
+            administration.describe,
+            [
+                build_jobs_pages(accounts),
+                build_names_pages(accounts),
+                build_tensors_pages(accounts, readers, build_environment),
+                build_profiles_pages(accounts, readers, partial(_locate_measures, settings)),
+                build_tensorboards_pages(accounts, tensorboards),
+                build_objects_pages(accounts),
+                build_records_pages(accounts),
+                build_changes_pages(accounts, self.streams, readers.warm),
+                build_spot_pages(administration.interrupt),
+                build_fault_pages(),
+                build_reset_pages(administration.count_state, administration.reset, administration.undo_reset),
+                build_state_pages(administration.export_state, administration.import_state),
+                build_prune_pages(administration.prune),
+                build_openapi_pages(VERSION),
+                build_console_pages(),
+            ],
+        )
+
+
+class Gateway(Component):
+    """The gateway behind the ports: it answers from here on, and lets requests wait for services that still start.
+
+    Attributes:
+        services: the later components set the results of its futures.
+    """
+
+    services: GatewayServices
+    _application: GatewayApplication
+
+    def __init__(self, ports: Ports, replica: Replica, pages: Pages, administration: Administration) -> None:
+        super().__init__(ports, replica, pages)
+        self._ports = ports
+        self._replica = replica
+        self._pages = pages
+        self._administration = administration
+
+    def start(self) -> None:
+        """Answer at every port."""
+        from emulator.gateway.gateway import Gateway as GatewayApplication
+        from emulator.gateway.gateway import GatewayServices
+        from emulator.moto_services.accounts import find_account
+        from emulator.moto_services.wsgi import has_sagemaker_operation
+
+        ports, settings, replica = self._ports, self._ports.settings, self._replica.replica
+        advertised = ports.addresses.advertised
+        self.services = GatewayServices(
+            {*LOOPBACK_HOSTS, *ports.addresses.listening, *filter(None, [advertised])},
+            self._pages.application,
+            has_sagemaker_operation,
+            partial(find_account, default=settings.account_id),
+            settings.moto_api,
+            keys=ports.keys,
+            settle=None if replica is None else replica.settle,
+            **_build_checks(settings, ports.keys),
+        )
+        self._application = GatewayApplication(self.services)
+        self.closers.callback(self.stop_answering)
+        for listener in ports.listeners:
+            listener.serve(self._application)
+        if ports.certificates is not None and advertised is not None:
+            check_advertised(ports.addresses, settings.port, ports.certificates.bundle)
+
+    def add_address(self, address: str) -> None:
+        """Answer at another address of this machine, such as that of the containers' network.
+
+        Raises:
+            StartupError: see ``Listener``.
+        """
+        ports = self._ports
+        self._application.allow_host(address)
+        if ports.certificates is not None:
+            ports.certificates.include(address)
+        if address not in ports.addresses.listening and not ports.addresses.takes_all:
+            ports.listen(address, ports.settings.port).serve(self._application)
+
+    def stop_answering(self) -> None:
+        """Answer the requests that run, and close the ports; none waits for a service that never starts. Idempotent."""
+        self._pages.streams.close()
+        self._administration.started.cancel()
+        self.services.cancel()
+        self._ports.close_listeners()
+
+
+class RequestsEnd(Component):
+    """The end of requests, at its place in the order of the stop.
+
+    Jobs and functions ask the emulator until they have ended, so they stop before it; the stores that requests write
+    to stop after it.
+    """
+
+    def __init__(self, gateway: Gateway, *stores: Component) -> None:
+        super().__init__(gateway, *stores)
+        self._gateway = gateway
+
+    def stop(self) -> None:
+        """Close the ports."""
+        self._gateway.stop_answering()
+
+
+def _build_checks(settings: Settings, keys: Keys) -> dict[str, Any]:
+    """Build what refuses requests that prove nothing, where the settings ask for it."""
+    if not settings.require_signature:
+        return {}
+    # Imported here: it needs a part of moto, which the first answers would wait for.
+    from emulator.gateway.guard import Guard, TokenCheck
+
+    guard = Guard(keys, settings.account_id, settings.access_keys)
+    return {"guard": guard, "token_check": TokenCheck(keys.token)}
+
+
+def _build_reader_environment(settings: Settings, account: str) -> dict[str, str]:
+    """Build the environment of a process that reads an account's S3; it fails at once where the emulator is gone."""
+    from emulator.api.run_readers import build_reader_environment
+    from emulator.jobs.staging.opt_ml import build_aws_environment
+    from emulator.security.trust import build_trust_variables
+
+    credentials = replace(settings, account_id=account).container_credentials
+    aws = build_aws_environment(settings.region, credentials, settings.endpoint_url)
+    if settings.ca_bundle is not None:
+        aws |= build_trust_variables(str(settings.ca_bundle))
+    return build_reader_environment({**aws, "AWS_MAX_ATTEMPTS": "2", "SMDEBUG_S3_OUTAGE_WAIT": "0"})
+
+
+def _locate_measures(settings: Settings, job: TrainingJob) -> Path:
+    """Find where the measurements of a job lie until they are uploaded; there may be none."""
+    from emulator.jobs.staging.opt_ml import find_measures, find_work_folder
+
+    return find_measures(find_work_folder(settings, job.name, job.id))

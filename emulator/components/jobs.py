@@ -1,0 +1,152 @@
+"""Components of jobs: the delivery of their events, the jobs themselves, and the removal of what they left."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from emulator.components.administration import Started
+from emulator.components.component import Component
+from emulator.exceptions import StartupError
+
+if TYPE_CHECKING:
+    from emulator.components.administration import Administration
+    from emulator.components.containers import Containers, Functions
+    from emulator.components.gateway import Gateway
+    from emulator.components.ports import Ports
+    from emulator.components.storage import Moto, Stores
+    from emulator.events.outcomes import Outcome
+    from emulator.events.publisher import Publisher
+    from emulator.gateway.sagemaker import SageMaker
+    from emulator.jobs import Jobs as AccountJobs
+    from emulator.jobs.accounts import Accounts, AccountStores
+    from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.runs.admission import Admission
+
+# How long events of jobs that ended while the emulator stops may still take to reach their targets.
+_DRAIN_SECONDS = 5.0
+
+
+class Events(Component):
+    """Delivery of events to the targets of EventBridge's rules, and what raises events by itself.
+
+    Attributes:
+        publisher: delivers them.
+    """
+
+    publisher: Publisher
+
+    def __init__(self, functions: Functions, stores: Stores) -> None:
+        super().__init__(functions, stores)
+        self._functions = functions
+        self._stores = stores
+
+    def start(self) -> None:
+        """Deliver events, evaluate alarms, and fire rules with a schedule."""
+        from emulator.events.alarms import Alarms
+        from emulator.events.publisher import Publisher
+        from emulator.events.schedules import Schedules
+
+        record = partial(record_outcome, self._stores.stores)
+        self.publisher = Publisher(self._functions.invoker, record=record)
+        self.closers.callback(self.publisher.close)
+        self.closers.callback(self.publisher.drain, _DRAIN_SECONDS)
+        self.closers.callback(Alarms(self.publisher).close)
+        self.closers.callback(Schedules(self.publisher).close)
+
+
+class Jobs(Component):
+    """The jobs of every account, and SageMaker's operations on them.
+
+    Attributes:
+        sagemaker: answers the operations.
+    """
+
+    sagemaker: SageMaker
+
+    def __init__(
+        self,
+        ports: Ports,
+        gateway: Gateway,
+        containers: Containers,
+        moto: Moto,
+        stores: Stores,
+        events: Events,
+        administration: Administration,
+    ) -> None:
+        super().__init__(ports, gateway, containers, moto, stores, events)
+        self._ports = ports
+        self._gateway = gateway
+        self._containers = containers
+        self._moto = moto
+        self._stores = stores
+        self._events = events
+        self._administration = administration
+
+    def start(self) -> None:
+        """Recover the jobs of the last process, and answer SageMaker's operations."""
+        from emulator.gateway.sagemaker import SageMaker
+        from emulator.jobs.accounts import Accounts
+        from emulator.jobs.runs.admission import Admission, find_most_jobs
+        from emulator.moto_services.wsgi import has_sagemaker_resource
+
+        settings = self._ports.settings
+        admission = Admission(settings.max_jobs or find_most_jobs(), self._ports.disk)
+        accounts = Accounts(self._stores.stores, partial(self._build_jobs, admission))
+        self.closers.callback(accounts.close)
+        self._recover(accounts)
+        self.sagemaker = SageMaker(accounts.find_jobs, has_sagemaker_resource)
+        started = Started(accounts, self._stores.stores, self._containers.chosen, self._moto.s3, self._moto.moto)
+        self._administration.started.set_result(started)
+        self._gateway.services.sagemaker.set_result(self.sagemaker)
+
+    def _build_jobs(self, admission: Admission, account_id: str, store: JobStore) -> AccountJobs:
+        from emulator.jobs import Jobs as AccountJobs
+        from emulator.jobs import build_services
+
+        services = build_services(
+            replace(self._ports.settings, account_id=account_id),
+            store,
+            self._containers.chosen.runtime,
+            self._events.publisher,
+            self._containers.endpoint_url,
+            admission=admission,
+        )
+        return AccountJobs(services)
+
+    def _recover(self, accounts: Accounts) -> None:
+        from container_runtime.runtime import ContainerRuntimeError
+
+        try:
+            accounts.open_all()
+        except ContainerRuntimeError as error:
+            state_dir = self._ports.settings.state_dir
+            raise StartupError(f"The jobs of {state_dir} cannot be taken up again: {error}") from error
+
+
+class Retention(Component):
+    """Removal of what ended jobs left, where the settings bound it."""
+
+    def __init__(self, ports: Ports, jobs: Jobs, administration: Administration) -> None:
+        super().__init__(ports, jobs)
+        self._ports = ports
+        self._administration = administration
+
+    def start(self) -> None:
+        """Remove it again and again."""
+        settings = self._ports.settings
+        if settings.retention is None and settings.retention_size is None:
+            return
+        from emulator.jobs.runs.remains import Pruner
+
+        prune = self._administration.prune
+        pruner = Pruner(lambda: prune(settings.retention, settings.retention_size, dry_run=False))
+        self.closers.callback(pruner.close)
+
+
+def record_outcome(stores: AccountStores, outcome: Outcome) -> None:
+    """Store the outcome of a delivery with the jobs of the event's account."""
+    if (store := stores.find(outcome.account)) is not None:
+        store.messages.add_outcome(outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000)

@@ -1,0 +1,67 @@
+"""Log streams of one attempt at a job, one for each of its hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import LogLine
+from emulator.jobs.runs.containers.logs import StoredLines, build_stream_name
+
+if TYPE_CHECKING:
+    from emulator.jobs.runs.job_context import JobContext
+    from emulator.jobs.staging.hosts import Host
+
+
+class JobLog:
+    """Writes what containers print, and notes of the emulator, to CloudWatch Logs. Thread safe."""
+
+    def __init__(self, job: JobContext, start_ms: int | None, *, reattached: bool) -> None:
+        """Prepare to write.
+
+        Args:
+            job: whose log it is.
+            start_ms: part of the names of the streams; None where ``open`` will say it. Nothing is written before.
+            reattached: the containers' logs are read a second time, from their first line.
+        """
+        self._job = job
+        self._writer = job.services.log_writer
+        self._start_ms = start_ms
+        self._reattached = reattached
+        self._stored_lines: dict[Host, StoredLines] = {}
+
+    def open(self, start_ms: int) -> None:
+        """Create the streams."""
+        self._start_ms = start_ms
+        for host in self._job.hosts:
+            self._writer.ensure_stream(self._job.region, self._job.log_group, self._name_stream(host, start_ms))
+
+    def note(self, text: str, host: Host | None = None) -> None:
+        """Write a note of the emulator, into the streams of all hosts or of one."""
+        for each in self._job.hosts if host is None else (host,):
+            self.write(each, f"smdebug-emulator: {text}")
+
+    def write(self, host: Host, text: str) -> None:
+        """Write a line of the emulator's own."""
+        self._append(host, LogLine(self._job.services.ledger.now_ms(), text))
+
+    def copy(self, host: Host, line: LogLine) -> None:
+        """Write what a container printed, unless it was written before the emulator was attached again."""
+        if self._reattached and self._start_ms is not None:
+            if host not in self._stored_lines:
+                stream = self._name_stream(host, self._start_ms)
+                self._stored_lines[host] = self._writer.find_stored(self._job.region, self._job.log_group, stream)
+            if self._stored_lines[host].take(line):
+                return
+        self._append(host, line)
+
+    def flush(self) -> None:
+        """Return when everything is written that was handed in before."""
+        self._writer.flush()
+
+    def _append(self, host: Host, line: LogLine) -> None:
+        if self._start_ms is not None:
+            stream = self._name_stream(host, self._start_ms)
+            self._writer.append(self._job.region, self._job.log_group, stream, line)
+
+    def _name_stream(self, host: Host, start_ms: int) -> str:
+        return build_stream_name(self._job.name, host.name, start_ms)

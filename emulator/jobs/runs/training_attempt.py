@@ -1,0 +1,304 @@
+"""One attempt at a training job: what goes in, what is watched and uploaded while it trains, and its results."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from emulator.jobs.records.failures import RequestFailure, describe_algorithm_error
+from emulator.jobs.records.profiler_config import find_interval_seconds, is_profiled
+from emulator.jobs.runs.attempt import Attempt
+from emulator.jobs.runs.containers.metrics import MetricReader
+from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
+from emulator.jobs.runs.measuring.measures import finish_measures
+from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
+from emulator.jobs.staging.channels import download_channels
+from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
+from emulator.jobs.staging.job_files import RefusedError, describe_refused
+from emulator.jobs.staging.job_warnings import (
+    ReportedWarnings,
+    find_failure_warnings,
+    find_result_warnings,
+    warn_of_image,
+)
+from emulator.jobs.staging.opt_ml import (
+    METRICS,
+    OptMl,
+    build_environment,
+    find_measures,
+    locate_opt_ml,
+    stage_opt_ml,
+    tell_profiler_configuration,
+)
+from emulator.jobs.staging.pipes import ChannelPipe, open_pipes
+from emulator.jobs.staging.s3_paths import require_bucket, require_source_bundle
+from emulator.jobs.uploads.artifacts import read_failure, upload_model, upload_output_data
+from emulator.jobs.uploads.checkpoints import restore_checkpoints
+from emulator.jobs.uploads.live import LiveUploads
+from emulator.jobs.uploads.tensors import has_saved_tensors
+from emulator.moto_services.cloudwatch.metrics import Datum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from threading import Timer
+
+    from container_runtime.runtime import Container, LogLine
+    from container_runtime.spec import ContainerSpec
+    from emulator.jobs.records.failures import ContainerFailure
+    from emulator.jobs.records.training_job import FinalMetric, TrainingJob
+    from emulator.jobs.records.warnings import JobWarning
+    from emulator.jobs.runs.containers.container import Agent
+    from emulator.jobs.runs.job_context import JobContext
+    from emulator.jobs.staging.hosts import Host
+    from emulator.jobs.staging.job_files import JobFolder
+
+# A training container's /dev/shm: data loaders pass batches through it, and Docker's 64 MiB are soon full.
+_SHM_BYTES = 2 * GIB
+
+
+class TrainingAttempt(Attempt):
+    """What one attempt at a training job has; it changes no status.
+
+    Attributes:
+        capacity_seconds: how long there are no instances for it.
+        interruption: seconds for which there are no others, once its Spot instances are to be taken from it.
+        updates_closed: whether it follows no update any more, because its containers have ended.
+    """
+
+    def __init__(
+        self,
+        context: JobContext,
+        containers: Mapping[str, Container] | None = None,
+        log_start_ms: int | None = None,
+        capacity_seconds: float = 0.0,
+    ) -> None:
+        """Prepare an attempt; see ``Attempt``."""
+        super().__init__(context, containers, log_start_ms)
+        self.capacity_seconds = capacity_seconds
+        self.interruption: float | None = None
+        self.interrupter: Timer | None = None
+        self.opt_mls: dict[Host, OptMl] = {}
+        self.metrics = MetricReader(())
+        self.uploads: LiveUploads | None = None
+        self.updates_closed = False
+        self._monitors: dict[Host, SystemMonitor] = {}
+        self._pipes: list[ChannelPipe] = []
+
+    def find_files(self, host: Host) -> JobFolder:
+        """Find the host's /opt/ml."""
+        return self.opt_mls[host].files
+
+    def find_warnings(self, host: Host) -> ReportedWarnings:
+        """Find the warnings that a host's container reports."""
+        return ReportedWarnings(self.find_files(host), self.job.arn, self.job.services.ledger)
+
+    def warn_of_result(self, job: TrainingJob, failures: Sequence[ContainerFailure]) -> None:
+        """Warn of the containers' end; the log gets each warning that is new."""
+        ledger = self.job.services.ledger
+        found: Iterable[JobWarning] = ()
+        if failures:
+            found = find_failure_warnings(describe_algorithm_error(failures, len(self.job.hosts)))
+        elif job.status != "Stopping":
+            metrics = {each.name for each in self.metrics.final_metrics}
+            known = ledger.store.list_warnings(self.job.arn)
+            has_tensors = partial(has_saved_tensors, self.job.object_store, job)
+            found = find_result_warnings(job.request, known, metrics, has_tensors)
+        for each in ledger.warn(self.job.arn, list(found)):
+            self.log.note(each.line)
+
+    def read_message(self, host: Host) -> str:
+        """Read /opt/ml/output/failure."""
+        return read_failure(self.opt_mls[host])
+
+    def locate(self, job: TrainingJob) -> None:
+        """Find where the hosts' files are, and what is a metric in their logs.
+
+        Raises:
+            RequestFailure: the request names a folder or a regular expression that is none.
+        """
+        self.opt_mls = {host: locate_opt_ml(self.job.folder / host.name, job.request) for host in self.job.hosts}
+        definitions = job.request["AlgorithmSpecification"].get("MetricDefinitions") or ()
+        self.metrics = MetricReader(definitions, self._publish_metric)
+
+    def prepare(self, job: TrainingJob) -> None:
+        """Refuse what cannot run, connect the hosts, write /opt/ml of each."""
+        self.locate(job)
+        for member in ("OutputDataConfig", "DebugHookConfig", "TensorBoardOutputConfig", "ProfilerConfig"):
+            if path := (job.request.get(member) or {}).get("S3OutputPath"):
+                require_bucket(self.job.object_store, path, f"{member}.S3OutputPath")
+        self.connect()
+        for host, opt_ml in self.opt_mls.items():
+            stage_opt_ml(opt_ml, job, self.cluster, host, self.job.services.runtime.path_in_container)
+
+    def download(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
+        """Find the image; download input channels and checkpoints, for each host."""
+        request, object_store, runtime = job.request, self.job.object_store, self.job.services.runtime
+        resolved = runtime.resolve_image(request["AlgorithmSpecification"]["TrainingImage"], self.log.note)
+        require_source_bundle(object_store, request)
+        ledger = self.job.services.ledger
+        if resolved.substitution is not None:
+            ledger.warn(self.job.arn, [warn_of_image(resolved.substitution)])
+        for note in (*(each.line for each in ledger.store.list_warnings(self.job.arn)), resolved.note):
+            if note is not None:
+                self.log.note(note)
+        for host, opt_ml in self.opt_mls.items():
+            # Where the container sees its folders where they are, it would see these to write to.
+            has_mounts = runtime.path_in_container(opt_ml.mount, "") == opt_ml.mount.target
+            linked = opt_ml.linked_data if has_mounts else None
+            downloaded = download_channels(
+                request, object_store, opt_ml.input_data, check_stop, host, self.job.hosts, linked
+            )
+            if downloaded:
+                reason = "the state folder's disk has no second names of files" if has_mounts else "there are no mounts"
+                self.log.note(
+                    f"FastFile channels ({', '.join(downloaded)}) are downloaded before the training starts, as in "
+                    f"File mode: {reason}.",
+                    host,
+                )
+            self._pipes += open_pipes(request, object_store, opt_ml.input_data, host, self.job.hosts)
+            if request.get("CheckpointConfig"):
+                restore_checkpoints(job, opt_ml, object_store, check_stop)
+        self.require_uploads(job)
+
+    def start(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
+        """Start the container of each host: ``IMAGE train``, or the entry point and arguments that the request has."""
+        specs = {host: self._build_host_spec(job, host) for host in self.job.hosts}
+        self.containers.start(specs, check_stop)
+
+    def _build_host_spec(self, job: TrainingJob, host: Host) -> ContainerSpec:
+        algorithm, opt_ml, services = job.request["AlgorithmSpecification"], self.opt_mls[host], self.job.services
+        entrypoint = algorithm.get("ContainerEntrypoint")
+        path_in_container = services.runtime.path_in_container
+        return self.build_spec(
+            host,
+            f"-{host.name}",
+            image=algorithm["TrainingImage"],
+            command=tuple(algorithm.get("ContainerArguments") or (() if entrypoint else ("train",))),
+            entrypoint=tuple(entrypoint) if entrypoint else None,
+            environment=build_environment(
+                opt_ml, job, self.cluster, host, services.settings, services.endpoint_url, path_in_container
+            ),
+            mounts=opt_ml.list_mounts(),
+            shm_bytes=_SHM_BYTES,
+        )
+
+    def begin_uploads(self, job: TrainingJob) -> None:
+        """Upload what the containers save, which are followed; feed their pipes."""
+        self.require_uploads(job).start()
+        # An update may have come while the containers were started.
+        self.apply_profiler(job)
+        for pipe in self._pipes:
+            pipe.start(partial(self.containers.ask_stop, self.job.services.settings.stop_grace_seconds))
+
+    def read_line(self, host: Host, line: LogLine) -> None:
+        """Take over a line that a container printed, and the metrics in it."""
+        super().read_line(host, line)
+        self.metrics.read(line)
+
+    def build_agents(self, host: Host, **metrics_files: Any) -> tuple[Agent, ...]:
+        """Build what measures a host, and what profiles it."""
+        memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
+        monitor = SystemMonitor(self.job.name, host.name, memory_bytes, find_measures(self.job.folder))
+        self._monitors[host] = monitor
+        read_metrics = {"on_metric": self._publish_metric, "metrics_folder": METRICS}
+        return (*super().build_agents(host, **metrics_files, **read_metrics), monitor)
+
+    def _publish_metric(self, metric: FinalMetric) -> None:
+        datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.job.name})
+        self.job.services.metrics_for(self.job.region).put(self.job.log_group, [datum])
+
+    def require_uploads(self, job: TrainingJob) -> LiveUploads:
+        """Return the uploads, made if there are none yet.
+
+        Raises:
+            RequestFailure: a bucket is missing.
+        """
+        if self.uploads is None:
+            measures, poll_seconds = find_measures(self.job.folder), self.job.services.settings.tensor_poll_seconds
+            opt_mls = list(self.opt_mls.values())
+            self.uploads = LiveUploads(job, opt_mls, self.job.object_store, poll_seconds, measures)
+        return self.uploads
+
+    def apply_profiler(self, job: TrainingJob) -> None:
+        """Let containers and uploads follow the request as it is now."""
+        if self.updates_closed or self.uploads is None:
+            return
+        interval = find_interval_seconds(job.request) if is_profiled(job.request) else None
+        for host, opt_ml in self.opt_mls.items():
+            self._monitors[host].set_interval(interval)
+            try:
+                self.uploads.follow_profiler(job)
+                tell_profiler_configuration(opt_ml, job.request, self.job.services.runtime.path_in_container)
+            except (RequestFailure, RefusedError, OSError) as error:
+                self.log.note(f"The new ProfilerConfig could not take effect: {error}", host)
+
+    def check_pipes(self) -> None:
+        """End the pipes of channels, which nobody reads any more.
+
+        Raises:
+            RequestFailure: data could not be sent.
+        """
+        for pipe in self._pipes:
+            pipe.stop()
+            if pipe.error is not None:
+                raise RequestFailure(f"Data of a channel could not be sent: {pipe.error}") from pipe.error
+
+    def upload_saved(self, job: TrainingJob, *, last: bool) -> None:
+        """Upload what the containers saved, which have ended; if it is the ``last``, say that no more of it comes.
+
+        Raises:
+            RequestFailure: a bucket is missing.
+            UploadError: something could not be stored.
+        """
+        if not self.opt_mls:
+            self.locate(job)
+        finish_measures(find_measures(self.job.folder))
+        uploads = self.require_uploads(job)
+        uploads.finish() if last else uploads.finish_attempt()
+
+    def announce_end(self, job: TrainingJob) -> None:
+        """Say in S3 that no more comes of a job that saved in earlier attempts and will not in this one.
+
+        Raises:
+            RequestFailure: a bucket is missing.
+            UploadError: it could not be stored.
+        """
+        if not self.containers.followed and job.container_start_ms is not None:
+            self.require_uploads(job).announce_end()
+
+    def upload_results(self, job: TrainingJob, *, failed: bool) -> str | None:
+        """Upload artifacts, a model only of a training that succeeded or was stopped; return the model's URI.
+
+        Raises:
+            RefusedError: something of a job that would be Completed is no folder or file of its own. Any other ends
+                as it did, and its log tells.
+            UploadError: something could not be stored.
+        """
+        opt_mls, object_store, folder = list(self.opt_mls.values()), self.job.object_store, self.job.folder
+        stopping = job.status == "Stopping"
+        tolerated = (RefusedError,) if failed or stopping else ()
+        # An archive of what has filled the volume would take as much of the disk once more.
+        if not (failed and any(watch.reason for watch in self.volumes.values())):
+            with suppress(*tolerated):
+                upload_output_data(job, opt_mls, object_store, folder)
+        if stopping or not failed:
+            with suppress(*tolerated):
+                return upload_model(job, opt_mls, object_store, folder)
+        return None
+
+    def log_refusals(self) -> None:
+        """Say what was not read, before a client sees that the job has ended."""
+        for host, opt_ml in self.opt_mls.items():
+            if opt_ml.refused:
+                self.log.note(describe_refused(opt_ml.refused), host)
+        self.log.flush()
+
+    def stop_transfers(self) -> None:
+        """End every thread that sends or receives files. Idempotent."""
+        if self.interrupter is not None:
+            self.interrupter.cancel()
+        for pipe in self._pipes:
+            pipe.stop()
+        if self.uploads is not None:
+            self.uploads.stop()

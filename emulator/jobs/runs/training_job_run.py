@@ -1,0 +1,323 @@
+"""Life of a training job: the phases of AWS's table, its retries, and the start and end of its rules."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from threading import Timer
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerRuntimeError, NetworkExhaustedError
+from emulator.faults import FAULTS
+from emulator.jobs.records.failures import LOST_TOO_OFTEN, RequestFailure, StopAsked, describe_algorithm_error
+from emulator.jobs.records.training_job import TrainingJob
+from emulator.jobs.runs.containers.logs import TRAINING_GROUP
+from emulator.jobs.runs.job_context import JobContext
+from emulator.jobs.runs.job_run import Ended, JobRun, Retry, Stopped
+from emulator.jobs.runs.training_attempt import TrainingAttempt
+from emulator.jobs.runs.training_rules import end_rules, start_rules
+from emulator.jobs.staging.channels import reads_pipe
+from emulator.jobs.staging.hosts import list_hosts
+from emulator.jobs.staging.opt_ml import remove_work_folder
+from emulator.jobs.uploads.folder import UploadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from container_runtime.runtime import Container
+    from emulator.jobs.records.training_job import SecondaryStatus, StopCause
+    from emulator.jobs.runs.job_run import Outcome
+    from emulator.services import Services
+
+logger = logging.getLogger(__name__)
+
+# In the order in which an attempt has them; the first three come before it has instances.
+_STAGES: tuple[SecondaryStatus, ...] = (
+    "Interrupted",
+    "Restarting",
+    "Pending",
+    "Starting",
+    "Downloading",
+    "Training",
+    "Uploading",
+)
+_NO_CAPACITY = (
+    "Unable to provision requested ML compute capacity. Please retry using a different ML instance type or after some "
+    "time. (This fault was asked for.)"
+)
+_INTERRUPTED = "The Spot instances were taken from the job. It begins again on others."
+_UNATTENDED = "The container ended with an error while the emulator or the engine was away: the job begins again."
+_LOST = "What the job ran in was lost with the emulator or the engine: it begins again."
+# How long killed containers may take to be gone before their tensors are gathered all the same.
+_KILL_SECONDS = 10.0
+
+
+class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
+    """What drives one training job."""
+
+    record = TrainingJob
+    kind = "Training job"
+    output = "The model and output data are"
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        services: Services,
+        containers: Mapping[str, Container] | None = None,
+    ) -> None:
+        """Prepare to drive a job.
+
+        Args:
+            job: as it is, or will be, stored.
+            services: what it works with.
+            containers: see ``Attempt``.
+        """
+        context = JobContext(
+            services,
+            job.arn,
+            job.name,
+            job.region,
+            job.id,
+            list_hosts(job.request),
+            TRAINING_GROUP,
+            "ResourceConfig.VolumeSizeInGB",
+            job.request["ResourceConfig"].get("VolumeSizeInGB"),
+            isolated=bool(job.request.get("EnableNetworkIsolation")),
+        )
+        attempt = TrainingAttempt(context, containers, job.training_start_ms)
+        super().__init__(context, attempt, stopping=job.status == "Stopping")
+        self._rules_started = False
+
+    def _make_attempt(self, containers: Mapping[str, Container] | None) -> TrainingAttempt:
+        interruption = self._attempt.interruption
+        attempt = TrainingAttempt(self.context, containers, self.job.training_start_ms, interruption or 0.0)
+        if containers is not None:
+            attempt.interruption = interruption
+        return attempt
+
+    def _can_reattach(self) -> bool:
+        return super()._can_reattach() and can_reattach(self.job)
+
+    def _run_phases(self) -> Outcome:
+        """Take the attempt through the phases of AWS's table, each called after the SecondaryStatus it begins with."""
+        if self._attempt.is_complete:
+            self.context.services.admission.take_up(self.arn, len(self.context.hosts))
+        else:
+            self._wait_for_capacity()
+            self._attempt.prepare(self._enter("Starting"))
+            self._download(self._enter("Downloading"))
+        return self._train(self._enter("Training")) or self._upload(self._enter("Uploading"))
+
+    def _enter(self, stage: SecondaryStatus) -> TrainingJob:
+        """Store the next stage; a job that is Stopping stays that, an attempt that goes on may be there already."""
+
+        def advance(job: TrainingJob, now_ms: int) -> TrainingJob:
+            if job.status == "Stopping" or _STAGES.index(job.secondary_status) >= _STAGES.index(stage):
+                return job
+            return job.transition(stage, now_ms)
+
+        return self._change(advance)
+
+    def _wait_for_capacity(self) -> None:
+        """Wait, as Interrupted, until there are instances again; then, as Pending, for a slot on this machine."""
+        admission, job = self.context.services.admission, self.job
+        # It has no slot while it waits for instances, or nobody would go on where such jobs have all of them.
+        admission.leave(self.arn)
+        if job.secondary_status in ("Interrupted", "Restarting"):
+            wanted, left = self._attempt.capacity_seconds, job.find_wait_seconds(self.context.services.ledger.now_ms())
+            self._stop.wait(min(wanted, left))
+            self._stop.check()
+            if wanted >= left:
+                self._change(partial(TrainingJob.begin_stop, cause="MaxWaitTimeExceeded"))
+                raise StopAsked
+            self._enter("Starting")
+
+        def tell(reason: str) -> None:
+            self._change(
+                lambda job, now_ms: (
+                    job.transition("Pending", now_ms, message=reason) if job.secondary_status == "Starting" else job
+                )
+            )
+
+        admission.wait(self.arn, job.creation_ms, len(self.context.hosts), self._stop, tell)
+        self._stop.check()
+        if FAULTS.strikes("jobs", "capacity"):
+            raise NetworkExhaustedError(_NO_CAPACITY)
+
+    def _download(self, job: TrainingJob) -> None:
+        """Download image, channels and checkpoints; start the containers."""
+        self._stop.check()
+        self._attempt.log.open(job.training_start_ms or job.creation_ms)
+        self._attempt.download(job, self._stop.check)
+        self._attempt.start(job, self._stop.check)
+
+    def _train(self, job: TrainingJob) -> Retry | None:
+        """Follow the containers to their ends, and start the rules beside them."""
+        attempt = self._attempt
+        if attempt.is_complete:
+            attempt.locate(job)
+        self._follow_containers()
+        self._start_rules()
+        if job.request.get("EnableManagedSpotTraining") and FAULTS.strikes("jobs", "interrupt"):
+            attempt.interrupter = Timer(FAULTS.find_delay("jobs"), self.interrupt, (0.0,))
+            attempt.interrupter.start()
+        now_ms = self.context.services.ledger.now_ms()
+        runtime_left, wait_left = job.find_runtime_seconds(now_ms), job.find_wait_seconds(now_ms)
+        cause: StopCause = "MaxRuntimeExceeded" if runtime_left <= wait_left else "MaxWaitTimeExceeded"
+        exits = self._wait_for_exits(min(runtime_left, wait_left), partial(TrainingJob.begin_stop, cause=cause))
+        attempt.check_pipes()
+        if attempt.interruption is not None and not self._stop.is_set():
+            return self._give_up_attempt(_INTERRUPTED, _move_to("Interrupted"))
+        if attempt.ended_unattended and any(each.failed for each in exits) and self.job.may_begin_again:
+            return self._give_up_attempt(_UNATTENDED, TrainingJob.begin_again)
+        return None
+
+    def _upload(self, job: TrainingJob) -> Ended:
+        """Upload the last tensors, then the artifacts; store how the job ended."""
+        attempt, exits = self._attempt, self._attempt.containers.exits
+        self._upload_saved(last=True)
+        model_uri = attempt.upload_results(job, failed=any(each.failed for each in exits))
+        failures = attempt.collect_failures(exits)
+        attempt.warn_of_result(job, failures)
+        attempt.log_refusals()
+
+        def conclude(job: TrainingJob, now_ms: int) -> TrainingJob:
+            if job.status == "Stopping":
+                ended = job.end_stop(now_ms)
+            elif failures:
+                ended = job.fail(now_ms, describe_algorithm_error(failures, len(self.context.hosts)))
+            else:
+                ended = job.transition("Completed", now_ms)
+            return replace(ended, model_artifacts=model_uri, final_metrics=attempt.metrics.final_metrics)
+
+        self._change(conclude)
+        return Ended()
+
+    def _give_up_attempt(self, note: str, change: Callable[[TrainingJob, int], TrainingJob]) -> Retry | None:
+        """Keep what the attempt saved, and store by ``change`` that another follows; None where a stop came first."""
+        self._attempt.log.note(note)
+        self._attempt.log.flush()
+        self._upload_saved(last=False)
+        return None if self._change(change).status == "Stopping" else Retry(note)
+
+    def _give_up_lost_attempt(self) -> Outcome:
+        """Keep what a lost attempt saved, and store that another follows, unless the job is to stop."""
+        ends = self._stop.is_set() or not self.job.may_begin_again
+        if was_prepared := self.context.folder.is_dir():
+            self._upload_saved(last=ends)
+        if self._stop.is_set():
+            return Stopped()
+        if ends:
+            raise ContainerRuntimeError(LOST_TOO_OFTEN)
+        if was_prepared:
+            self._attempt.log.note(_LOST)
+        self._change(TrainingJob.begin_again)
+        return Retry(_LOST)
+
+    def _retry_after(self, error: Exception) -> Retry | None:
+        """Store that the job is restarted after an internal error; None where RetryStrategy does not have it."""
+        job = self.job
+        if job.retries_left <= 0 or job.ended:
+            return None
+        with suppress(UploadError, RequestFailure, ContainerRuntimeError, OSError):
+            if self._attempt.containers.followed:
+                self._upload_saved(last=False)
+        self._change(_move_to("Restarting"))
+        return Retry(str(error))
+
+    def _upload_saved(self, *, last: bool) -> None:
+        """Upload what the attempt saved; containers that still run are killed for it."""
+        with self._lock:
+            self._attempt.updates_closed = True
+        self._attempt.containers.kill(_KILL_SECONDS)
+        self._attempt.upload_saved(self.job, last=last)
+
+    def _end_stopped(self) -> None:
+        try:
+            self._attempt.announce_end(self.job)
+        except (UploadError, RequestFailure) as error:
+            logger.warning("Tensors of the stopped training job %s: %s", self.name, error)
+        self._change(TrainingJob.end_stop)
+
+    def _fail(self, reason: str) -> None:
+        """Store that the job failed, its tensors so far in S3 unless it was S3 that failed."""
+        try:
+            if self._attempt.containers.followed and not self._keep_folder:
+                self._upload_saved(last=True)
+            self._attempt.announce_end(self.job)
+        except (UploadError, RequestFailure, ContainerRuntimeError, OSError) as error:
+            logger.warning("Tensors of the failed training job %s: %s", self.name, error)
+            self._keep_folder = True
+        self._attempt.log_refusals()
+        metrics = self._attempt.metrics.final_metrics
+        self._change(lambda job, now_ms: replace(job.fail(now_ms, reason), final_metrics=metrics))
+
+    def _fail_at_last(self, reason: str) -> None:
+        self._change(lambda job, now_ms: job.fail(now_ms, reason))
+
+    def finish_ended(self) -> None:
+        """Remove the folder of a job that has ended; of one that Failed, after its tensors are surely uploaded."""
+        job = self.job
+        if job.status == "Failed":
+            try:
+                self._attempt.upload_saved(job, last=True)
+            except (RequestFailure, UploadError) as error:
+                folder = self.context.folder
+                logger.warning("What the lost training job %s saved is kept in %s: %s", self.name, folder, error)
+                return
+        remove_work_folder(self.context.folder)
+
+    def _follow_containers(self) -> None:
+        super()._follow_containers()
+        with self._lock:
+            if self._attempt.interruption is not None:
+                self._attempt.containers.ask_stop(self.context.services.settings.stop_grace_seconds)
+            self._attempt.begin_uploads(self.job)
+
+    def interrupt(self, capacity_seconds: float) -> None:
+        """Take the job's Spot instances from it as soon as it has some; it gets others after ``capacity_seconds``."""
+        with self._lock:
+            self._attempt.interruption = capacity_seconds
+            if self._attempt.containers.followed:
+                self._attempt.containers.ask_stop(self.context.services.settings.stop_grace_seconds)
+
+    def list_metric_values(self, name: str) -> list[float]:
+        """List what a metric has been so far. Any thread may call it."""
+        return self._attempt.metrics.list_values(name)
+
+    def follow_update(self) -> None:
+        """Let what runs follow what UpdateTrainingJob made of the job. Any thread that holds the threads' lock may."""
+        with self._lock:
+            if self._attempt.containers.followed:
+                self._attempt.apply_profiler(self.job)
+        if self._rules_started:
+            self._start_rules()
+
+    def _start_rules(self) -> None:
+        """Start the rules that wait for this training; one that is to stop starts none."""
+        services = self.context.services
+        with services.threads.lock:
+            self._rules_started = True
+            if not self._stop.is_set():
+                start_rules(self.job, services)
+
+    def _leave(self) -> None:
+        """Give the slot to others, and end the rules."""
+        services = self.context.services
+        services.admission.leave(self.arn)
+        if services.ledger.store.list_rule_evaluations_of(self.job):
+            with services.threads.lock:
+                end_rules(self.job, self._attempt.uploads, services)
+
+
+def _move_to(stage: SecondaryStatus) -> Callable[[TrainingJob, int], TrainingJob]:
+    """Return a change to ``stage`` of a job that is not to stop."""
+    return lambda job, now_ms: job if job.status == "Stopping" else job.transition(stage, now_ms)
+
+
+def can_reattach(job: TrainingJob) -> bool:
+    """Whether an attempt may go on with containers that were found; the writers of their pipes have ended."""
+    ran = job.secondary_status in ("Downloading", "Training", "Uploading", "Stopping")
+    return ran and not any(reads_pipe(channel, job.request) for channel in job.request.get("InputDataConfig") or ())

@@ -1,0 +1,221 @@
+"""Life of a hyperparameter tuning job: training jobs, until there is nothing more to try."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from contextlib import suppress
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import AwsError
+from emulator.jobs.records.tuning_job import TuningJob, build_tuning_job_arn
+from emulator.jobs.runs.hyperparameters import Trial, is_hopeless, suggest
+from emulator.jobs.runs.training_job_run import TrainingJobRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from emulator.jobs.records.tuning_job import Outcome
+    from emulator.services import Services
+
+logger = logging.getLogger(__name__)
+
+# Between two looks at the metrics of trainings that run; their ends are told at once.
+_POLL_SECONDS = 0.5
+# So many trainings that fail, and none that succeeds, end a tuning job.
+_FAILURES = 5
+_NO_SUCCESS = (
+    "No training job succeeded after {} attempts. For additional details, please take a look at the training job "
+    "failures by listing training jobs for the hyperparameter tuning job."
+)
+
+
+class TuningJobRun:
+    """The run of one tuning job. Its own thread calls ``live``; other threads may ask it to stop."""
+
+    def __init__(
+        self,
+        job: TuningJob,
+        collaborators: Services,
+        create_training_job: Callable[[str, Mapping[str, Any]], object],
+        stop_training_job: Callable[[str, str], object],
+    ) -> None:
+        """Prepare a run, of a new job or of one that ran before a restart.
+
+        Args:
+            job: as stored.
+            collaborators: what it works with.
+            create_training_job: by region and request.
+            stop_training_job: by region and name.
+        """
+        self.arn, self.name = job.arn, job.name
+        self._job = job
+        self._with = collaborators
+        self._create_training_job = create_training_job
+        self._stop_training_job = stop_training_job
+        self._stop_asked = Event()
+        if job.status == "Stopping":
+            self._stop_asked.set()
+        # What the objectives were while the trainings ran, by their names.
+        self._values: dict[str, list[float]] = {}
+        # How many of them early stopping has judged.
+        self._judged: dict[str, int] = {}
+
+    def live(self) -> None:
+        """Drive the job from where it is to its end."""
+        try:
+            outcomes = self._tune()
+            self._end(outcomes)
+        except Exception as error:
+            logger.exception("Tuning job %s failed by a defect of the emulator", self.name)
+            reason = f"InternalServerError: {type(error).__name__}: {error}."
+            self._with.threads.store_at_last(lambda: self._change(lambda job, now_ms: job.fail(now_ms, reason)))
+
+    def _tune(self) -> Sequence[Outcome]:
+        """Keep trainings going until all that are wanted have ended; returns what became of them."""
+        while True:
+            outcomes = self._read_outcomes()
+            running = [each for each in outcomes if not each.job.ended]
+            if self._stop_asked.is_set() or self._is_complete(outcomes):
+                self._stop(running)
+            elif self._launch(outcomes, len(running)):
+                continue
+            else:
+                self._stop(self._find_hopeless(outcomes))
+            if not running:
+                return outcomes
+            self._with.threads.wait_for_news(_POLL_SECONDS)
+
+    def _read_outcomes(self) -> list[Outcome]:
+        jobs = self._with.ledger.store.list_training_jobs_of(self._job)
+        outcomes = [self._job.read_outcome(job) for job in jobs]
+        for each in outcomes:
+            if isinstance(run := self._with.threads.find(each.job.arn), TrainingJobRun):
+                self._values[each.job.name] = run.list_metric_values(each.objective["MetricName"])
+        return outcomes
+
+    def _launch(self, outcomes: Sequence[Outcome], running: int) -> bool:
+        """Start the next training, if there is room and something to try; whether one was started."""
+        limits = self._job.configuration["ResourceLimits"]
+        most = limits.get("MaxNumberOfTrainingJobs")
+        if running >= limits["MaxParallelTrainingJobs"] or (most is not None and len(outcomes) >= most):
+            return False
+        definitions = self._job.definitions
+        for turn in range(len(definitions)):
+            definition = definitions[(len(outcomes) + turn) % len(definitions)]
+            own = [each for each in outcomes if each.definition is definition]
+            parameters = suggest(self._job, definition, self._list_trials(definition, own))
+            if parameters is not None:
+                break
+        else:
+            return False
+        name = f"{self.name}-{len(outcomes) + 1:03d}-{uuid.uuid4().hex[:8]}"
+        tags = self._with.ledger.store.list_tags(self.arn)
+        request = self._job.build_training_request(definition, name, parameters, tags)
+        try:
+            self._create_training_job(self._job.region, request)
+        except AwsError as error:
+            # The emulator ends, or what the request names is gone since the tuning job was created.
+            logger.warning("Tuning job %s starts no more training jobs: %s", self.name, error)
+            reason = f"ClientError: {error}"
+            if not self._with.threads.closing:
+                self._change(lambda job, now_ms: job.fail(now_ms, reason))
+            self._stop_asked.set()
+        return True
+
+    def _list_trials(self, definition: Mapping[str, Any], outcomes: Sequence[Outcome]) -> list[Trial]:
+        """List what is known of the definition's ranges: from parent jobs, then from this one."""
+        parents = [] if self._job.configuration["Strategy"] == "Grid" else self._read_parents()
+        names = self._job.list_ranges(definition).keys()
+        return [
+            Trial(each.parameters, not each.job.ended, each.value, self._list_values(each))
+            for each in [*parents, *outcomes]
+            if names <= each.parameters.keys()
+        ]
+
+    def _list_values(self, outcome: Outcome) -> Sequence[float]:
+        """List the objective's values while it trained; the last one alone where nobody looked meanwhile."""
+        last = () if outcome.value is None else (outcome.value,)
+        return self._values.get(outcome.job.name) or last
+
+    def _read_parents(self) -> list[Outcome]:
+        outcomes = []
+        for each in (self._job.request.get("WarmStartConfig") or {}).get("ParentHyperParameterTuningJobs", ()):
+            store = self._with.ledger.store
+            name = each["HyperParameterTuningJobName"]
+            parent = store.find_by_arn(TuningJob, build_tuning_job_arn(self._job.account_id, self._job.region, name))
+            if parent is not None:
+                outcomes += [parent.read_outcome(job) for job in store.list_training_jobs_of(parent) if job.ended]
+        return outcomes
+
+    def _find_hopeless(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Find the trainings that early stopping ends."""
+        configuration = self._job.configuration
+        if configuration["Strategy"] != "Hyperband" and configuration.get("TrainingJobEarlyStoppingType") != "Auto":
+            return []
+        hopeless = []
+        for definition in self._job.definitions:
+            own = [each for each in outcomes if each.definition is definition]
+            trials = self._list_trials(definition, own)
+            before = len(trials) - len(own)
+            for at, each in enumerate(own, start=before):
+                known = len(trials[at].values)
+                if each.job.ended or self._judged.get(each.job.name) == known:
+                    continue
+                self._judged[each.job.name] = known
+                if is_hopeless(self._job, definition, trials, at):
+                    hopeless.append(each)
+        return hopeless
+
+    def _is_complete(self, outcomes: Sequence[Outcome]) -> bool:
+        """Whether nothing more is to be tried, whatever the limits would allow."""
+        ended = [each for each in outcomes if each.job.ended]
+        valued = [each for each in ended if each.value is not None]
+        if len(ended) >= _FAILURES and not valued:
+            return True
+        configuration = self._job.configuration
+        limit = configuration["ResourceLimits"].get("MaxRuntimeInSeconds")
+        if limit is not None and self._with.ledger.now_ms() - self._job.creation_ms >= limit * 1000:
+            return True
+        criteria = configuration.get("TuningJobCompletionCriteria", {})
+        best = self._job.find_best(valued)
+        target = criteria.get("TargetObjectiveMetricValue")
+        if best is None:
+            return False
+        if target is not None and best.score >= (target if best.objective["Type"] == "Maximize" else -target):
+            return True
+        patience = criteria.get("BestObjectiveNotImproving", {}).get("MaxNumberOfTrainingJobsNotImproving")
+        return patience is not None and len(ended) - 1 - ended.index(best) >= patience
+
+    def _stop(self, outcomes: Sequence[Outcome]) -> None:
+        for each in outcomes:
+            if each.job.status == "InProgress":
+                with suppress(AwsError):  # it has ended meanwhile
+                    self._stop_training_job(self._job.region, each.job.name)
+
+    def _end(self, outcomes: Sequence[Outcome]) -> None:
+        succeeded = any(each.objective_status == "Succeeded" for each in outcomes)
+
+        def conclude(job: TuningJob, now_ms: int) -> TuningJob:
+            if job.ended:
+                return job
+            if job.status == "Stopping":
+                return job.transition("Stopped", now_ms)
+            if not succeeded:
+                return job.fail(now_ms, _NO_SUCCESS.format(len(outcomes)))
+            return job.transition("Completed", now_ms)
+
+        self._change(conclude)
+
+    def ask_stop(self, grace_seconds: float) -> None:  # noqa: ARG002 - that of each training job counts
+        """Start nothing more and stop what runs; returns at once. Any thread may call it, more than once."""
+        self._stop_asked.set()
+
+    def shut_down(self, grace_seconds: float) -> None:
+        """Store that the job is stopping and ask it to, because the emulator ends."""
+        self._with.ledger.change_job(TuningJob, self._job.region, self.name, TuningJob.begin_stop)
+        self.ask_stop(grace_seconds)
+
+    def _change(self, change: Callable[[TuningJob, int], TuningJob]) -> None:
+        self._job = self._with.ledger.change_job(TuningJob, self._job.region, self.name, change)

@@ -1,0 +1,64 @@
+"""Operations on processing jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.operations.members import declare_members
+from emulator.operations.validation import processing_job as validation
+
+if TYPE_CHECKING:
+    from emulator.operations.context import Context, Request, Response
+
+
+@declare_members(acts_on=validation.ACTS_ON, refuses=validation.REFUSES)
+def create_processing_job(request: Request, context: Context) -> Response:
+    """Store the job and start it.
+
+    Raises:
+        ValidationException, ResourceInUse, ResourceLimitExceeded.
+    """
+    validation.check_processing_job(request)
+    return {"ProcessingJobArn": context.jobs.processing.create(context.region, request).arn}
+
+
+def describe_processing_job(request: Request, context: Context) -> Response:
+    """Describe a processing job: its request, and where it stands.
+
+    Raises:
+        ValidationException: there is no such job.
+    """
+    job = context.jobs.processing.get(context.region, request["ProcessingJobName"])
+    return context.jobs.processing.describe(job)
+
+
+def list_processing_jobs(request: Request, context: Context) -> Response:
+    """One page of summaries.
+
+    Raises:
+        ValidationException: a filter that this service does not have, or a NextToken that is none.
+    """
+    jobs, next_token = context.jobs.processing.list_page(context.region, request)
+    summaries = [context.jobs.processing.describe(job) for job in jobs]
+    return {"ProcessingJobSummaries": summaries, "NextToken": next_token}
+
+
+def stop_processing_job(request: Request, context: Context) -> Response:
+    """Ask a processing job to stop.
+
+    Raises:
+        ValidationException: there is no such job, or it has ended.
+    """
+    context.jobs.processing.stop(context.region, request["ProcessingJobName"])
+    return {}
+
+
+def delete_processing_job(request: Request, context: Context) -> Response:
+    """Forget a job that has ended; its name may be used again, and what it wrote to S3 stays.
+
+    Raises:
+        ResourceNotFound: there is no such job.
+        ResourceInUse: it has not ended, or it belongs to a training job.
+    """
+    context.jobs.processing.delete(context.region, request["ProcessingJobName"])
+    return {}

@@ -1,0 +1,50 @@
+"""Operations on the tags of jobs and pipeline executions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.jobs.records.database.listing import cut_page
+
+if TYPE_CHECKING:
+    from emulator.operations.context import Context, Request, Response
+
+_MAX_TAGS = 50
+
+
+def add_tags(request: Request, context: Context) -> Response | None:
+    """Set tags, and answer with all that the resource has; None for a resource that moto has.
+
+    Raises:
+        ResourceNotFound.
+    """
+    if context.has_moto_resource(request["ResourceArn"]):
+        return None
+    return {"Tags": context.jobs.tags.add(request["ResourceArn"], request["Tags"])}
+
+
+def list_tags(request: Request, context: Context) -> Response | None:
+    """All tags of a resource, on one page: it has at most 50. None for a resource that moto has.
+
+    Raises:
+        ResourceNotFound.
+        ValidationException: a NextToken, for none is given.
+    """
+    if context.has_moto_resource(request["ResourceArn"]):
+        return None
+    tags, next_token = cut_page(
+        context.jobs.tags.list_all(request["ResourceArn"]), {"MaxResults": _MAX_TAGS, **request}
+    )
+    return {"Tags": tags, "NextToken": next_token}
+
+
+def delete_tags(request: Request, context: Context) -> Response | None:
+    """Take tags from a resource, those of the keys that it has; None for a resource that moto has.
+
+    Raises:
+        ResourceNotFound.
+    """
+    if context.has_moto_resource(request["ResourceArn"]):
+        return None
+    context.jobs.tags.delete(request["ResourceArn"], request["TagKeys"])
+    return {}

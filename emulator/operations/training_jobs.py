@@ -1,0 +1,91 @@
+"""Operations on training jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import ValidationException
+from emulator.jobs.records.profiler_config import merge_update
+from emulator.operations.members import declare_members
+from emulator.operations.validation import training_job as validation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from emulator.operations.context import Context, Request, Response
+
+
+@declare_members(acts_on=validation.ACTS_ON, refuses=validation.REFUSES)
+def create_training_job(request: Request, context: Context) -> Response:
+    """Store the job and start it.
+
+    Raises:
+        ValidationException, ResourceInUse, ResourceLimitExceeded.
+    """
+    validation.check_training_job(request)
+    return {"TrainingJobArn": context.jobs.training.create(context.region, request, context.client_note).arn}
+
+
+@declare_members(acts_on=frozenset({"TrainingJobName", "ProfilerConfig", "ProfilerRuleConfigurations"}))
+def update_training_job(request: Request, context: Context) -> Response:
+    """Change the profiler, RemoteDebugConfig and ResourceConfig.KeepAlivePeriodInSeconds of a job that has not ended.
+
+    Raises:
+        ResourceNotFound: there is no such job.
+        ResourceLimitExceeded: it would have too many rules.
+        ValidationException: it has ended, or what it would become is no valid request.
+    """
+
+    def change(before: Mapping[str, Any]) -> Request:
+        try:
+            changed = merge_update(before, request)
+        except ValueError as error:
+            raise ValidationException(str(error)) from error
+        for name in ("ResourceConfig", "RemoteDebugConfig"):
+            if name in request:
+                changed[name] = {**before.get(name, {}), **request[name]}
+        validation.check_rules(changed)
+        return changed
+
+    return {"TrainingJobArn": context.jobs.training.update(context.region, request["TrainingJobName"], change).arn}
+
+
+def describe_training_job(request: Request, context: Context) -> Response:
+    """Describe the job: its request, and where it stands.
+
+    Raises:
+        ValidationException: there is no such job.
+    """
+    return context.jobs.training.describe(context.jobs.training.get(context.region, request["TrainingJobName"]))
+
+
+@declare_members(refuses={"TrainingPlanArnEquals": "there are no training plans"})
+def list_training_jobs(request: Request, context: Context) -> Response:
+    """One page of summaries.
+
+    Raises:
+        ValidationException: a filter that this service does not have, or a NextToken that is none.
+    """
+    jobs, next_token = context.jobs.training.list_page(context.region, request)
+    return {"TrainingJobSummaries": context.jobs.training.summarize(jobs), "NextToken": next_token}
+
+
+def stop_training_job(request: Request, context: Context) -> Response:
+    """Ask the job to stop; it is Stopping when this returns.
+
+    Raises:
+        ValidationException: there is no such job, or it has ended.
+    """
+    context.jobs.training.stop(context.region, request["TrainingJobName"])
+    return {}
+
+
+def delete_training_job(request: Request, context: Context) -> Response:
+    """Forget a job that has ended; its name may be used again, and what it wrote to S3 stays.
+
+    Raises:
+        ResourceNotFound: there is no such job.
+        ResourceInUse: it, or one of its rules, has not ended.
+    """
+    context.jobs.training.delete(context.region, request["TrainingJobName"])
+    return {}

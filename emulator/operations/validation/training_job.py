@@ -1,0 +1,187 @@
+"""Validation of requests for training jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from emulator.exceptions import ResourceLimitExceeded, ValidationException
+from emulator.jobs.records.profiler_config import describe_fault
+from emulator.jobs.records.training_job import DEFAULT_RUNTIME_SECONDS
+from emulator.jobs.staging.channels import check_channels
+from emulator.jobs.staging.hosts import MAX_HOSTS
+from emulator.jobs.staging.opt_ml import find_taken_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from emulator.operations.context import Request
+
+MAX_RULES = 20
+MAX_RUNTIME_SECONDS = 28 * 24 * 3600
+
+
+ACTS_ON = frozenset(
+    {
+        "TrainingJobName",
+        "HyperParameters",
+        "AlgorithmSpecification.TrainingImage",
+        "AlgorithmSpecification.TrainingInputMode",
+        "AlgorithmSpecification.MetricDefinitions",
+        "AlgorithmSpecification.ContainerEntrypoint",
+        "AlgorithmSpecification.ContainerArguments",
+        "InputDataConfig.ChannelName",
+        "InputDataConfig.DataSource.S3DataSource.S3DataType",
+        "InputDataConfig.DataSource.S3DataSource.S3Uri",
+        "InputDataConfig.DataSource.S3DataSource.S3DataDistributionType",
+        "InputDataConfig.DataSource.S3DataSource.AttributeNames",
+        "InputDataConfig.DataSource.S3DataSource.InstanceGroupNames",
+        "InputDataConfig.ContentType",
+        "InputDataConfig.CompressionType",
+        "InputDataConfig.RecordWrapperType",
+        "InputDataConfig.InputMode",
+        "InputDataConfig.ShuffleConfig",
+        "OutputDataConfig.S3OutputPath",
+        "OutputDataConfig.CompressionType",
+        "ResourceConfig.InstanceType",
+        "ResourceConfig.InstanceCount",
+        "ResourceConfig.VolumeSizeInGB",
+        "ResourceConfig.KeepAlivePeriodInSeconds",
+        "ResourceConfig.InstanceGroups",
+        "StoppingCondition.MaxRuntimeInSeconds",
+        "StoppingCondition.MaxWaitTimeInSeconds",
+        "Tags",
+        "EnableNetworkIsolation",
+        "EnableManagedSpotTraining",
+        "CheckpointConfig",
+        "DebugHookConfig",
+        "DebugRuleConfigurations",
+        "TensorBoardOutputConfig",
+        "ProfilerConfig",
+        "ProfilerRuleConfigurations",
+        "Environment",
+        "RetryStrategy",
+    }
+)
+REFUSES = {
+    "AlgorithmSpecification.AlgorithmName": "no algorithm is known by name",
+    "InputDataConfig.DataSource.FileSystemDataSource": "file systems are not emulated",
+    "InputDataConfig.DataSource.DatasetSource": "a channel has an S3DataSource",
+    "SessionChainingConfig": "where it is enabled: sessions of roles have no tags here",
+}
+
+
+def check_training_job(request: Request) -> None:
+    """Check what the model does not.
+
+    Raises:
+        ValidationException, ResourceLimitExceeded.
+    """
+    _check_algorithm(request)
+    _check_stopping_condition(request)
+    _check_instances(request)
+    check_rules(request)
+    _require_unique("Channel names", [channel["ChannelName"] for channel in request.get("InputDataConfig", [])])
+    check_channels(request)
+    if (request.get("SessionChainingConfig") or {}).get("EnableSessionTagChaining"):
+        raise ValidationException("EnableSessionTagChaining cannot be true: sessions of roles have no tags here.")
+    if taken := find_taken_path(request):
+        raise ValidationException(taken)
+
+
+def _check_algorithm(request: Request) -> None:
+    """Require what a container needs: the model requires none of it, because other kinds of training leave it out."""
+    algorithm = request.get("AlgorithmSpecification", {})
+    if bool(algorithm.get("TrainingImage")) == bool(algorithm.get("AlgorithmName")):
+        raise ValidationException(
+            "Exactly one of TrainingImage and AlgorithmName must be given in AlgorithmSpecification."
+        )
+    if "AlgorithmName" in algorithm:
+        raise ValidationException(
+            f"AlgorithmSpecification names the algorithm {algorithm['AlgorithmName']!r}; this emulator knows no "
+            "algorithms by name. Give its TrainingImage."
+        )
+    missing = [name for name in ("ResourceConfig", "StoppingCondition") if name not in request]
+    if missing:
+        raise ValidationException(f"{' and '.join(missing)} must be given for a job with a TrainingImage.")
+
+
+def _check_stopping_condition(request: Request) -> None:
+    """Hold the times to the limit that AWS gives every account, and to each other for Spot instances."""
+    condition = request["StoppingCondition"]
+    runtime = condition.get("MaxRuntimeInSeconds", DEFAULT_RUNTIME_SECONDS)
+    wait = condition.get("MaxWaitTimeInSeconds")
+    if runtime > MAX_RUNTIME_SECONDS:
+        raise ResourceLimitExceeded(
+            f"The account-level service limit 'Longest run time for a training job' is {MAX_RUNTIME_SECONDS} Seconds, "
+            f"with current utilization of 0 Seconds and a request delta of {runtime} Seconds."
+        )
+    if not request.get("EnableManagedSpotTraining"):
+        if wait is not None:
+            raise ValidationException(
+                "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
+            )
+    elif wait is None or wait < runtime:
+        raise ValidationException(
+            "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds when "
+            "EnableManagedSpotTraining is set to true"
+        )
+
+
+def _check_instances(request: Request) -> None:
+    """Either one kind of instance or groups of them; the model lets both through, and neither."""
+    resources = request["ResourceConfig"]
+    groups = resources.get("InstanceGroups", [])
+    if groups and ("InstanceType" in resources or "InstanceCount" in resources):
+        raise ValidationException(
+            "ResourceConfig has InstanceGroups, so it must have neither InstanceType nor InstanceCount: each group has "
+            "its own."
+        )
+    # A list of preferred types stands for the one type; how many of each is in it.
+    complete = groups or "InstancePreferences" in resources or {"InstanceType", "InstanceCount"} <= resources.keys()
+    if not complete:
+        raise ValidationException("ResourceConfig must have InstanceType and InstanceCount, or InstanceGroups.")
+    counts = [each.get("InstanceCount", 1) for each in groups or [resources]]
+    if min(counts) < 1:
+        raise ValidationException("InstanceCount must be 1 or more, in ResourceConfig and in each of InstanceGroups.")
+    names = [group["InstanceGroupName"] for group in groups]
+    _require_unique("InstanceGroupName", names)
+    for channel in request.get("InputDataConfig", []):
+        asked = channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames", [])
+        unknown = [name for name in asked if name not in names]
+        if unknown:
+            known = ", ".join(names) or "none"
+            raise ValidationException(
+                f"The channel {channel['ChannelName']!r} is for the instance groups {', '.join(unknown)}, which "
+                f"ResourceConfig.InstanceGroups does not have; it has: {known}."
+            )
+    if sum(counts) > MAX_HOSTS:
+        raise ResourceLimitExceeded(
+            f"A training job may have at most {MAX_HOSTS} instances here, where one machine runs all of them; this "
+            f"request asks for {sum(counts)}."
+        )
+
+
+def check_rules(request: Request) -> None:
+    """Check the rules of a request, and of what an update made of one, together with the profiler that some need.
+
+    Raises:
+        ValidationException, ResourceLimitExceeded.
+    """
+    if fault := describe_fault(request):
+        raise ValidationException(fault)
+    rules = [*request.get("DebugRuleConfigurations", []), *request.get("ProfilerRuleConfigurations", [])]
+    if len(rules) > MAX_RULES:
+        raise ResourceLimitExceeded(
+            f"A training job may have at most {MAX_RULES} rules; this request has {len(rules)} in "
+            "DebugRuleConfigurations and ProfilerRuleConfigurations."
+        )
+    _require_unique(
+        "RuleConfigurationName", [rule["RuleConfigurationName"] for rule in rules], " within a training job"
+    )
+
+
+def _require_unique(what: str, names: Iterable[str], where: str = "") -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValidationException(f"{what} must be unique{where}. Used more than once: {', '.join(twice)}.")

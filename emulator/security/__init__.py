@@ -1,0 +1,1 @@
+"""Signatures, keys, certificates and trust."""

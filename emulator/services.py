@@ -1,0 +1,58 @@
+"""The services that the jobs, operations and API pages of one account work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from container_runtime.runtime import ContainerRuntime
+    from emulator.jobs.records.database.ledger import Ledger
+    from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.runs.admission import Admission
+    from emulator.jobs.runs.containers.logs import LogWriter
+    from emulator.jobs.runs.threads import RunThreads
+    from emulator.moto_services.cloudwatch.logs import LogGroups
+    from emulator.moto_services.cloudwatch.metrics import Metrics
+    from emulator.moto_services.s3.objects import ObjectStore
+    from emulator.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services of one account; ``emulator.jobs.build_services`` makes them.
+
+    Attributes:
+        settings: the emulator's, with this account's id.
+        store: the records of jobs and of the messages that were sent about them.
+        ledger: changes records, then announces the change.
+        threads: drive the account's jobs.
+        runtime: the container back end, shared by all accounts.
+        object_store_for: S3 of a region.
+        log_groups_for: CloudWatch Logs of a region.
+        metrics_for: CloudWatch metrics of a region.
+        log_writer: writes the lines of containers to CloudWatch Logs.
+        endpoint_url: where containers reach the emulator.
+        rule_stop_grace_seconds: how long a rule may go on with the steps of a training job that was stopped.
+        admission: bounds how many training jobs of all accounts run at once.
+    """
+
+    settings: Settings
+    store: JobStore
+    ledger: Ledger
+    threads: RunThreads
+    runtime: ContainerRuntime
+    object_store_for: Callable[[str], ObjectStore]
+    log_groups_for: Callable[[str], LogGroups]
+    metrics_for: Callable[[str], Metrics]
+    log_writer: LogWriter
+    endpoint_url: str
+    rule_stop_grace_seconds: float
+    admission: Admission
+
+    @property
+    def account_id(self) -> str:
+        """The account's 12 digits."""
+        return self.settings.account_id

@@ -1,0 +1,196 @@
+"""The emulator that runs on a state folder: a lock that only one can hold, and the record by which it is found."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import pwd
+import shlex
+import stat
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator import VERSION
+from emulator.exceptions import StartupError
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from emulator.security.keys import Keys
+
+logger = logging.getLogger(__name__)
+
+RECORD_NAME = "emulator.json"
+_LOCK_NAME = "emulator.lock"
+_POLL_SECONDS = 0.05
+_LOOKS, _LOOK_SECONDS = 10, 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class RunningEmulator:
+    """What ``emulator.json`` says.
+
+    Attributes:
+        pid: of the emulator's process.
+        endpoint_url: where it answers on this machine.
+        region: its default region.
+        version: of its distribution.
+        account_id: of whoever signs with no account's key.
+        secret: what its own key, and those of accounts, sign with; None where signatures are not required.
+        token: opens its own API; None where that is open.
+        ca_bundle: the file that its clients are to trust; None where it answers without TLS.
+    """
+
+    pid: int
+    endpoint_url: str
+    region: str
+    version: str = "unknown"
+    account_id: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    ca_bundle: str | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request to its own API has to have."""
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+
+class StateFolder:
+    """A state folder that is held by this process until ``close``, or until the process ends in any way."""
+
+    def __init__(self, state_dir: Path) -> None:
+        """Make the folder and take it.
+
+        Raises:
+            StartupError: it cannot be written, or another emulator holds it.
+        """
+        self._state_dir = state_dir
+        try:
+            state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = (state_dir / _LOCK_NAME).open("a")
+        except OSError as error:
+            raise StartupError(describe_unwritable(state_dir, error)) from error
+        if not _take_lock(self._lock):
+            self._lock.close()
+            raise StartupError(
+                f"Another emulator is using the state folder {state_dir}: stop it (smdebug-emulator stop --state-dir "
+                f"{state_dir}), or give another folder with --state-dir."
+            )
+        if killed := read_killed(state_dir):
+            logger.error(
+                "The emulator before this one, process %d, did not close: it was killed (out of memory, kill -9), or "
+                "the machine went down. Its jobs go on from where they were.",
+                killed.pid,
+            )
+            # Until this emulator answers, nobody is to be led to the address of that one.
+            (state_dir / RECORD_NAME).unlink()
+
+    def announce(
+        self,
+        endpoint_url: str,
+        region: str,
+        account_id: str,
+        keys: Keys | None = None,
+        ca_bundle: Path | None = None,
+    ) -> None:
+        """Write the record; it is there in whole or not at all, and only its owner may read it."""
+        secret, token = (None, None) if keys is None else (keys.secret, keys.token)
+        bundle = None if ca_bundle is None else str(ca_bundle)
+        record = RunningEmulator(os.getpid(), endpoint_url, region, VERSION, account_id, secret, token, bundle)
+        partial = self._state_dir / f"{RECORD_NAME}.partial"
+        partial.unlink(missing_ok=True)
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(json.dumps(asdict(record)))
+        partial.replace(self._state_dir / RECORD_NAME)
+
+    def close(self) -> None:
+        """Remove the record and give the folder back."""
+        (self._state_dir / RECORD_NAME).unlink(missing_ok=True)
+        self._lock.close()
+
+
+def find_running_emulator(state_dir: Path) -> RunningEmulator | None:
+    """Find the emulator that holds ``state_dir`` and answers; None when there is none."""
+    return None if is_free(state_dir) else _read_record(state_dir)
+
+
+def read_killed(state_dir: Path) -> RunningEmulator | None:
+    """Return the last emulator of a folder that no process holds, where it did not close; None where it did."""
+    return _read_record(state_dir)
+
+
+def describe_unwritable(state_dir: Path, error: OSError) -> str:
+    """Say in one line which state folder cannot be written, why, and what to do."""
+    why, remedy = str(error.strerror), "give another with --state-dir"
+    blamed = Path(error.filename or state_dir)
+    if isinstance(error, PermissionError):
+        found, status = _find_existing(blamed)
+        why += f"; {found} is of {name_user(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):04o}"
+        if found.is_relative_to(state_dir.absolute()):
+            remedy += f", or make it yours: sudo chown -R {name_user(os.geteuid())} {shlex.quote(str(state_dir))}"
+    return f"The state folder {state_dir} cannot be written ({why}): {remedy}."
+
+
+def _find_existing(path: Path) -> tuple[Path, os.stat_result]:
+    """Return the nearest of a path and its parents that is there and can be seen."""
+    for each in (path.absolute(), *path.absolute().parents):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            return each, each.stat()
+    raise AssertionError("The root of the file system is always there.")
+
+
+def name_user(uid: int) -> str:
+    """Return a user's name, or the number of one that has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def wait_until_free(state_dir: Path, timeout: float) -> bool:
+    """Wait until no emulator holds ``state_dir``; False when ``timeout`` seconds passed first."""
+    deadline = time.monotonic() + timeout
+    while not is_free(state_dir):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _read_record(state_dir: Path) -> RunningEmulator | None:
+    try:
+        return RunningEmulator(**json.loads((state_dir / RECORD_NAME).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def is_free(state_dir: Path) -> bool:
+    """Whether no emulator holds ``state_dir``."""
+    try:
+        with (state_dir / _LOCK_NAME).open("a") as lock:
+            return _try_lock(lock)
+    except OSError:
+        return True
+
+
+def _take_lock(lock: TextIO) -> bool:
+    """Take the lock; who only looks whether the folder is free has it for a moment, too, and is no emulator."""
+    for _ in range(_LOOKS):
+        if _try_lock(lock):
+            return True
+        time.sleep(_LOOK_SECONDS)
+    return False
+
+
+def _try_lock(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

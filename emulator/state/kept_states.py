@@ -1,0 +1,122 @@
+"""States that resets forgot, each kept for a day as an archive in the state folder, so that it can be brought back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from emulator.exceptions import ResourceInUse
+from emulator.state.archive import measure_archive, write_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from emulator.state.disk import DiskBudget
+
+logger = logging.getLogger(__name__)
+
+KEPT_SECONDS = 24 * 3600
+MOST_KEPT = 3
+MOST_KEPT_BYTES = 4 * 1024**3
+_FOLDER = "forgotten"
+_LOOK_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """A state that was forgotten.
+
+    Attributes:
+        path: of its archive.
+        forgotten_ms: when that was, in epoch milliseconds.
+    """
+
+    path: Path
+    forgotten_ms: int
+
+
+class KeptStates:
+    """The archives, of which a thread removes those that are older than a day. Until ``close``."""
+
+    def __init__(self, state_dir: Path, disk: DiskBudget) -> None:
+        self._state_dir, self._disk = state_dir, disk
+        self._folder = state_dir / _FOLDER
+        self._closing = threading.Event()
+        for partial in self._folder.glob("*.partial"):  # of a process that was killed
+            partial.unlink()
+        self._thread = threading.Thread(target=self._remove_old, name="kept-states", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Return when the thread has ended; the archives stay."""
+        self._closing.set()
+        self._thread.join()
+
+    def keep(self) -> KeptState:
+        """Write the state into an archive; nobody may write the objects of S3 and the files of moto meanwhile.
+
+        The oldest archives go where there would be more than ``MOST_KEPT``, or more than ``MOST_KEPT_BYTES`` of them.
+
+        Raises:
+            ResourceInUse: it is too large, or the disk has no room for it; the text says what to do.
+        """
+        size = measure_archive(self._state_dir)
+        if size > MOST_KEPT_BYTES:
+            raise _refuse(f"it has {size / 1024**3:.1f} GiB, and at most {MOST_KEPT_BYTES / 1024**3:.0f} GiB are kept")
+        older = self._list()
+        while older and (len(older) >= MOST_KEPT or size + sum(map(_read_size, older)) > MOST_KEPT_BYTES):
+            older.pop(0).path.unlink(missing_ok=True)
+        now_ms = max(time.time_ns() // 1_000_000, older[-1].forgotten_ms + 1 if older else 0)
+        kept = KeptState(self._folder / f"{now_ms}.tar", now_ms)
+        partial = kept.path.with_suffix(".partial")
+        try:
+            self._disk.check(size)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            write_archive(self._state_dir, partial)
+            partial.replace(kept.path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise _refuse(str(error)) from error
+        return kept
+
+    @contextmanager
+    def take_last(self) -> Iterator[KeptState | None]:
+        """Give the state that was forgotten last; its archive is removed where nothing is raised meanwhile."""
+        known = self._list()
+        last = known[-1] if known else None
+        yield last
+        if last is not None:
+            last.path.unlink(missing_ok=True)
+
+    def _list(self) -> list[KeptState]:
+        """List what is not older than a day, the oldest first."""
+        first_ms = time.time_ns() // 1_000_000 - KEPT_SECONDS * 1000
+        found = [KeptState(path, int(path.stem)) for path in self._folder.glob("*.tar") if path.stem.isdecimal()]
+        return sorted((each for each in found if each.forgotten_ms >= first_ms), key=lambda each: each.forgotten_ms)
+
+    def _remove_old(self) -> None:
+        while True:
+            young = {each.path for each in self._list()}
+            for path in self._folder.glob("*.tar"):
+                if path not in young and path.stem.isdecimal() and int(path.stem) < time.time_ns() // 1_000_000:
+                    path.unlink(missing_ok=True)
+                    logger.info("%s is removed: what was forgotten is kept for a day.", path)
+            if self._closing.wait(_LOOK_SECONDS):
+                return
+
+
+def _read_size(kept: KeptState) -> int:
+    return kept.path.stat().st_size
+
+
+def _refuse(why: str) -> ResourceInUse:
+    return ResourceInUse(
+        f"Nothing was forgotten, because the state cannot be kept for reset --undo: {why}. Forget it for good with "
+        "reset --all --no-undo, or write it to another disk before with state export FILE.",
+        status=409,
+    )

@@ -1,0 +1,126 @@
+"""Builds a state folder from its copy in a bucket: the last snapshot, what came after it, and the objects of S3."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from emulator.exceptions import StartupError
+from emulator.state.replica.bucket import CONNECTIONS, Bucket, BucketError
+from emulator.state.replica.chunks import read_chunk
+from emulator.state.replica.contents import OBJECTS
+from emulator.state.replica.database import replay, settle
+from emulator.state.replica.folder import CONTENTS, is_path, write_record
+from emulator.state.replica.log import Entry, read_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from emulator.state.replica.folder import Record
+    from emulator.state.replica.log import Pack
+
+T = TypeVar("T")
+_STAGED = "restored.partial"
+# Entries and chunks.
+_AT_ONCE = 32
+
+
+def restore(bucket: Bucket, number: int, objects: Iterable[str], state_dir: Path, record: Record) -> None:
+    """Fill a state folder that holds no state; after a kill, the next call begins anew.
+
+    Args:
+        bucket: which holds the copy.
+        number: of its last entry.
+        objects: names of the objects of S3 that it has.
+        state_dir: the folder.
+        record: what the folder is to know of its copy afterwards.
+
+    Raises:
+        BucketError: the S3 does not answer, or lacks something.
+        StartupError: what is there is damaged.
+    """
+    write_record(state_dir, replace(record, restoring=True))
+    staged = state_dir / _STAGED
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir(mode=0o700)
+    try:
+        with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="restore") as pool:
+            for each in _read_entries(bucket, number, pool):
+                _apply(bucket, each, staged, pool)
+            contents = staged / CONTENTS
+            wanted = [name for name in objects if is_path(name)]
+            for folder in {name.partition("/")[0] for name in wanted}:
+                (contents / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+            list(pool.map(lambda name: bucket.get_file(f"{OBJECTS}/{name}", contents / name), wanted))
+        for database in staged.rglob("*.sqlite"):
+            settle(database)
+    except (ValueError, sqlite3.Error) as error:
+        raise StartupError(
+            f"{bucket}: what is kept there is damaged ({error}). Give a --state-dir that holds this state, or name "
+            "another bucket or prefix with --s3-bucket."
+        ) from error
+    for path in list(staged.iterdir()):
+        path.rename(state_dir / path.name)
+    staged.rmdir()
+    write_record(state_dir, record)
+
+
+def _read_entries(bucket: Bucket, number: int, pool: ThreadPoolExecutor) -> Iterator[Entry]:
+    base = read_entry(bucket, number).base
+    for some in _cut(range(base, number + 1)):
+        yield from pool.map(lambda each: read_entry(bucket, each), some)
+
+
+def _apply(bucket: Bucket, entry: Entry, folder: Path, pool: ThreadPoolExecutor) -> None:
+    """Change a folder as an entry says."""
+    for path, keys in (entry.snapshot or {}).items():
+        with _open_private(_locate(folder, path)) as file:
+            for some in _cut(keys):
+                file.writelines(pool.map(lambda key: read_chunk(bucket, key), some))
+    list(pool.map(lambda key: _unpack(bucket, key, entry.packs[key], folder), entry.packs))
+    for path, content in entry.files.items():
+        with _open_private(_locate(folder, path)) as file:
+            file.write(content)
+    for path in entry.removed:
+        _locate(folder, path).unlink(missing_ok=True)
+    for path, piece in entry.pieces:
+        replay(_locate(folder, path), piece)
+
+
+def _unpack(bucket: Bucket, key: str, pack: Pack, folder: Path) -> None:
+    content = read_chunk(bucket, key)
+    for name, (start, size) in pack[1].items():
+        _locate(folder, f"{CONTENTS}/{name}").write_bytes(content[start : start + size])
+
+
+def _cut(several: Iterable[T]) -> Iterator[list[T]]:
+    """Yield as many at a time as may be in memory at once."""
+    every = iter(several)
+    while some := list(islice(every, _AT_ONCE)):
+        yield some
+
+
+def _open_private(path: Path) -> BinaryIO:
+    """Open a file that nobody else may read: some hold keys. Those of objects are mounted into containers."""
+    mode = 0o666 if path.parent.parent.match(CONTENTS) else 0o600
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb")
+
+
+def _locate(folder: Path, path: str) -> Path:
+    """Return where a path of an entry is, whose folder is made.
+
+    Raises:
+        BucketError: it leads elsewhere.
+    """
+    if not is_path(path):
+        raise BucketError(f"The copy of the state names {path!r}, which is no file of a state folder.")
+    found = folder / path
+    found.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return found

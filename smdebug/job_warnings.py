@@ -1,0 +1,67 @@
+"""Warnings for the users of a job: lines of the log, and of a file that the service shows them from.
+
+SMDEBUG_WARNINGS_PATH names the file; where it is unset, as anywhere but in the emulator's containers, there is none.
+Each line is a JSON object with Code and Text.
+"""
+
+import json
+import logging
+import os
+import threading
+
+from smdebug.environment import WARNINGS_PATH_ENV_STR
+from smdebug.logger import get_logger
+
+HOOK_SAVED_NOTHING = "HookSavedNothing"
+HOOK_PARAMETER_IGNORED = "HookParameterIgnored"
+TENSORS_DROPPED = "TensorsDropped"
+RULE_HAD_LITTLE_TO_JUDGE = "RuleHadLittleToJudge"
+RULE_WITHOUT_COLLECTION = "RuleWithoutCollection"
+REQUIREMENTS_NOT_INSTALLED = "RequirementsNotInstalled"
+
+# Of one process: a training may lose each of a thousand tensors.
+_MOST_LINES = 100
+# As much as the service reads.
+_MOST_BYTES = 1 << 16
+_MOST_CHARACTERS = 1000
+
+_written: set[tuple[str, str]] = set()
+_lock = threading.Lock()
+
+
+def warn_user(
+    code: str, message: str, *arguments: object, level: int = logging.WARNING, exc_info: bool = False
+) -> None:
+    """Log a warning, and report it to the service; a report that cannot be written is a line of the log.
+
+    Args:
+        code: of this module.
+        message: as logging takes it.
+        arguments: of the message.
+        level: of the line in the log.
+        exc_info: whether the log has the traceback.
+    """
+    get_logger().log(level, message, *arguments, exc_info=exc_info, stacklevel=2)
+    path = os.environ.get(WARNINGS_PATH_ENV_STR)
+    if not path:
+        return
+    text = (message % arguments if arguments else message)[:_MOST_CHARACTERS]
+    with _lock:
+        if (code, text) in _written or len(_written) >= _MOST_LINES:
+            return
+        _written.add((code, text))
+    try:
+        _append(path, f"{json.dumps({'Code': code, 'Text': text})}\n".encode())
+    except OSError as error:
+        # The training goes on without it.
+        get_logger().info("The warning was not reported to the service: %s", error)
+
+
+def _append(path: str, line: bytes) -> None:
+    """Append a line as a whole: processes that train together share the file."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        if os.fstat(descriptor).st_size + len(line) <= _MOST_BYTES:
+            os.write(descriptor, line)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,66 @@
+"""A start that fails halfway, and a stop that fails halfway, give everything back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Each program begins with a whole start and stop: the threads that moto and its libraries keep are there by then.
+_PRELUDE = """
+import logging, sys, threading
+from pathlib import Path
+from unittest.mock import patch
+from emulator.app import Emulator
+from emulator.exceptions import StartupError
+from emulator.settings import Settings
+
+def run(port=0):
+    emulator = Emulator(settings(port), lambda: None)
+    emulator.close()
+    return emulator.settings.port
+
+def settings(port):
+    return Settings(state_dir=Path(sys.argv[1]), runtime="process", port=port)
+
+def list_threads():
+    return sorted(each.name for each in threading.enumerate() if each.name != "preload")
+
+logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stdout)
+port = run()
+before = list_threads()
+"""
+_FAILED_START = """
+with patch("emulator.events.schedules.Schedules", side_effect=StartupError("No schedules.")):
+    try:
+        run(port)
+    except StartupError as error:
+        print(error)
+assert list_threads() == before, list_threads()
+assert run(port) == port
+"""
+_FAILED_STOP = """
+with patch("emulator.lambda_functions.invoker.FunctionInvoker.close", side_effect=OSError("It hangs.")):
+    assert run(port) == port
+assert run(port) == port
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "said"), [(_FAILED_START, "No schedules."), (_FAILED_STOP, "Functions could not be stopped")]
+)
+def test_what_fails_leaves_neither_thread_nor_port_nor_lock(program: str, said: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _PRELUDE + program, str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert said in done.stdout

@@ -1,0 +1,77 @@
+"""Where the emulator listens, by what its settings say, and the addresses that lead nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.exceptions import StartupError
+from emulator.gateway.addresses import Addresses, check_advertised, find_addresses, find_own_address
+from emulator.gateway.listener import Listener
+from emulator.security.certificates import Certificates
+from emulator.settings import Settings, format_url
+
+LOOPBACK = "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("given", "listening", "advertised"),
+    [
+        ({}, (LOOPBACK,), None),
+        ({"host": LOOPBACK}, (LOOPBACK,), None),
+        ({"host": "127.0.0.2"}, (LOOPBACK, "127.0.0.2"), None),
+        ({"host": "192.0.2.9"}, (LOOPBACK, "192.0.2.9"), "192.0.2.9"),
+        ({"advertise": "192.0.2.9"}, (LOOPBACK, "192.0.2.9"), "192.0.2.9"),
+        ({"host": "192.0.2.9", "advertise": "198.51.100.9"}, (LOOPBACK, "192.0.2.9"), "198.51.100.9"),
+        ({"host": "0.0.0.0", "advertise": "192.0.2.9"}, ("0.0.0.0",), "192.0.2.9"),
+        ({"host": "::", "advertise": "2001:db8::1"}, ("::",), "2001:db8::1"),
+    ],
+)
+def test_where_it_listens(given: dict[str, Any], listening: tuple[str, ...], advertised: str | None) -> None:
+    found = find_addresses(Settings(**given))
+    assert (found.listening, found.advertised) == (listening, advertised)
+    assert found.takes_all == (listening[0] in ("0.0.0.0", "::"))
+
+
+def test_all_addresses_are_advertised_as_the_one_that_leads_to_others() -> None:
+    assert find_addresses(Settings(host="0.0.0.0")).advertised == find_own_address()
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "0.0.0.0", "::1"])
+def test_what_means_whoever_asks_is_refused(name: str) -> None:
+    with pytest.raises(StartupError, match="means whichever machine asks"):
+        find_addresses(Settings(advertise=name))
+
+
+def test_a_name_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(StartupError, match="cannot resolve"):
+        find_addresses(Settings(advertise="no-such-host.invalid"))
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(StartupError, match="no address of this machine: give --host"):
+        Listener("198.51.100.9", 0)
+
+
+def test_an_address_where_nobody_or_another_answers_is_refused(tmp_path: Any) -> None:
+    ours = Certificates(tmp_path, "localhost")
+    silent = Listener(LOOPBACK, 0)
+    silent.close()
+    addresses = Addresses((LOOPBACK,), "localhost")
+    with pytest.raises(StartupError, match=r"nobody answers .*The emulator listens on 127.0.0.1: name an address"):
+        check_advertised(addresses, silent.port, ours.bundle)
+    other = tmp_path / "other"
+    other.mkdir()
+    listener = Listener(LOOPBACK, 0, certificates=Certificates(other))
+    listener.serve(lambda _environ, _start: [])
+    try:
+        with pytest.raises(StartupError, match="another server answers, not this one"):
+            check_advertised(addresses, listener.port, ours.bundle)
+    finally:
+        listener.close()
+
+
+def test_addresses_of_version_6_stand_in_brackets() -> None:
+    assert format_url("https", "2001:db8::1", 4580) == "https://[2001:db8::1]:4580"
+    assert format_url("http", LOOPBACK, 4580) == "http://127.0.0.1:4580"

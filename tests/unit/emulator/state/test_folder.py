@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from emulator import VERSION
+from emulator.exceptions import StartupError
+from emulator.state import folder as state_folder
+from emulator.state.folder import RunningEmulator, StateFolder, find_running_emulator, is_free, wait_until_free
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import TextIO
+
+
+def test_an_instance_is_found_while_it_runs(tmp_path: Path) -> None:
+    state = tmp_path / "new" / "state"
+    assert find_running_emulator(state) is None
+    folder = StateFolder(state)
+    assert find_running_emulator(state) is None, "it has not announced itself yet"
+    folder.announce("http://127.0.0.1:1", "us-east-1", "1" * 12)
+    assert find_running_emulator(state) == RunningEmulator(
+        os.getpid(), "http://127.0.0.1:1", "us-east-1", VERSION, "1" * 12
+    )
+    assert not wait_until_free(state, 0.0)
+    folder.close()
+    assert find_running_emulator(state) is None
+    assert wait_until_free(state, 0.0)
+
+
+def test_a_folder_has_one_instance(tmp_path: Path) -> None:
+    folder = StateFolder(tmp_path)
+    with pytest.raises(StartupError, match=r"Another emulator is using the state folder .*--state-dir"):
+        StateFolder(tmp_path)
+    folder.close()
+    StateFolder(tmp_path).close()
+
+
+def test_a_look_at_the_folder_keeps_no_emulator_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    real = state_folder._try_lock
+
+    def look_first(lock: TextIO) -> bool:
+        """As `is_free` of another process does: it takes the lock, and gives it back."""
+        nonlocal looks
+        looks += 1
+        if looks > 2:
+            return real(lock)
+        with (tmp_path / "emulator.lock").open("a") as other:
+            assert real(other)
+            return real(lock)
+
+    monkeypatch.setattr(state_folder, "_try_lock", look_first)
+    StateFolder(tmp_path).close()
+    assert looks == 3
+
+
+def test_what_a_killed_process_left_is_not_an_instance(tmp_path: Path) -> None:
+    (tmp_path / "emulator.json").write_text('{"pid": 1, "endpoint_url": "x", "region": "y"}')
+    assert is_free(tmp_path)
+    assert find_running_emulator(tmp_path) is None
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StartupError, match=r"cannot be written .*--state-dir"):
+        StateFolder(tmp_path / "file" / "state")
