@@ -24,7 +24,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 .PHONY: help setup demo test soak check images engine bench screenshots docs audit licences lock lint types arrows clean
 
 help: ## say what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 .venv/.runs: pyproject.toml constraints.txt
 	@echo "Setting up .venv with what the emulator and its training scripts need (the first time: a minute or two) ..."
@@ -41,9 +41,20 @@ help: ## say what can be made
 	@touch $@
 
 # The console's page, made once of each state of its sources. Where it cannot be, it says so, and all else works.
-.PHONY: console
+.PHONY: console console-dev console-format console-types
 console: .venv/.runs ## build the console's page
 	@$(BIN)/python -m emulator.console.build
+
+EMULATOR ?= http://127.0.0.1:4580
+
+console-dev: .venv/.runs ## serve the console from its sources, rebuilt as they change; EMULATOR=URL answers it
+	@$(BIN)/python -m emulator.console.dev --emulator $(EMULATOR)
+
+console-format: .venv/.runs ## format the console's sources with Prettier
+	@$(BIN)/python -m emulator.console.check --format
+
+console-types: .venv/.runs ## make the console's types of the API's OpenAPI document
+	@$(BIN)/python -m emulator.api.typescript
 
 setup: .venv/.runs ## only set up .venv
 	@-$(MAKE) --no-print-directory console
@@ -66,6 +77,7 @@ soak: .venv/.tests ## run the long tests, hours in all; SOAK_ARGS="kills --runti
 lint: .venv/.tests
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/python -m emulator.console.check
 
 types: .venv/.tests
 	@$(BIN)/mypy

@@ -12,7 +12,8 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from emulator.api import PREFIX
+from emulator.api import PREFIX, answers
+from emulator.api.schemas import REFERENCE, build_schemas
 
 _JOB = {"region": "of the job", "name": "its TrainingJobName"}
 _ACCOUNT = {"account": "12 digits; the emulator's own account if it is left out"}
@@ -27,6 +28,7 @@ class Page:
         summary: what it answers.
         query: what may be asked, by name.
         body: an example of what is sent.
+        answer: the type of its JSON, a typed dictionary; None where it is not described.
     """
 
     method: str
@@ -34,12 +36,13 @@ class Page:
     summary: str
     query: dict[str, str]
     body: Any = None
+    answer: type | None = None
 
 
 _STEPS = {"first": "lowest global step", "last": "highest global step", "mode": "GLOBAL, TRAIN, EVAL or PREDICT"}
 _TENSORS = f"{PREFIX}jobs/<region>/<name>/tensors"
 PAGES = (
-    Page("GET", f"{PREFIX}health", "How the emulator is doing.", {}),
+    Page("GET", f"{PREFIX}health", "How the emulator is doing.", {}, answer=answers.Health),
     Page(
         "GET",
         f"{PREFIX}jobs",
@@ -54,6 +57,7 @@ PAGES = (
             "descriptions": "1: with what DescribeTrainingJob says of each",
             "limit": "at most so many; 200",
         },
+        answer=answers.JobList,
     ),
     Page(
         "GET",
@@ -69,6 +73,7 @@ PAGES = (
         "targets answered, its warnings (code, text, remedy), its rules with verdict and report, and where its inputs "
         "and outputs are.",
         _ACCOUNT,
+        answer=answers.Job,
     ),
     Page("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Ask a job to stop, as StopTrainingJob does.", _ACCOUNT),
     Page(
@@ -76,6 +81,7 @@ PAGES = (
         f"{PREFIX}jobs/<region>/<name>/tensorboard",
         "Start the real TensorBoard on what a job writes, unless it runs: url says where. It ends with the emulator.",
         _ACCOUNT,
+        answer=answers.TensorBoardAddress,
     ),
     Page(
         "POST",
@@ -98,12 +104,14 @@ PAGES = (
             "before": "the last lines before this number",
             "limit": "at most so many of each host; 500",
         },
+        answer=answers.Logs,
     ),
     Page(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/metrics",
         "Metrics over time, and what each host took of its processor, memory and disk.",
         _ACCOUNT,
+        answer=answers.Metrics,
     ),
     Page(
         "GET",
@@ -112,6 +120,7 @@ PAGES = (
         "statistics of both (usage, time), and which profiles of Python there are. What is measured shows at once, "
         "traces when they were uploaded.",
         {**_ACCOUNT, "points": "of each line; 400"},
+        answer=answers.Profile,
     ),
     Page(
         "GET",
@@ -123,12 +132,14 @@ PAGES = (
             "profiler": "cprofile or pyinstrument; that of the first",
             "name": "only this profile; all of the process are put together",
         },
+        answer=answers.FlameGraph,
     ),
     Page(
         "GET",
         _TENSORS,
         "What a job saved: steps, modes, workers, collections with their configuration, tensors.",
         _ACCOUNT,
+        answer=answers.Run,
     ),
     Page(
         "GET",
@@ -143,6 +154,7 @@ PAGES = (
             "points": "of each line; 600",
             "most": "how many steps are read, evenly chosen; 2000",
         },
+        answer=answers.Series,
     ),
     Page(
         "GET",
@@ -156,6 +168,7 @@ PAGES = (
             "columns": "80",
             "mode": _STEPS["mode"],
         },
+        answer=answers.Histogram,
     ),
     Page(
         "GET",
@@ -169,6 +182,7 @@ PAGES = (
             "columns": "120",
             "mode": _STEPS["mode"],
         },
+        answer=answers.HeatMap,
     ),
     Page(
         "GET",
@@ -180,12 +194,14 @@ PAGES = (
             "step": "a global step; the last",
             "index": "of the dimensions before the last two",
         },
+        answer=answers.Values,
     ),
     Page(
         "GET",
         f"{_TENSORS}/confusion",
         "How often each label was predicted as each class.",
         {**_ACCOUNT, "labels": "a tensor's name", "predictions": "a tensor's name", "step": "a global step; the last"},
+        answer=answers.Confusion,
     ),
     Page(
         "POST",
@@ -193,6 +209,7 @@ PAGES = (
         "Judge a job that ended once more with other parameters; nothing of the job changes.",
         _ACCOUNT,
         {"parameters": {"threshold": "0.01"}},
+        answer=answers.Retry,
     ),
     Page(
         "GET",
@@ -201,12 +218,13 @@ PAGES = (
         _ACCOUNT,
     ),
     Page("POST", f"{PREFIX}records", "Take such a record, as import does.", _ACCOUNT, {"job": {}, "evaluations": []}),
-    Page("GET", f"{PREFIX}s3", "The buckets.", _ACCOUNT),
+    Page("GET", f"{PREFIX}s3", "The buckets.", _ACCOUNT, answer=answers.BucketList),
     Page(
         "GET",
         f"{PREFIX}s3/<bucket>",
         "Folders and objects below a prefix.",
         {**_ACCOUNT, "prefix": "of the keys", "after": "of the last answer", "limit": "200"},
+        answer=answers.Level,
     ),
     Page(
         "GET",
@@ -214,12 +232,19 @@ PAGES = (
         "An object, under a policy that lets nothing in it run.",
         {**_ACCOUNT, "key": "its key", "limit": "only its first bytes", "download": "as a file"},
     ),
-    Page("GET", f"{PREFIX}s3/<bucket>/archive", "What a tar archive holds.", {**_ACCOUNT, "key": "its key"}),
+    Page(
+        "GET",
+        f"{PREFIX}s3/<bucket>/archive",
+        "What a tar archive holds.",
+        {**_ACCOUNT, "key": "its key"},
+        answer=answers.Archive,
+    ),
     Page(
         "GET",
         f"{PREFIX}events",
         "What was sent, oldest first, with what targets answered.",
         {**_ACCOUNT, "after": "a sequence number", "limit": "the newest so many; 100", "job": "only of this one"},
+        answer=answers.EventList,
     ),
     Page(
         "GET",
@@ -272,7 +297,7 @@ def build_document(version: str) -> dict[str, Any]:
             "operationId": _name_operation(page),
             "parameters": parameters,
             "responses": {
-                "200": {"description": "What was asked for."},
+                "200": {"description": "What was asked for.", **_describe_answer(page.answer)},
                 "default": {"description": 'JSON {"error": one sentence}.'},
             },
         }
@@ -287,7 +312,14 @@ def build_document(version: str) -> dict[str, Any]:
             "description": "What the console and the command line ask; AWS's own services are at the same address.",
         },
         "paths": paths,
+        "components": {"schemas": build_schemas([page.answer for page in PAGES if page.answer is not None])},
     }
+
+
+def _describe_answer(answer: type | None) -> dict[str, Any]:
+    if answer is None:
+        return {}
+    return {"content": {"application/json": {"schema": {"$ref": f"{REFERENCE}{answer.__name__}"}}}}
 
 
 def _name_operation(page: Page) -> str:

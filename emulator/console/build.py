@@ -103,11 +103,26 @@ def install_packages(cache: Path = CACHE, *, development: bool = False) -> Path:
     return folder
 
 
+def link_packages(packages: Path) -> None:
+    """Link the packages beside the sources, where tools and editors look for them."""
+    link = WEB / "node_modules"
+    if link.is_dir() and not link.is_symlink():
+        return  # somebody installed packages there
+    partial = WEB / f"node_modules.{os.getpid()}"
+    partial.unlink(missing_ok=True)
+    partial.symlink_to(packages / "node_modules")
+    partial.replace(link)
+
+
 def _bundle(target: Path, packages: Path) -> None:
     node, _ = find_node()
-    command = [str(node), str(packages / "node_modules" / "esbuild" / "bin" / "esbuild"), str(WEB / "src" / "main.ts")]
+    modules = packages / "node_modules"
+    command = [str(node), str(modules / "esbuild" / "bin" / "esbuild"), str(WEB / "src" / "main.ts")]
     command += ["--bundle", "--minify", "--format=esm", "--target=es2022", "--log-level=warning", f"--outdir={target}"]
-    _run(command, WEB, "The console's sources cannot be built", {"NODE_PATH": str(packages / "node_modules")})
+    # A node_modules beside the sources may be of another lock file: it would come before NODE_PATH.
+    names = json.loads((WEB / "package.json").read_text())["dependencies"]
+    command += [f"--alias:{name}={modules / name}" for name in names]
+    _run(command, WEB, "The console's sources cannot be built")
 
 
 def _name_files(folder: Path) -> None:
@@ -121,14 +136,14 @@ def _name_files(folder: Path) -> None:
     (folder / "names.json").write_text(json.dumps(names))
 
 
-def _run(command: list[str], folder: Path, problem: str, environment: dict[str, str] | None = None) -> None:
+def _run(command: list[str], folder: Path, problem: str) -> None:
     node = Path(command[0]).parent
     path = f"{node}{os.pathsep}{os.environ.get('PATH', '')}"
     try:
         done = subprocess.run(
             command,
             cwd=folder,
-            env={**os.environ, "PATH": path, "npm_config_update_notifier": "false", **(environment or {})},
+            env={**os.environ, "PATH": path, "npm_config_update_notifier": "false"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

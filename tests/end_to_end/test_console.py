@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks._tensorboard import build_tensorboard
@@ -823,6 +824,67 @@ def test_a_report_opens_offline_and_shows_what_the_page_does(console: Console, e
         page.get_by_role("button", name=kind, exact=True).click()
         expect(page.locator("figure canvas, .numbers").first).to_be_visible()
         expect(page.locator(".problem")).to_have_count(0)
+
+
+def test_answers_are_what_the_openapi_document_says(running: RunningEmulator, ended: str, strange: str) -> None:
+    document = close_objects(ask_emulator(running, "GET", "openapi.json"))
+    job = f"jobs/{REGION}/{ended}"
+    run, profile = ask_emulator(running, "GET", f"{job}/tensors"), ask_emulator(running, "GET", f"{job}/profile")
+    tensor, python = quote(run["tensors"][0]["name"]), profile["pythonProfiles"][0]
+    links = ask_emulator(running, "GET", job)["links"]
+    bucket, _, model = links["model"].removeprefix("s3://").partition("/")
+    (rule, *_) = ask_emulator(running, "GET", job)["rules"]
+    others = f"jobs/{REGION}/{strange}"
+    asked: dict[str, list[str]] = {
+        "health": ["health"],
+        "jobs": ["jobs", "jobs?descriptions=1"],
+        "jobs/{region}/{name}": [job, others],
+        "jobs/{region}/{name}/logs": [f"{job}/logs", f"{job}/logs?rule={rule['name']}"],
+        "jobs/{region}/{name}/metrics": [f"{job}/metrics"],
+        "jobs/{region}/{name}/profile": [f"{job}/profile", f"{others}/profile"],
+        "jobs/{region}/{name}/profile/flame-graph": [f"{job}/profile/flame-graph?process={quote(python['process'])}"],
+        "jobs/{region}/{name}/tensors": [f"{job}/tensors", f"{others}/tensors"],
+        "jobs/{region}/{name}/tensors/series": [
+            f"{job}/tensors/series?tensor={tensor}",
+            f"{others}/tensors/series?tensor=loss",
+        ],
+        "jobs/{region}/{name}/tensors/histogram": [f"{others}/tensors/histogram?tensor=scores"],
+        "jobs/{region}/{name}/tensors/heat-map": [f"{others}/tensors/heat-map?regex=."],
+        "jobs/{region}/{name}/tensors/values": [
+            f"{job}/tensors/values?tensor={tensor}",
+            *(f"{others}/tensors/values?tensor={quote(name)}" for name in ("words", "empty", STRANGE_NAME)),
+        ],
+        "jobs/{region}/{name}/tensors/confusion": [f"{others}/tensors/confusion?labels=y&predictions=scores"],
+        "jobs/{region}/{name}/rules/{rule}/retry": [f"{job}/rules/{rule['name']}/retry"],
+        "jobs/{region}/{name}/tensorboard": [f"{job}/tensorboard"],
+        "s3": ["s3"],
+        "s3/{bucket}": [f"s3/{bucket}", f"s3/{bucket}?prefix={model.rpartition('/')[0]}/"],
+        "s3/{bucket}/archive": [f"s3/{bucket}/archive?key={quote(model)}"],
+        "events": ["events", "events?limit=1000"],
+    }
+    described = {
+        path.removeprefix("/_emulator/"): (method.upper(), operation["responses"]["200"]["content"])
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if "content" in operation["responses"]["200"]
+    }
+    assert described.keys() == asked.keys()
+    wrong = []
+    for path, (method, content) in described.items():
+        schema = {**content["application/json"]["schema"], "components": document["components"]}
+        for address in asked[path]:
+            answer = ask_emulator(running, method, address, {"parameters": {}} if method == "POST" else None)
+            errors = Draft202012Validator(schema).iter_errors(answer)
+            wrong += [f"{address}: {error.json_path}: {error.message}" for error in errors]
+    assert wrong == []
+
+
+def close_objects(document: dict[str, Any]) -> dict[str, Any]:
+    """Forbid fields that are not described; reports of rules are smdebug's own."""
+    for name, schema in document["components"]["schemas"].items():
+        if name not in ("Report", "RuleFinding", "Node"):
+            schema["additionalProperties"] = False
+    return document
 
 
 def test_a_notebook_shows_a_job_with_the_plots_of_its_rules(console: Console, ended: str) -> None:

@@ -1,78 +1,15 @@
 // The emulator's own JSON API, as /_emulator/docs describes it.
 
-export interface RuleSummary { name: string; status: string }
-/** What users of a job are warned of, and what they can do. */
-export interface Warning { code: string; text: string; remedy: string }
+import type { Line, Logs, Series } from "./api_types";
 
-export interface JobSummary {
-  name: string; region: string; status: string; secondaryStatus: string; creationMs: number; endMs: number | null;
-  failureReason: string | null; savesTensors: boolean; warnings: Warning[]; rules: RuleSummary[];
-}
-export interface Quantity {
-  Quantity: string; Threshold: number | string | null; FiresWhen: string;
-  Steps: number[]; Values: (number | string)[]; Tensors?: string[];
-  /** Reports of earlier versions have none. */
-  Modes?: (string | null)[];
-}
-export interface Report {
-  Finding: { Step?: number; Value?: number | string } | null;
-  RuleParameters: Record<string, unknown>;
-  StepsEvaluated: Record<string, number | null>;
-  Series: Quantity[];
-  RuleEvaluationStatus: string;
-}
-export interface Rule extends RuleSummary {
-  details: string | null; processingJob: string; parameters: Record<string, string>; outputUri: string;
-  report: Report | null; startMs: number | null; endMs: number | null;
-}
-export interface Delivery {
-  target_id: string; target_arn: string; succeeded: boolean; answer: string; request_id: string; function: string; timeMs: number;
-}
-export interface SentEvent {
-  sequence: number; timeMs: number; service: string; region: string;
-  content: Record<string, unknown> & { detail?: Record<string, unknown> }; deliveries: Delivery[];
-}
-export interface Transition { status: string; startMs: number; endMs: number | null; message: string }
-export interface Job extends Omit<JobSummary, "rules"> {
-  account: string; request: Record<string, unknown>; description: Record<string, unknown>; transitions: Transition[];
-  rules: Rule[]; events: SentEvent[]; links: Record<string, string>; hosts: string[];
-}
-export interface LogLine { number: number; timeMs: number; message: string }
-export interface LogStream { stream: string; host: string; total: number; lines: LogLine[] }
-export interface Metric { name: string; host: string; unit: string; timesMs: number[]; values: number[] }
-export interface Run {
-  steps: { count: number; first: number | null; last: number | null }; modes: string[]; workers: string[]; ended: boolean;
-  tensors: { name: string; saved: string[] }[];
-  collections: { name: string; tensors: string[]; configuration: unknown }[]; damaged: string[]; complete: boolean;
-}
-export interface Line {
-  tensor: string; mode: string; worker: string; known: number; read: number; unread: number; steps: number[];
-  min: (number | null)[]; max: (number | null)[]; mean: (number | null)[];
-  notFinite: { count: number; first: [number, string][] };
-}
-export interface Histogram {
-  tensor: string; scale: string; edges: number[]; steps: number[]; modes: string[]; shares: number[][];
-  counts: { size: number; zero: number; notFinite: number }[];
-}
-export interface HeatMap { tensors: string[]; known: number; steps: number[]; modes: string[]; values: (number | string | null)[][] }
-export interface Values {
-  tensor: string; step: number; shape?: number[]; dtype?: string; plane?: (number | string | boolean)[][]; index?: number[];
-  texts?: string[]; tooLarge?: string; reductions: Record<string, number | string>;
-  min?: number | null; max?: number | null; mean?: number | null; std?: number | null; notFinite?: number;
-}
-export interface Retry { status: string; details: string; report: Report | null; parameters: Record<string, string> }
-export interface Level {
-  bucket: string; prefix: string; folders: string[]; objects: { key: string; size: number; modifiedMs: number }[]; after: string;
-}
-
-export interface Swarm {
-  nodes: { name: string; address: string; state: string; cpus: number; memoryBytes: number; containers: string[] }[];
-  waiting: { container: string; why: string }[]; error?: string;
-}
+export type * from "./api_types";
 
 /** An answer that says in one sentence why there is none. */
 export class ApiError extends Error {
-  constructor(message: string, readonly status: number) {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
     super(message);
   }
 }
@@ -81,7 +18,10 @@ export const PREFIX = "/_emulator/";
 const AGAIN_MS = 300;
 type Query = Record<string, string | number | string[] | undefined>;
 
-interface Recorded { job: string; answers: Record<string, unknown> }
+interface Recorded {
+  job: string;
+  answers: Record<string, unknown>;
+}
 
 /** What a report holds in place of the emulator: the job, and answers by what was asked. */
 const embedded = readReport();
@@ -91,7 +31,10 @@ function readReport(): Recorded | null {
   const text = document.getElementById("report")?.textContent;
   if (!text) return null;
   const found = JSON.parse(text) as Recorded;
-  return { job: found.job, answers: Object.fromEntries(Object.entries(found.answers).map(([key, answer]) => [sortQuery(key), answer])) };
+  return {
+    job: found.job,
+    answers: Object.fromEntries(Object.entries(found.answers).map(([key, answer]) => [sortQuery(key), answer])),
+  };
 }
 
 function sortQuery(asked: string): string {
@@ -107,19 +50,30 @@ function recall(path: string, query: Query): unknown {
   const find = (asked: Query): unknown => answers[sortQuery(address(path, asked).slice(PREFIX.length))];
   if (path.endsWith("/series")) {
     const { tensor, reduction, mode, worker } = query;
-    const found = (Array.isArray(tensor) ? tensor : [tensor]).map((each) => find({ tensor: each, reduction }) as { series: Line[] } | undefined);
+    const found = (Array.isArray(tensor) ? tensor : [tensor]).map(
+      (each) => find({ tensor: each, reduction }) as Series | undefined,
+    );
     const isAsked = (line: Line): boolean => (!mode || line.mode === mode) && (!worker || line.worker === worker);
-    return found.every((each) => each !== undefined) ? { series: found.flatMap((each) => each.series.filter(isAsked)) } : undefined;
+    const [first] = found;
+    return first && found.every((each) => each !== undefined)
+      ? { ...first, series: found.flatMap((each) => each.series.filter(isAsked)) }
+      : undefined;
   }
   if (path.endsWith("/heat-map")) return find({ ...query, columns: undefined });
   if (path.endsWith("/logs") && query["words"]) {
-    const found = find({ ...query, words: "" }) as { streams: LogStream[] } | undefined;
+    const found = find({ ...query, words: "" }) as Logs | undefined;
     const words = String(query["words"]).toLowerCase();
-    return found && { streams: found.streams.map((each) => ({ ...each, lines: each.lines.filter((line) => line.message.toLowerCase().includes(words)) })) };
+    return (
+      found && {
+        streams: found.streams.map((each) => ({
+          ...each,
+          lines: each.lines.filter((line) => line.message.toLowerCase().includes(words)),
+        })),
+      }
+    );
   }
   return find(query);
 }
-
 
 export function address(path: string, query: Query = {}): string {
   const found = new URLSearchParams();
@@ -141,9 +95,15 @@ export async function ask<T>(path: string, query: Query = {}, body?: unknown): P
   const posted = body !== undefined;
   let answer: Response;
   try {
-    const send = (): Promise<Response> => fetch(address(path, query), posted ? { method: "POST", body: JSON.stringify(body) } : {});
+    const send = (): Promise<Response> =>
+      fetch(address(path, query), posted ? { method: "POST", body: JSON.stringify(body) } : {});
     // A network that changes breaks what is under way: a question is asked once more.
-    answer = await (posted ? send() : send().catch(async () => { await new Promise((go) => setTimeout(go, AGAIN_MS)); return send(); }));
+    answer = await (posted
+      ? send()
+      : send().catch(async () => {
+          await new Promise((go) => setTimeout(go, AGAIN_MS));
+          return send();
+        }));
   } catch {
     throw new ApiError("The emulator does not answer.", 0);
   }

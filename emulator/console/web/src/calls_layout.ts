@@ -1,16 +1,21 @@
 // Where the calls of a flame graph are: how far left, how wide, how deep.
 
-export interface Flame { name: string; file: string; line: number; seconds: number; own: number; children: Flame[] }
+import type { Call } from "./api";
 
-export interface Box { flame: Flame; left: number; width: number; row: number }
+export interface Box {
+  flame: Call;
+  left: number;
+  width: number;
+  row: number;
+}
 
 // Narrower than this, in pixels, a call cannot be pointed at.
 export const NARROWEST = 0.6;
 
 /** Lay a call out over a width, and what it called below it. */
-export function layOut(flame: Flame, width: number): Box[] {
+export function layOut(flame: Call, width: number): Box[] {
   const boxes: Box[] = [];
-  const place = (each: Flame, left: number, wide: number, row: number): void => {
+  const place = (each: Call, left: number, wide: number, row: number): void => {
     boxes.push({ flame: each, left, width: wide, row });
     let at = left;
     for (const child of each.children) {

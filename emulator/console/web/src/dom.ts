@@ -1,6 +1,6 @@
 // Elements, made by hand: whatever a job is called or prints becomes text, never markup.
 
-type Child = Node | string | number | null | undefined | false;
+export type Child = Node | string | number | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
 
 /** Make an element; a function among the attributes listens to the event of its name. */

@@ -1,12 +1,13 @@
 // A flame graph: which function took how much, below the one that called it; widths are time.
 
-import { layOut, NARROWEST, type Box, type Flame } from "./calls_layout";
+import type { Call } from "./api";
+import { layOut, NARROWEST, type Box } from "./calls_layout";
 import { h } from "./dom";
 import { formatNumber } from "./format";
 
 const ROW = 22;
 /** The colour of a function: the same for all of a file, none for what Python has built in. */
-function pickFill(flame: Flame): string {
+function pickFill(flame: Call): string {
   if (!flame.file) return "hsl(210 12% 80%)";
   let hash = 0;
   for (const letter of flame.file) hash = (hash * 31 + letter.charCodeAt(0)) >>> 0;
@@ -18,16 +19,41 @@ export function locate(flame: { file: string; line: number }): string {
 }
 
 /** Draw it; a call that is pointed at, or reached by arrow keys, is told in words, and fills the width when it is chosen. */
-export function drawFlames(title: string, root: Flame): { element: HTMLElement; close: () => void } {
-  const parents = new Map<Flame, Flame>();
-  const link = (flame: Flame): void => { for (const child of flame.children) { parents.set(child, flame); link(child); } };
+export function drawFlames(title: string, root: Call): { element: HTMLElement; close: () => void } {
+  const parents = new Map<Call, Call>();
+  const link = (flame: Call): void => {
+    for (const child of flame.children) {
+      parents.set(child, flame);
+      link(child);
+    }
+  };
   link(root);
   let [top, current] = [root, root];
   let boxes: Box[] = [];
   const canvas = h("canvas", { class: "flames", role: "img", tabindex: "0" });
-  const said = h("output", {}, "Point at a call, or use the arrow keys; Enter, or a click, widens it, and Escape goes back.");
-  const out = h("button", { type: "button", click: () => { widen(root); } }, "Show all");
-  const element = h("figure", { class: "plot" }, h("figcaption", {}, title), h("p", { class: "buttons" }, out), canvas, said);
+  const said = h(
+    "output",
+    {},
+    "Point at a call, or use the arrow keys; Enter, or a click, widens it, and Escape goes back.",
+  );
+  const out = h(
+    "button",
+    {
+      type: "button",
+      click: () => {
+        widen(root);
+      },
+    },
+    "Show all",
+  );
+  const element = h(
+    "figure",
+    { class: "plot" },
+    h("figcaption", {}, title),
+    h("p", { class: "buttons" }, out),
+    canvas,
+    said,
+  );
 
   const draw = (): void => {
     const width = Math.max(200, canvas.parentElement?.clientWidth ?? 0);
@@ -60,14 +86,17 @@ export function drawFlames(title: string, root: Flame): { element: HTMLElement; 
     }
     out.disabled = top === root;
   };
-  const say = (flame: Flame): void => {
+  const say = (flame: Call): void => {
     current = flame;
     const share = root.seconds > 0 ? (100 * flame.seconds) / root.seconds : 0;
     said.textContent = `${flame.name} (${locate(flame)}): ${formatNumber(flame.seconds)} s, ${formatNumber(Number(share.toPrecision(3)))} % of all; ${formatNumber(flame.own)} s in itself`;
     draw();
   };
-  const widen = (flame: Flame): void => { top = flame; say(flame); };
-  const find = (event: MouseEvent): Flame | undefined => {
+  const widen = (flame: Call): void => {
+    top = flame;
+    say(flame);
+  };
+  const find = (event: MouseEvent): Call | undefined => {
     const frame = canvas.getBoundingClientRect();
     const [x, row] = [event.clientX - frame.left, Math.floor((event.clientY - frame.top) / ROW)];
     return boxes.find((box) => box.row === row && x >= box.left && x <= box.left + box.width)?.flame;
@@ -80,12 +109,12 @@ export function drawFlames(title: string, root: Flame): { element: HTMLElement; 
     const found = find(event);
     if (found) widen(found);
   });
-  const step = (by: number): Flame | undefined => {
+  const step = (by: number): Call | undefined => {
     const beside = parents.get(current)?.children ?? [];
     return beside[beside.indexOf(current) + by];
   };
   canvas.addEventListener("keydown", (event) => {
-    const moves: Record<string, () => Flame | undefined> = {
+    const moves: Record<string, () => Call | undefined> = {
       ArrowDown: () => current.children[0],
       ArrowUp: () => (current === top ? undefined : parents.get(current)),
       ArrowLeft: () => (current === top ? undefined : step(-1)),
@@ -100,7 +129,10 @@ export function drawFlames(title: string, root: Flame): { element: HTMLElement; 
     else return;
     event.preventDefault();
   });
-  canvas.setAttribute("aria-label", `${title}: ${formatNumber(root.seconds)} s in all. Arrow keys go through the calls.`);
+  canvas.setAttribute(
+    "aria-label",
+    `${title}: ${formatNumber(root.seconds)} s in all. Arrow keys go through the calls.`,
+  );
   const sizes = new ResizeObserver(draw);
   sizes.observe(element);
   return { element, close: () => sizes.disconnect() };

@@ -12,7 +12,9 @@ export function formatDuration(milliseconds: number): string {
 
 export function formatClock(milliseconds: number): string {
   const moment = new Date(milliseconds);
-  const parts = [moment.getHours(), moment.getMinutes(), moment.getSeconds()].map((part) => String(part).padStart(2, "0"));
+  const parts = [moment.getHours(), moment.getMinutes(), moment.getSeconds()].map((part) =>
+    String(part).padStart(2, "0"),
+  );
   return `${parts.join(":")}.${String(moment.getMilliseconds()).padStart(3, "0")}`;
 }
 

@@ -6,7 +6,15 @@ import { chooseLabelled, shortenNames } from "./row_names";
 
 // Viridis, in nine stops: even to the eye, also without colours.
 const VIRIDIS: [number, number, number][] = [
-  [68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37],
+  [68, 1, 84],
+  [71, 44, 122],
+  [59, 81, 139],
+  [44, 113, 142],
+  [33, 144, 141],
+  [39, 173, 129],
+  [92, 200, 99],
+  [170, 220, 50],
+  [253, 231, 37],
 ];
 // Of a logarithmic scale.
 const ZERO = [0, 0, 0];
@@ -22,7 +30,11 @@ export function pickColour(share: number): [number, number, number] {
   const low = VIRIDIS[Math.floor(at)] ?? [0, 0, 0];
   const high = VIRIDIS[Math.ceil(at)] ?? low;
   const part = at - Math.floor(at);
-  return [0, 1, 2].map((index) => Math.round((low[index] ?? 0) * (1 - part) + (high[index] ?? 0) * part)) as [number, number, number];
+  return [0, 1, 2].map((index) => Math.round((low[index] ?? 0) * (1 - part) + (high[index] ?? 0) * part)) as [
+    number,
+    number,
+    number,
+  ];
 }
 
 export interface Grid {
@@ -59,15 +71,24 @@ export class HeatMapPlot {
     this.element = h("figure", { class: "plot" }, this.caption, this.cells, this.ends, this.legend, this.said);
     this.canvas.addEventListener("pointermove", (event) => {
       const box = this.canvas.getBoundingClientRect();
-      this.look(Math.floor(((event.clientY - box.top) / box.height) * this.height), Math.floor(((event.clientX - box.left) / box.width) * this.width));
+      this.look(
+        Math.floor(((event.clientY - box.top) / box.height) * this.height),
+        Math.floor(((event.clientX - box.left) / box.width) * this.width),
+      );
     });
     this.canvas.addEventListener("pointerleave", () => this.hideCell());
     this.canvas.addEventListener("blur", () => this.hideCell());
     this.canvas.addEventListener("keydown", (event) => {
       const [row, column] = this.at;
       const moves: Record<string, [number, number]> = {
-        ArrowUp: [row - 1, column], ArrowDown: [row + 1, column], ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1],
-        PageUp: [row - PAGE_ROWS, column], PageDown: [row + PAGE_ROWS, column], Home: [0, column], End: [this.height - 1, column],
+        ArrowUp: [row - 1, column],
+        ArrowDown: [row + 1, column],
+        ArrowLeft: [row, column - 1],
+        ArrowRight: [row, column + 1],
+        PageUp: [row - PAGE_ROWS, column],
+        PageDown: [row + PAGE_ROWS, column],
+        Home: [0, column],
+        End: [this.height - 1, column],
       };
       const move = moves[event.key];
       if (!move) return;
@@ -77,8 +98,12 @@ export class HeatMapPlot {
     });
   }
 
-  private get width(): number { return Math.max(1, this.grid.columns.length); }
-  private get height(): number { return Math.max(1, this.grid.rows.length); }
+  private get width(): number {
+    return Math.max(1, this.grid.columns.length);
+  }
+  private get height(): number {
+    return Math.max(1, this.grid.rows.length);
+  }
 
   /** Show a grid in place of the one before: what was looked at and scrolled to stays. */
   show(grid: Grid): void {
@@ -86,16 +111,30 @@ export class HeatMapPlot {
     const { known, low, high, zeros } = this.paint();
     const shown = (value: number): string => (grid.logarithmic ? `10^${value.toFixed(1)}` : formatNumber(value));
     fill(this.caption, grid.title);
-    this.canvas.setAttribute("aria-label", `${grid.title}: ${grid.rows.length} × ${grid.columns.length} cells${known ? ` from ${shown(low)} to ${shown(high)}` : ""}`);
+    this.canvas.setAttribute(
+      "aria-label",
+      `${grid.title}: ${grid.rows.length} × ${grid.columns.length} cells${known ? ` from ${shown(low)} to ${shown(high)}` : ""}`,
+    );
     this.placeNames();
-    fill(this.marks, (grid.marks ?? []).map((each) => {
-      const element = h("span", { class: "firing", title: each.text }, h("span", {}, each.text));
-      element.style.left = `${((each.column + 0.5) / this.width) * 100}%`;
-      return element;
-    }));
-    fill(this.ends, h("span", {}, grid.columns[0] ?? ""), h("span", {}, grid.columnLabel), h("span", {}, this.width > 1 ? grid.columns.at(-1) ?? "" : ""));
-    fill(this.legend, zeros ? [h("span", { class: "swatch zero", "aria-hidden": "true" }), "0"] : null,
-      known ? [shown(low), h("span", { class: "bar", "aria-hidden": "true" }), shown(high)] : null);
+    fill(
+      this.marks,
+      (grid.marks ?? []).map((each) => {
+        const element = h("span", { class: "firing", title: each.text }, h("span", {}, each.text));
+        element.style.left = `${((each.column + 0.5) / this.width) * 100}%`;
+        return element;
+      }),
+    );
+    fill(
+      this.ends,
+      h("span", {}, grid.columns[0] ?? ""),
+      h("span", {}, grid.columnLabel),
+      h("span", {}, this.width > 1 ? (grid.columns.at(-1) ?? "") : ""),
+    );
+    fill(
+      this.legend,
+      zeros ? [h("span", { class: "swatch zero", "aria-hidden": "true" }), "0"] : null,
+      known ? [shown(low), h("span", { class: "bar", "aria-hidden": "true" }), shown(high)] : null,
+    );
     this.showAgain(known || zeros);
   }
 
@@ -117,11 +156,13 @@ export class HeatMapPlot {
     const ctx = this.canvas.getContext("2d");
     if (ctx && (low <= high || zeros)) {
       const image = ctx.createImageData(this.width, this.height);
-      numbers.forEach((row, y) => row.forEach((value, x) => {
-        if (value === null) return;
-        const rgb = value === -Infinity ? ZERO : pickColour(high > low ? (value - low) / (high - low) : 0.5);
-        image.data.set([...rgb, 255], (y * this.width + x) * 4);
-      }));
+      numbers.forEach((row, y) =>
+        row.forEach((value, x) => {
+          if (value === null) return;
+          const rgb = value === -Infinity ? ZERO : pickColour(high > low ? (value - low) / (high - low) : 0.5);
+          image.data.set([...rgb, 255], (y * this.width + x) * 4);
+        }),
+      );
       ctx.putImageData(image, 0, 0);
     }
     // A row is a pixel at least, or it could not be seen: where there are more, the picture is scrolled.
@@ -133,15 +174,20 @@ export class HeatMapPlot {
     const { rows } = this.grid;
     const height = parseFloat(this.area.style.height);
     const short = shortenNames(rows);
-    fill(this.names, chooseLabelled(rows.length, height, LABEL_PX).map((row) => {
-      const label = h("bdi", { title: rows[row] ?? "" }, short[row] ?? "");
-      label.style.top = `${((row + 0.5) / this.height) * height}px`;
-      return label;
-    }));
+    fill(
+      this.names,
+      chooseLabelled(rows.length, height, LABEL_PX).map((row) => {
+        const label = h("bdi", { title: rows[row] ?? "" }, short[row] ?? "");
+        label.style.top = `${((row + 0.5) / this.height) * height}px`;
+        return label;
+      }),
+    );
   }
 
   private showAgain(known: boolean): void {
-    const [row, column] = this.cell ? [this.grid.rows.indexOf(this.cell.row), this.grid.columns.indexOf(this.cell.column)] : [-1, -1];
+    const [row, column] = this.cell
+      ? [this.grid.rows.indexOf(this.cell.row), this.grid.columns.indexOf(this.cell.column)]
+      : [-1, -1];
     if (row >= 0 && column >= 0) return this.look(row, column);
     this.at = [0, 0];
     this.hideCell();
@@ -172,7 +218,8 @@ export class HeatMapPlot {
   private scrollToCell(): void {
     const y = ((this.at[0] + 0.5) / this.height) * this.area.offsetHeight;
     const { scrollTop, clientHeight } = this.cells;
-    if (y < scrollTop + LABEL_PX || y > scrollTop + clientHeight - LABEL_PX) this.cells.scrollTop = y - clientHeight / 2;
+    if (y < scrollTop + LABEL_PX || y > scrollTop + clientHeight - LABEL_PX)
+      this.cells.scrollTop = y - clientHeight / 2;
   }
 }
 

@@ -10,8 +10,15 @@ const MODES = ["TRAIN", "EVAL", "PREDICT"];
 const MODE_DASHES: Record<string, number[]> = { EVAL: [8, 4], PREDICT: [2, 4] };
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 2], [1, 2], [12, 4], [6, 2, 2, 2]];
 
-export interface Told { label: string; subject?: string; mode?: string }
-export interface LineStyle { colour: string; dash: number[] }
+export interface Told {
+  label: string;
+  subject?: string;
+  mode?: string;
+}
+export interface LineStyle {
+  colour: string;
+  dash: number[];
+}
 
 /** Styles of lines: dashes tell modes; colours tell subjects, or modes where all lines are of one subject. */
 export function styleLines(lines: Told[], theme: "light" | "dark"): LineStyle[] {
@@ -29,14 +36,20 @@ function pickHue(number: number, theme: "light" | "dark"): string {
   return COLOURS[theme][number] ?? `hsl(${Math.round(number * 137.5) % 360} 70% ${theme === "light" ? 32 : 68}%)`;
 }
 
-export interface Saved { mode: string; worker: string }
+export interface Saved {
+  mode: string;
+  worker: string;
+}
 
 /** Name each line: with its mode and its worker where the lines are of several. */
 export function labelLines<T extends Saved>(lines: T[], subject: (line: T) => string): string[] {
   const modes = new Set(lines.map((line) => line.mode));
   const workers = new Set(lines.map((line) => line.worker));
   return lines.map((line) => {
-    const parts = [modes.size > 1 ? (line.mode === "GLOBAL" ? "no mode" : line.mode) : "", workers.size > 1 ? line.worker : ""].filter(Boolean);
+    const parts = [
+      modes.size > 1 ? (line.mode === "GLOBAL" ? "no mode" : line.mode) : "",
+      workers.size > 1 ? line.worker : "",
+    ].filter(Boolean);
     return parts.length ? `${subject(line)} (${parts.join(", ")})` : subject(line);
   });
 }

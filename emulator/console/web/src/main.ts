@@ -2,6 +2,8 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import "./pictures.css";
+import "./adaptations.css";
 
 import { reportedJob } from "./api";
 import { fill, h } from "./dom";
@@ -16,29 +18,54 @@ import type { View } from "./views/view";
 const THEMES = ["auto", "light", "dark"];
 const app = document.getElementById("app") as HTMLElement;
 const content = h("main", { id: "content", tabindex: "-1" });
-const away = h("p", { class: "away", role: "status", hidden: true }, "The emulator does not answer; this page goes on when it does.");
+const away = h(
+  "p",
+  { class: "away", role: "status", hidden: true },
+  "The emulator does not answer; this page goes on when it does.",
+);
 let view: View | null = null;
 
 const stream = new ChangeStream(
   { change: (jobs) => view?.change(jobs), progress: () => view?.progress?.() },
-  (connected) => { away.hidden = connected; },
+  (connected) => {
+    away.hidden = connected;
+  },
 );
 
 function readTheme(): string {
-  try { return localStorage.getItem("theme") ?? "auto"; } catch { return "auto"; }
+  try {
+    return localStorage.getItem("theme") ?? "auto";
+  } catch {
+    return "auto";
+  }
 }
 function setTheme(theme: string): void {
   document.documentElement.dataset["theme"] = theme;
   themeButton.textContent = `Theme: ${theme}`;
-  try { localStorage.setItem("theme", theme); } catch { /* a browser that keeps nothing forgets it with the page */ }
+  try {
+    localStorage.setItem("theme", theme);
+  } catch {
+    /* a browser that keeps nothing forgets it with the page */
+  }
   document.dispatchEvent(new Event("theme"));
 }
-const themeButton = h("button", { type: "button", click: () => setTheme(THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length] ?? "auto") });
+const themeButton = h("button", {
+  type: "button",
+  click: () => setTheme(THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length] ?? "auto"),
+});
 
 function route(): void {
   view?.close?.();
-  const [path = "", query = ""] = (location.hash || (reportedJob && `#/jobs/${reportedJob}`)).replace(/^#\/?/, "").split("?");
-  const parts = path.split("/").map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
+  const [path = "", query = ""] = (location.hash || (reportedJob && `#/jobs/${reportedJob}`))
+    .replace(/^#\/?/, "")
+    .split("?");
+  const parts = path.split("/").map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
   const [first = "", ...rest] = parts;
   const parameters = new URLSearchParams(query);
   if (first === "jobs" && rest.length >= 2) view = showJob(content, rest[0] ?? "", rest[1] ?? "", rest[2] ?? "");
@@ -49,17 +76,50 @@ function route(): void {
   document.title = `${view.title} – SageMaker Debugger console`;
   for (const link of navigation.querySelectorAll("a")) {
     const own = link.getAttribute("href")?.slice(2) ?? "";
-    if (own === first || (own === "jobs" && (first === "" || first === "compare"))) link.setAttribute("aria-current", "page");
+    if (own === first || (own === "jobs" && (first === "" || first === "compare")))
+      link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   if (!reportedJob) stream.watch(view.watches);
 }
 
-const navigation = h("nav", { "aria-label": "Parts of the console" }, (reportedJob ? [[`jobs/${reportedJob}`, "Report"]] : [["jobs", "Jobs"], ["s3", "S3"], ["events", "Events"]]).map(([part, text]) => h("a", { href: `#/${part ?? ""}` }, text)));
-fill(app,
-  h("a", { href: "#content", class: "skip", click: (event) => { event.preventDefault(); content.focus(); } }, "Skip to the content"),
-  h("header", {}, h("p", { class: "brand" }, "SageMaker Debugger"), navigation, themeButton, reportedJob ? null : h("a", { href: "/_emulator/docs", class: "quiet" }, "API")),
-  away, content);
+const navigation = h(
+  "nav",
+  { "aria-label": "Parts of the console" },
+  (reportedJob
+    ? [[`jobs/${reportedJob}`, "Report"]]
+    : [
+        ["jobs", "Jobs"],
+        ["s3", "S3"],
+        ["events", "Events"],
+      ]
+  ).map(([part, text]) => h("a", { href: `#/${part ?? ""}` }, text)),
+);
+fill(
+  app,
+  h(
+    "a",
+    {
+      href: "#content",
+      class: "skip",
+      click: (event) => {
+        event.preventDefault();
+        content.focus();
+      },
+    },
+    "Skip to the content",
+  ),
+  h(
+    "header",
+    {},
+    h("p", { class: "brand" }, "SageMaker Debugger"),
+    navigation,
+    themeButton,
+    reportedJob ? null : h("a", { href: "/_emulator/docs", class: "quiet" }, "API"),
+  ),
+  away,
+  content,
+);
 setTheme(readTheme());
 let began = false;
 window.addEventListener("hashchange", () => {
@@ -72,7 +132,10 @@ document.addEventListener("keydown", (event) => {
   const target = event.target as HTMLElement;
   if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
   const search = content.querySelector<HTMLElement>("[data-search]");
-  if (search) { event.preventDefault(); search.focus(); }
+  if (search) {
+    event.preventDefault();
+    search.focus();
+  }
 });
 route();
 began = true;

@@ -18,12 +18,22 @@ const SHAPES: Record<string, [shape: string, kind: string]> = {
 export function mark(status: string, of = ""): HTMLElement {
   const [shape, kind] = SHAPES[status] ?? ["○", "still"];
   const words = of ? [h("bdi", {}, of), ": ", status] : [status];
-  return h("span", { class: `mark ${kind}`, "data-status": status }, h("span", { "aria-hidden": "true" }, `${shape} `), words);
+  return h(
+    "span",
+    { class: `mark ${kind}`, "data-status": status },
+    h("span", { "aria-hidden": "true" }, `${shape} `),
+    words,
+  );
 }
 
 /** The mark of a job's warnings, of which its page has the texts; null without any. */
 export function markWarnings(warnings: Warning[]): HTMLElement | null {
   if (!warnings.length) return null;
   const title = warnings.map((each) => `${each.code}: ${each.text}`).join("\n");
-  return h("span", { class: "warned", title }, h("span", { "aria-hidden": "true" }, " ⚠ "), `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`);
+  return h(
+    "span",
+    { class: "warned", title },
+    h("span", { "aria-hidden": "true" }, " ⚠ "),
+    `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`,
+  );
 }

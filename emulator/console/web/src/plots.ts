@@ -53,7 +53,9 @@ export function joinLines(lines: PlottedLine[]): { at: number[]; columns: (numbe
     return at.map((step) => (known.has(step) ? known.get(step) : undefined));
   };
   const columns = lines.flatMap((line) =>
-    line.low && line.high ? [line.values, line.low, line.high].map((values) => column(line, values)) : [column(line, line.values)],
+    line.low && line.high
+      ? [line.values, line.low, line.high].map((values) => column(line, values))
+      : [column(line, line.values)],
   );
   return { at, columns };
 }
@@ -75,11 +77,25 @@ export class LinePlot {
   private readonly redraw = (): void => this.draw();
 
   constructor(private readonly options: PlotOptions) {
-    this.details = h("details", { open: openTables.has(options.title), toggle: () => {
-      if (this.details.open) openTables.add(options.title); else openTables.delete(options.title);
-      this.fillTable();
-    } }, h("summary", {}, "Values as a table"));
-    this.details.append(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Values of ${options.title}` }, this.table));
+    this.details = h(
+      "details",
+      {
+        open: openTables.has(options.title),
+        toggle: () => {
+          if (this.details.open) openTables.add(options.title);
+          else openTables.delete(options.title);
+          this.fillTable();
+        },
+      },
+      h("summary", {}, "Values as a table"),
+    );
+    this.details.append(
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": `Values of ${options.title}` },
+        this.table,
+      ),
+    );
     this.canvas.setAttribute("role", "img");
     this.element = h("figure", { class: "plot" }, h("figcaption", {}, options.title), this.canvas, this.details);
     this.sizes = new ResizeObserver(() => this.plot?.setSize(this.size()));
@@ -119,27 +135,51 @@ export class LinePlot {
       const few = line.at.length <= 60;
       const banded = spread[index] === 3;
       const first = series.length;
-      series.push({ label: line.label, stroke, width: 2, dash, points: { show: few, size: 5 },
+      series.push({
+        label: line.label,
+        stroke,
+        width: 2,
+        dash,
+        points: { show: few, size: 5 },
         value: (plot, value, _, at) => {
-          const [low, high] = banded && at !== null ? [first + 1, first + 2].map((each) => formatNumber(plot.data[each]?.[at])) : [];
-          return formatNumber(value) + (banded && at !== null && typeof value === "number" ? ` (${low} to ${high})` : "");
-        } });
+          const [low, high] =
+            banded && at !== null ? [first + 1, first + 2].map((each) => formatNumber(plot.data[each]?.[at])) : [];
+          return (
+            formatNumber(value) + (banded && at !== null && typeof value === "number" ? ` (${low} to ${high})` : "")
+          );
+        },
+      });
       if (banded) {
-        for (const which of ["lowest", "highest"]) series.push({ label: `${line.label}, ${which}`, class: "edge", stroke: "transparent", points: { show: false } });
+        for (const which of ["lowest", "highest"])
+          series.push({
+            label: `${line.label}, ${which}`,
+            class: "edge",
+            stroke: "transparent",
+            points: { show: false },
+          });
         bands.push({ series: [first + 2, first + 1], fill: withAlpha(stroke) });
       }
     });
     this.plot?.destroy();
     this.canvas.replaceChildren();
-    const shown = this.lines.map((line) => `${line.label}: ${line.at.length} values, last ${formatNumber(line.values.at(-1))}`).join("; ");
+    const shown = this.lines
+      .map((line) => `${line.label}: ${line.at.length} values, last ${formatNumber(line.values.at(-1))}`)
+      .join("; ");
     this.canvas.setAttribute("aria-label", `${this.options.title}. ${shown || "No values yet."}`);
     if (!at.length) {
       this.canvas.append(h("p", { class: "quiet" }, "No values yet."));
       this.plot = null;
       return;
     }
-    const axis: uPlot.Axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px system-ui, sans-serif" };
-    const positive = columns.every((column) => column.every((value) => value === null || value === undefined || value > 0));
+    const axis: uPlot.Axis = {
+      stroke: colour("--quiet"),
+      grid: { stroke: colour("--line"), width: 1 },
+      ticks: { stroke: colour("--line") },
+      font: "12px system-ui, sans-serif",
+    };
+    const positive = columns.every((column) =>
+      column.every((value) => value === null || value === undefined || value > 0),
+    );
     const logarithmic = this.options.logarithmic === true && positive;
     const limit = this.options.threshold;
     this.plot = new uPlot(
@@ -147,15 +187,25 @@ export class LinePlot {
         ...this.size(),
         series,
         bands,
-        legend: { show: this.lines.length <= MOST_NAMED, live: true, markers: { width: 2, dash: (plot, number) => nameDash(plot.series[number]?.dash) } },
+        legend: {
+          show: this.lines.length <= MOST_NAMED,
+          live: true,
+          markers: { width: 2, dash: (plot, number) => nameDash(plot.series[number]?.dash) },
+        },
         focus: { alpha: 0.3 },
         scales: {
           x: { time: this.options.time === true },
           y: logarithmic ? { distr: 3 } : { range: (_, low, high) => this.range(low, high) },
         },
-        axes: [{ ...axis, label: this.options.x, labelSize: 20, labelFont: "12px system-ui, sans-serif" },
-          { ...axis, size: 72, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick))) }],
-        cursor: { drag: { x: true, y: false }, focus: { prox: this.lines.length > 1 ? 24 : -1 }, ...(this.options.sync === undefined ? {} : { sync: { key: this.options.sync } }) },
+        axes: [
+          { ...axis, label: this.options.x, labelSize: 20, labelFont: "12px system-ui, sans-serif" },
+          { ...axis, size: 72, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick))) },
+        ],
+        cursor: {
+          drag: { x: true, y: false },
+          focus: { prox: this.lines.length > 1 ? 24 : -1 },
+          ...(this.options.sync === undefined ? {} : { sync: { key: this.options.sync } }),
+        },
         hooks: { draw: [(plot) => this.drawMarks(plot, limit, logarithmic)] },
       },
       [at, ...columns] as uPlot.AlignedData,
@@ -185,7 +235,11 @@ export class LinePlot {
       const y = plot.valToPos(limit, "y", true);
       if (y >= bbox.top && y <= bbox.top + bbox.height) {
         line(ctx, bbox.left, y, bbox.left + bbox.width, y);
-        ctx.fillText(`threshold ${formatNumber(limit)}`, bbox.left + 24 * devicePixelRatio, y - bbox.top > 20 * devicePixelRatio ? y - 4 * devicePixelRatio : y + 14 * devicePixelRatio);
+        ctx.fillText(
+          `threshold ${formatNumber(limit)}`,
+          bbox.left + 24 * devicePixelRatio,
+          y - bbox.top > 20 * devicePixelRatio ? y - 4 * devicePixelRatio : y + 14 * devicePixelRatio,
+        );
       }
     }
     for (const firing of this.options.firings ?? []) {
@@ -194,7 +248,10 @@ export class LinePlot {
       line(ctx, x, bbox.top, x, bbox.top + bbox.height);
       ctx.save();
       // On the side where there is room.
-      ctx.translate(x > bbox.left + bbox.width / 2 ? x - 12 * devicePixelRatio : x + 5 * devicePixelRatio, bbox.top + 4 * devicePixelRatio);
+      ctx.translate(
+        x > bbox.left + bbox.width / 2 ? x - 12 * devicePixelRatio : x + 5 * devicePixelRatio,
+        bbox.top + 4 * devicePixelRatio,
+      );
       ctx.rotate(Math.PI / 2);
       ctx.fillText(firing.rule, 0, 0);
       ctx.restore();
@@ -207,8 +264,30 @@ export class LinePlot {
     const { at } = joinLines(this.lines);
     const known = this.lines.map((line) => new Map(line.at.map((step, index) => [step, line.values[index]])));
     this.table.replaceChildren(
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, this.options.x), this.lines.map((line) => h("th", { scope: "col" }, h("bdi", {}, line.label))))),
-      h("tbody", {}, at.slice(0, 2000).map((step) => h("tr", {}, h("th", { scope: "row" }, step), known.map((values) => h("td", {}, values.has(step) ? String(values.get(step) ?? this.options.absent ?? "not finite") : ""))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, this.options.x),
+          this.lines.map((line) => h("th", { scope: "col" }, h("bdi", {}, line.label))),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        at.slice(0, 2000).map((step) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, step),
+            known.map((values) =>
+              h("td", {}, values.has(step) ? String(values.get(step) ?? this.options.absent ?? "not finite") : ""),
+            ),
+          ),
+        ),
+      ),
     );
   }
 }

@@ -15,7 +15,10 @@ export class ChangeStream {
   private timer = 0;
   private broke = false;
 
-  constructor(private readonly tell: Watcher, private readonly show: (connected: boolean) => void) {
+  constructor(
+    private readonly tell: Watcher,
+    private readonly show: (connected: boolean) => void,
+  ) {
     // A browser opens six connections to one address for all its tabs: those that nobody sees leave theirs to the others.
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "visible") this.open();

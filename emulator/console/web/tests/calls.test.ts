@@ -4,9 +4,17 @@ import { test } from "node:test";
 import { writeCalls } from "../src/calls.ts";
 
 const REQUEST = {
-  TrainingJobName: "digits", RoleArn: "arn", AlgorithmSpecification: { TrainingImage: "image" },
+  TrainingJobName: "digits",
+  RoleArn: "arn",
+  AlgorithmSpecification: { TrainingImage: "image" },
   HyperParameters: { quoted: "'null':true" },
-  DebugRuleConfigurations: [{ RuleConfigurationName: "Mine", RuleEvaluatorImage: "rules", RuleParameters: { rule_to_invoke: "DeadRelu", threshold: "1" } }],
+  DebugRuleConfigurations: [
+    {
+      RuleConfigurationName: "Mine",
+      RuleEvaluatorImage: "rules",
+      RuleParameters: { rule_to_invoke: "DeadRelu", threshold: "1" },
+    },
+  ],
 };
 
 test("the SDK's call gives rule_to_invoke as a parameter, which the SDK takes without a source", () => {

@@ -1,14 +1,38 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { findDifferences, formatBytes, formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../src/format.ts";
+import {
+  findDifferences,
+  formatBytes,
+  formatDuration,
+  formatNumber,
+  linkToJob,
+  linkToS3,
+  parseS3,
+} from "../src/format.ts";
 
 test("durations grow through their units", () => {
-  assert.deepEqual([0, 9_940, 59_000, 61_000, 3_600_000, 200_000_000].map(formatDuration), ["0.0 s", "9.9 s", "59 s", "1 min 1 s", "1 h 0 min", "2 days"]);
+  assert.deepEqual([0, 9_940, 59_000, 61_000, 3_600_000, 200_000_000].map(formatDuration), [
+    "0.0 s",
+    "9.9 s",
+    "59 s",
+    "1 min 1 s",
+    "1 h 0 min",
+    "2 days",
+  ]);
 });
 
 test("numbers are short, and what is none is named", () => {
-  assert.deepEqual([0, 12, 0.5, 1e-9, 123456.5, "NaN", "-Infinity", null].map(formatNumber), ["0", "12", "0.5", "1.00e-9", "1.23e+5", "NaN", "-Infinity", "–"]);
+  assert.deepEqual([0, 12, 0.5, 1e-9, 123456.5, "NaN", "-Infinity", null].map(formatNumber), [
+    "0",
+    "12",
+    "0.5",
+    "1.00e-9",
+    "1.23e+5",
+    "NaN",
+    "-Infinity",
+    "–",
+  ]);
 });
 
 test("sizes", () => {
@@ -23,5 +47,11 @@ test("places in S3 are split, and linked to with every character kept", () => {
 });
 
 test("hyperparameters that differ, or that one lacks", () => {
-  assert.deepEqual(findDifferences([{ a: "1", b: "2" }, { a: "1", b: "3", c: "4" }]), ["b", "c"]);
+  assert.deepEqual(
+    findDifferences([
+      { a: "1", b: "2" },
+      { a: "1", b: "3", c: "4" },
+    ]),
+    ["b", "c"],
+  );
 });

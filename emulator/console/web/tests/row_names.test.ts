@@ -4,7 +4,10 @@ import { test } from "node:test";
 import { chooseLabelled, shortenNames } from "../src/row_names.ts";
 
 test("what all names begin with is left out, up to a separator", () => {
-  assert.deepEqual(shortenNames(["gradient/Net_layers.10.bias", "gradient/Net_layers.12.bias"]), ["…10.bias", "…12.bias"]);
+  assert.deepEqual(shortenNames(["gradient/Net_layers.10.bias", "gradient/Net_layers.12.bias"]), [
+    "…10.bias",
+    "…12.bias",
+  ]);
   assert.deepEqual(shortenNames(["f1", "f2"]), ["f1", "f2"]);
   assert.deepEqual(shortenNames(["label 0", "label 1"]), ["label 0", "label 1"]);
   assert.deepEqual(shortenNames(["gradient/only.weight"]), ["gradient/only.weight"]);

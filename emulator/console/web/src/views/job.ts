@@ -1,28 +1,40 @@
 // A job: its timeline and rules, and by tabs its metrics, logs, tensors and configuration.
 
-import { writeCalls } from "../calls";
-import { ask, jobPath, reportedJob, type Job, type LogStream, type Quantity, type Report, type Retry, type Rule, type SentEvent } from "../api";
+import {
+  ask,
+  jobPath,
+  reportedJob,
+  type Job,
+  type Quantity,
+  type Report,
+  type Retry,
+  type Rule,
+  type TensorBoardAddress,
+  type Warning,
+} from "../api";
 import { debounce, fill, h, keepingFocus, name } from "../dom";
-import { formatClock, formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
+import { formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
 import { labelLines } from "../lines";
 import { mark } from "../marks";
 import { LinePlot, type PlottedLine } from "../plots";
+import { showConfiguration } from "./configuration";
 import { showLogs } from "./logs";
 import { showMetrics } from "./metrics";
 import { showProfiler } from "./profiler";
 import { showTensors } from "./tensors";
-import { load, type View } from "./view";
+import { showTimeline } from "./timeline";
+import { load, type Part, type View } from "./view";
 
-const TABS: [part: string, text: string][] = [["", "Overview"], ["metrics", "Metrics"], ["logs", "Logs"], ["tensors", "Tensors"], ["profiler", "Profiler"], ["configuration", "Configuration"]];
+const TABS: [part: string, text: string][] = [
+  ["", "Overview"],
+  ["metrics", "Metrics"],
+  ["logs", "Logs"],
+  ["tensors", "Tensors"],
+  ["profiler", "Profiler"],
+  ["configuration", "Configuration"],
+];
 const MOST_LOOKS = 30;
 const ENDED = new Set(["Completed", "Failed", "Stopped"]);
-
-export interface Part {
-  /** The job as it is now. */
-  update: (job: Job) => void;
-  progress?: () => void;
-  close?: () => void;
-}
 
 export function showJob(root: Element, region: string, jobName: string, part: string): View {
   const path = jobPath(region, jobName);
@@ -31,53 +43,126 @@ export function showJob(root: Element, region: string, jobName: string, part: st
   let shown: Part | null = null;
   let before = "";
   let [looks, timer] = [0, 0];
-  const refresh = (): Promise<void> => load(content, async () => {
-    const job = await ask<Job>(path);
-    if (content.hasAttribute("data-failed")) { shown?.close?.(); shown = null; }
-    keepingFocus(() => showHead(head, job));
-    if (shown === null) {
-      fill(content);
-      shown = part === "metrics" ? showMetrics(content, path) : part === "logs" ? showLogs(content, path) : part === "tensors" ? showTensors(content, path)
-        : part === "profiler" ? showProfiler(content, path)
-        : part === "configuration" ? showConfiguration(content) : showOverview(content, path);
-    }
-    const now = JSON.stringify(job);
-    if (now !== before) shown.update(job);
-    before = now;
-    // A rule leaves its report a moment after its verdict, and nothing is sent of that.
-    const awaited = job.rules.some((rule) => ["IssuesFound", "NoIssuesFound"].includes(rule.status) && rule.report === null);
-    if (awaited && looks++ < MOST_LOOKS) timer = window.setTimeout(() => void refresh(), 700);
-  });
-  const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the job" },
-    TABS.map(([each, text]) => h("a", { href: linkToJob(region, jobName, each), "aria-current": each === part ? "page" : null }, text)));
-  fill(root, reportedJob ? null : h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", region), h("h1", {}, name(jobName)), head, tabs, content);
+  const refresh = (): Promise<void> =>
+    load(content, async () => {
+      const job = await ask<Job>(path);
+      if (content.hasAttribute("data-failed")) {
+        shown?.close?.();
+        shown = null;
+      }
+      keepingFocus(() => showHead(head, job));
+      if (shown === null) {
+        fill(content);
+        shown =
+          part === "metrics"
+            ? showMetrics(content, path)
+            : part === "logs"
+              ? showLogs(content, path)
+              : part === "tensors"
+                ? showTensors(content, path)
+                : part === "profiler"
+                  ? showProfiler(content, path)
+                  : part === "configuration"
+                    ? showConfiguration(content)
+                    : showOverview(content, path);
+      }
+      const now = JSON.stringify(job);
+      if (now !== before) shown.update(job);
+      before = now;
+      // A rule leaves its report a moment after its verdict, and nothing is sent of that.
+      const awaited = job.rules.some(
+        (rule) => ["IssuesFound", "NoIssuesFound"].includes(rule.status) && rule.report === null,
+      );
+      if (awaited && looks++ < MOST_LOOKS) timer = window.setTimeout(() => void refresh(), 700);
+    });
+  const tabs = h(
+    "nav",
+    { class: "tabs", "aria-label": "Parts of the job" },
+    TABS.map(([each, text]) =>
+      h("a", { href: linkToJob(region, jobName, each), "aria-current": each === part ? "page" : null }, text),
+    ),
+  );
+  fill(
+    root,
+    reportedJob ? null : h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", region),
+    h("h1", {}, name(jobName)),
+    head,
+    tabs,
+    content,
+  );
   void refresh();
   const soon = debounce(() => void refresh(), 60);
-  const mine = (jobs: string[]): boolean => !jobs.length || jobs.includes(jobName) || jobs.some((each) => each.startsWith(jobName.slice(0, 26)));
+  const mine = (jobs: string[]): boolean =>
+    !jobs.length || jobs.includes(jobName) || jobs.some((each) => each.startsWith(jobName.slice(0, 26)));
   return {
     title: jobName,
     watches: `${region}/${jobName}`,
-    change: (jobs) => { if (mine(jobs)) soon(); },
+    change: (jobs) => {
+      if (mine(jobs)) soon();
+    },
     progress: () => shown?.progress?.(),
-    close: () => { clearTimeout(timer); looks = MOST_LOOKS; shown?.close?.(); },
+    close: () => {
+      clearTimeout(timer);
+      looks = MOST_LOOKS;
+      shown?.close?.();
+    },
   };
 }
 
 function showHead(head: Element, job: Job): void {
   const running = !ENDED.has(job.status);
   const ended = job.endMs ?? Date.now();
-  const stop = h("button", { type: "button", class: "danger", "data-key": "stop", click: () => {
-    stop.disabled = true;
-    void ask(`${jobPath(job.region, job.name)}/stop`, {}, {}).catch((error: unknown) => { said.textContent = String((error as Error).message); });
-  } }, "Stop the job");
+  const stop = h(
+    "button",
+    {
+      type: "button",
+      class: "danger",
+      "data-key": "stop",
+      click: () => {
+        stop.disabled = true;
+        void ask(`${jobPath(job.region, job.name)}/stop`, {}, {}).catch((error: unknown) => {
+          said.textContent = String((error as Error).message);
+        });
+      },
+    },
+    "Stop the job",
+  );
   const said = h("span", { class: "quiet", role: "status" });
-  fill(head,
-    h("p", { class: "facts" }, mark(job.status), job.secondaryStatus === job.status ? null : h("span", {}, job.secondaryStatus),
+  fill(
+    head,
+    h(
+      "p",
+      { class: "facts" },
+      mark(job.status),
+      job.secondaryStatus === job.status ? null : h("span", {}, job.secondaryStatus),
       h("span", { class: "quiet" }, `${running ? "running for" : "took"} ${formatDuration(ended - job.creationMs)}`),
-      running && job.status !== "Stopping" ? stop : null, said),
+      running && job.status !== "Stopping" ? stop : null,
+      said,
+    ),
     job.failureReason ? h("p", { class: "problem" }, job.failureReason) : null,
-    job.warnings.length ? h("section", { class: "card warnings", "aria-label": "Warnings" }, h("h2", {}, "Warnings"),
-      h("ul", { class: "plain" }, job.warnings.map((each) => h("li", { "data-warning": each.code }, h("strong", {}, each.code), " ", h("span", {}, each.text), " ", h("span", { class: "quiet" }, each.remedy))))) : null);
+    showWarnings(job.warnings),
+  );
+}
+
+function showWarnings(warnings: Warning[]): HTMLElement | null {
+  if (!warnings.length) return null;
+  const items = warnings.map((each) =>
+    h(
+      "li",
+      { "data-warning": each.code },
+      h("strong", {}, each.code),
+      " ",
+      h("span", {}, each.text),
+      " ",
+      h("span", { class: "quiet" }, each.remedy),
+    ),
+  );
+  return h(
+    "section",
+    { class: "card warnings", "aria-label": "Warnings" },
+    h("h2", {}, "Warnings"),
+    h("ul", { class: "plain" }, items),
+  );
 }
 
 function showOverview(root: Element, path: string): Part {
@@ -95,12 +180,24 @@ function showOverview(root: Element, path: string): Part {
         shownRules = JSON.stringify([job.rules, job.status]);
         keepingFocus(() => {
           for (const plot of plots.splice(0)) plot.close();
-          fill(rules, job.rules.length ? job.rules.map((rule) => showRule(job, rule, path, plots, tries)) : h("p", { class: "quiet" }, "This job has no rules."));
+          fill(
+            rules,
+            job.rules.length
+              ? job.rules.map((rule) => showRule(job, rule, path, plots, tries))
+              : h("p", { class: "quiet" }, "This job has no rules."),
+          );
         });
       }
       keepingFocus(() => fill(timeline, showTimeline(job, path)));
-      fill(links, h("dl", { class: "pairs" }, Object.entries(job.links).flatMap(([what, uri]) => [h("dt", {}, what), h("dd", {}, linkUri(uri))])),
-        "TensorBoardOutputConfig" in job.request ? board : null);
+      fill(
+        links,
+        h(
+          "dl",
+          { class: "pairs" },
+          Object.entries(job.links).flatMap(([what, uri]) => [h("dt", {}, what), h("dd", {}, linkUri(uri))]),
+        ),
+        "TensorBoardOutputConfig" in job.request ? board : null,
+      );
     },
     close: () => plots.forEach((plot) => plot.close()),
   };
@@ -109,32 +206,78 @@ function showOverview(root: Element, path: string): Part {
 /** TensorBoard on what the job writes for it, live: started from here, or by its command. */
 function showTensorBoard(path: string): HTMLElement {
   const said = h("span", { role: "status" });
-  const start = h("button", { type: "button", "data-key": "tensorboard", click: () => {
-    start.disabled = true;
-    fill(said, "TensorBoard is starting …");
-    void load(said, async () => {
-      const { url } = await ask<{ url: string }>(`${path}/tensorboard`, {}, {});
-      fill(said, "It runs until the emulator ends: ", h("a", { href: url, rel: "noreferrer", target: "_blank" }, url));
-    }).finally(() => { start.disabled = false; });
-  } }, "Start TensorBoard");
-  return h("p", { class: "facts" }, reportedJob ? null : start, h("code", {}, `smdebug-emulator tensorboard ${decodeURIComponent(path.split("/").at(-1) ?? "")}`), said);
+  const start = h(
+    "button",
+    {
+      type: "button",
+      "data-key": "tensorboard",
+      click: () => {
+        start.disabled = true;
+        fill(said, "TensorBoard is starting …");
+        void load(said, async () => {
+          const { url } = await ask<TensorBoardAddress>(`${path}/tensorboard`, {}, {});
+          fill(
+            said,
+            "It runs until the emulator ends: ",
+            h("a", { href: url, rel: "noreferrer", target: "_blank" }, url),
+          );
+        }).finally(() => {
+          start.disabled = false;
+        });
+      },
+    },
+    "Start TensorBoard",
+  );
+  return h(
+    "p",
+    { class: "facts" },
+    reportedJob ? null : start,
+    h("code", {}, `smdebug-emulator tensorboard ${decodeURIComponent(path.split("/").at(-1) ?? "")}`),
+    said,
+  );
 }
 
 export function linkUri(uri: string): HTMLElement {
   const place = parseS3(uri);
   if (!place) return h("bdi", {}, uri);
   const isObject = /\.[A-Za-z0-9.]+$/.test(place.key);
-  return h("a", { href: linkToS3(place.bucket, isObject || !place.key || place.key.endsWith("/") ? place.key : `${place.key}/`) }, name(uri));
+  return h(
+    "a",
+    { href: linkToS3(place.bucket, isObject || !place.key || place.key.endsWith("/") ? place.key : `${place.key}/`) },
+    name(uri),
+  );
 }
 
 function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: Map<string, HTMLElement>): HTMLElement {
-  const card = h("section", { class: "card", "aria-label": `Rule ${rule.name}`, "data-rule": rule.name },
+  const card = h(
+    "section",
+    { class: "card", "aria-label": `Rule ${rule.name}`, "data-rule": rule.name },
     h("h3", {}, mark(rule.status, rule.name)),
-    rule.details ? h("p", { class: "said" }, rule.details) : h("p", { class: "quiet" }, rule.status === "InProgress" ? "It watches the tensors as they come." : "It said nothing."),
+    rule.details
+      ? h("p", { class: "said" }, rule.details)
+      : h(
+          "p",
+          { class: "quiet" },
+          rule.status === "InProgress" ? "It watches the tensors as they come." : "It said nothing.",
+        ),
     rule.status === "Error" ? h("p", { class: "advice" }, "The rule itself failed: its log says where.") : null,
     rule.report ? showReport(rule.report, rule.name, plots) : null,
-    h("p", {}, h("a", { href: `${linkToS3(parseS3(rule.outputUri)?.bucket ?? "", parseS3(rule.outputUri)?.key ?? "")}/` }, "Report and plot in S3"), " · ",
-      h("a", { href: `${linkToJob(job.region, job.name, "logs")}?rule=${encodeURIComponent(rule.name)}` }, "Log of the rule")));
+    h(
+      "p",
+      {},
+      h(
+        "a",
+        { href: `${linkToS3(parseS3(rule.outputUri)?.bucket ?? "", parseS3(rule.outputUri)?.key ?? "")}/` },
+        "Report and plot in S3",
+      ),
+      " · ",
+      h(
+        "a",
+        { href: `${linkToJob(job.region, job.name, "logs")}?rule=${encodeURIComponent(rule.name)}` },
+        "Log of the rule",
+      ),
+    ),
+  );
   if (!reportedJob && ENDED.has(job.status) && !("source_s3_uri" in rule.parameters)) {
     let again = tries.get(rule.name);
     if (!again) tries.set(rule.name, (again = showRetry(rule, path, plots)));
@@ -145,127 +288,135 @@ function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: 
 
 function showReport(report: Report, title: string, plots: LinePlot[]): HTMLElement {
   const steps = report.StepsEvaluated;
-  const fired = report.RuleEvaluationStatus === "IssuesFound" && typeof report.Finding?.Step === "number" ? report.Finding.Step : null;
+  const fired =
+    report.RuleEvaluationStatus === "IssuesFound" && typeof report.Finding?.Step === "number"
+      ? report.Finding.Step
+      : null;
   const figures = report.Series.filter((each) => each.Steps.length).map((quantity) => {
     const values = quantity.Values.map((value) => (Number.isFinite(Number(value)) ? Number(value) : null));
     const limit = quantity.Threshold === null ? null : Number(quantity.Threshold);
     const positive = values.filter((value): value is number => value !== null && value > 0);
-    const plot = new LinePlot({ title: `${title}: ${quantity.Quantity}`, x: "global step", threshold: limit, height: 200,
+    const plot = new LinePlot({
+      title: `${title}: ${quantity.Quantity}`,
+      x: "global step",
+      threshold: limit,
+      height: 200,
       logarithmic: positive.length === values.length && Math.max(...positive) > 1000 * Math.min(...positive),
-      firings: fired === null ? [] : [{ step: fired, rule: "fired" }] });
+      firings: fired === null ? [] : [{ step: fired, rule: "fired" }],
+    });
     plot.show(splitByMode(quantity, values));
     plots.push(plot);
     return plot.element;
   });
-  return h("div", {},
-    h("p", { class: "quiet" }, `${steps["Evaluated"] ?? 0} ${steps["Evaluated"] === 1 ? "step" : "steps"} judged, ${steps["First"] ?? "–"} to ${steps["Last"] ?? "–"}; ${steps["WithValues"] ?? 0} had something to judge.`),
-    report.Series.length ? h("table", {}, h("thead", {}, h("tr", {}, ["Judged", "First", "Last", "Fires when"].map((text) => h("th", { scope: "col" }, text)))),
-      h("tbody", {}, report.Series.map((quantity) => showQuantity(quantity)))) : null,
-    figures);
+  return h(
+    "div",
+    {},
+    h(
+      "p",
+      { class: "quiet" },
+      `${steps["Evaluated"] ?? 0} ${steps["Evaluated"] === 1 ? "step" : "steps"} judged, ${steps["First"] ?? "–"} to ${steps["Last"] ?? "–"}; ${steps["WithValues"] ?? 0} had something to judge.`,
+    ),
+    report.Series.length
+      ? h(
+          "table",
+          {},
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              ["Judged", "First", "Last", "Fires when"].map((text) => h("th", { scope: "col" }, text)),
+            ),
+          ),
+          h(
+            "tbody",
+            {},
+            report.Series.map((quantity) => showQuantity(quantity)),
+          ),
+        )
+      : null,
+    figures,
+  );
 }
 
 /** A line for each mode of the steps that were judged. */
 function splitByMode(quantity: Quantity, values: (number | null)[]): PlottedLine[] {
   const modes = [...new Set(quantity.Steps.map((_, index) => quantity.Modes?.[index] ?? "GLOBAL"))];
-  const labels = labelLines(modes.map((mode) => ({ mode, worker: "" })), () => quantity.Quantity);
+  const labels = labelLines(
+    modes.map((mode) => ({ mode, worker: "" })),
+    () => quantity.Quantity,
+  );
   return modes.map((mode, number) => {
-    const chosen = quantity.Steps.flatMap((_, index) => ((quantity.Modes?.[index] ?? "GLOBAL") === mode ? [index] : []));
-    return { label: labels[number] ?? "", subject: quantity.Quantity, mode, at: chosen.map((index) => quantity.Steps[index] ?? 0), values: chosen.map((index) => values[index] ?? null) };
+    const chosen = quantity.Steps.flatMap((_, index) =>
+      (quantity.Modes?.[index] ?? "GLOBAL") === mode ? [index] : [],
+    );
+    return {
+      label: labels[number] ?? "",
+      subject: quantity.Quantity,
+      mode,
+      at: chosen.map((index) => quantity.Steps[index] ?? 0),
+      values: chosen.map((index) => values[index] ?? null),
+    };
   });
 }
 
 function showQuantity(quantity: Quantity): HTMLElement {
-  const at = (index: number): string => (quantity.Steps.length ? `${formatNumber(quantity.Values.at(index))} at step ${quantity.Steps.at(index) ?? ""}` : "–");
-  return h("tr", {}, h("th", { scope: "row" }, quantity.Quantity), h("td", {}, at(0)), h("td", {}, at(-1)), h("td", {}, quantity.Threshold === null ? "–" : `${quantity.FiresWhen} ${formatNumber(quantity.Threshold)}`));
+  const at = (index: number): string =>
+    quantity.Steps.length
+      ? `${formatNumber(quantity.Values.at(index))} at step ${quantity.Steps.at(index) ?? ""}`
+      : "–";
+  return h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, quantity.Quantity),
+    h("td", {}, at(0)),
+    h("td", {}, at(-1)),
+    h("td", {}, quantity.Threshold === null ? "–" : `${quantity.FiresWhen} ${formatNumber(quantity.Threshold)}`),
+  );
 }
 
 function showRetry(rule: Rule, path: string, plots: LinePlot[]): HTMLElement {
   const known = rule.report?.RuleParameters ?? rule.parameters;
-  const inputs = Object.entries({ ...known, ...rule.parameters }).filter(([key]) => !["rule_to_invoke", "action_json"].includes(key))
-    .map(([key, value]) => ({ key, before: format(value), input: h("input", { type: "text", value: format(value), name: key }) }));
+  const inputs = Object.entries({ ...known, ...rule.parameters })
+    .filter(([key]) => !["rule_to_invoke", "action_json"].includes(key))
+    .map(([key, value]) => ({
+      key,
+      before: format(value),
+      input: h("input", { type: "text", value: format(value), name: key }),
+    }));
   const result = h("div", { role: "status" });
   const run = h("button", { type: "submit" }, "Try");
-  const form = h("form", { class: "retry", submit: (event) => {
-    event.preventDefault();
-    run.disabled = true;
-    fill(result, h("p", { class: "quiet" }, "Judging …"));
-    // What was left as it is stays the rule's own default.
-    const changed = inputs.filter((each) => each.input.value !== each.before || each.key in rule.parameters);
-    const parameters = Object.fromEntries(changed.map((each) => [each.key, each.input.value]));
-    void load(result, async () => {
-      const found = await ask<Retry>(`${path}/rules/${encodeURIComponent(rule.name)}/retry`, {}, { parameters });
-      fill(result, h("h4", {}, mark(found.status, "With these")), h("p", { class: "said" }, found.details), found.report ? showReport(found.report, `${rule.name}, tried`, plots) : null);
-    }).finally(() => { run.disabled = false; });
-  } }, inputs.map((each) => h("label", {}, each.key, each.input)), run);
+  const form = h(
+    "form",
+    {
+      class: "retry",
+      submit: (event) => {
+        event.preventDefault();
+        run.disabled = true;
+        fill(result, h("p", { class: "quiet" }, "Judging …"));
+        // What was left as it is stays the rule's own default.
+        const changed = inputs.filter((each) => each.input.value !== each.before || each.key in rule.parameters);
+        const parameters = Object.fromEntries(changed.map((each) => [each.key, each.input.value]));
+        void load(result, async () => {
+          const found = await ask<Retry>(`${path}/rules/${encodeURIComponent(rule.name)}/retry`, {}, { parameters });
+          fill(
+            result,
+            h("h4", {}, mark(found.status, "With these")),
+            h("p", { class: "said" }, found.details),
+            found.report ? showReport(found.report, `${rule.name}, tried`, plots) : null,
+          );
+        }).finally(() => {
+          run.disabled = false;
+        });
+      },
+    },
+    inputs.map((each) => h("label", {}, each.key, each.input)),
+    run,
+  );
   return h("details", {}, h("summary", {}, "Try other parameters"), form, result);
 }
 
 function format(value: unknown): string {
   return value === null || value === undefined ? "" : Array.isArray(value) ? value.join(",") : String(value);
-}
-
-function showTimeline(job: Job, path: string): HTMLElement {
-  const began = job.creationMs;
-  const entries = [
-    ...job.transitions.map((each) => ({ at: each.startMs, order: 0, element: h("li", { class: "stage" }, h("time", {}, `${((each.startMs - began) / 1000).toFixed(1)} s`), h("strong", {}, each.status), " ", h("span", {}, each.message),
-      each.endMs ? h("span", { class: "quiet" }, ` ${formatDuration(each.endMs - each.startMs)}`) : null) })),
-    ...job.events.map((each) => ({ at: each.timeMs, order: 1, element: h("li", {}, h("time", {}, `${((each.timeMs - began) / 1000).toFixed(1)} s`), showEvent(each, path)) })),
-  ].sort((a, b) => a.at - b.at || a.order - b.order);
-  return h("ol", { class: "timeline" }, entries.map((each) => each.element));
-}
-
-/** An event, with what its targets answered and its JSON. */
-export function showEvent(event: SentEvent, path = ""): HTMLElement {
-  const detail = (event.content.detail ?? {}) as Record<string, unknown>;
-  const rules = (detail["DebugRuleEvaluationStatuses"] as { RuleConfigurationName: string; RuleEvaluationStatus: string }[] | undefined) ?? [];
-  const title = event.service === "SNS" ? `Message: ${String(event.content["Subject"] ?? event.content["Message"] ?? "").slice(0, 120)}`
-    : `${String(event.content["detail-type"] ?? "Event")}: ${String(detail["SecondaryStatus"] ?? detail["ProcessingJobStatus"] ?? "")}`;
-  const json = h("pre", { tabindex: "0" });
-  const key = `event ${event.sequence}`;
-  const open = opened.has(key);
-  const details = h("details", { open, toggle: () => {
-    if (details.open) { opened.add(key); json.textContent = JSON.stringify(event.content, null, 1); } else opened.delete(key);
-  } },
-    h("summary", { "data-key": key }, name(title), rules.filter((rule) => rule.RuleEvaluationStatus === "IssuesFound").map((rule) => mark(rule.RuleEvaluationStatus, rule.RuleConfigurationName)),
-      event.deliveries.length ? h("span", { class: "quiet" }, ` → ${event.deliveries.length} ${event.deliveries.length === 1 ? "target" : "targets"}`) : null),
-    event.deliveries.map((each) => {
-      const log = h("div");
-      return h("div", { class: "delivery" },
-        h("p", {}, each.succeeded ? "● " : "✖ ", name(each.function || each.target_arn), " ", h("span", { class: "quiet" }, `${each.succeeded ? "answered" : "failed"} at ${formatClock(each.timeMs)}`)),
-        each.answer ? h("pre", { tabindex: "0" }, each.answer) : null,
-        each.function && path ? h("button", { type: "button", click: () => void load(log, async () => {
-          const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, { function: each.function, requestId: each.request_id });
-          const lines = found.streams.flatMap((stream) => stream.lines.map((line) => line.message));
-          fill(log, h("pre", { tabindex: "0" }, lines.join("\n") || "Nothing was printed."));
-        }) }, "Log of the function") : null, log);
-    }), json);
-  if (open) json.textContent = JSON.stringify(event.content, null, 1);
-  return details;
-}
-const opened = new Set<string>();
-
-function showConfiguration(root: Element): Part {
-  return {
-    update: (job) => {
-      const request = job.request as Record<string, unknown>;
-      const copied = h("span", { class: "quiet", role: "status" });
-      const copy = (text: string, what: string): void => {
-        navigator.clipboard.writeText(text).then(() => { copied.textContent = `Copied as ${what}.`; }, () => { copied.textContent = "The browser does not let this page copy."; });
-      };
-      const hyperparameters = (request["HyperParameters"] ?? {}) as Record<string, string>;
-      const merged = h("pre", { tabindex: "0" });
-      const saved = h("details", { toggle: () => { if (saved.open && !merged.textContent) void load(saved, async () => {
-        const run = await ask<{ collections: { configuration: unknown }[] }>(`${jobPath(job.region, job.name)}/tensors`);
-        merged.textContent = JSON.stringify(run.collections.map((each) => each.configuration), null, 1);
-      }); } }, h("summary", {}, "Collections as the hook merged them"), merged);
-      fill(root,
-        h("h2", {}, "Create it again"),
-        h("p", { class: "buttons" }, Object.entries(writeCalls(request)).map(([what, text]) => h("button", { type: "button", "data-call": what, click: () => copy(text, what) }, `Copy as ${what}`)), copied),
-        h("h2", {}, "Hyperparameters"),
-        Object.keys(hyperparameters).length ? h("table", {}, h("tbody", {}, Object.entries(hyperparameters).map(([key, value]) => h("tr", {}, h("th", { scope: "row" }, name(key)), h("td", {}, name(value)))))) : h("p", { class: "quiet" }, "None."),
-        h("h2", {}, "As it was asked for"), h("pre", { tabindex: "0" }, JSON.stringify(request, null, 1)),
-        h("h2", {}, "As it was merged"), saved,
-        h("details", {}, h("summary", {}, "DescribeTrainingJob"), h("pre", { tabindex: "0" }, JSON.stringify(job.description, null, 1))));
-    },
-  };
 }

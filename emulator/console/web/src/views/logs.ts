@@ -1,10 +1,9 @@
 // What a job and its rules print, as it comes.
 
-import { ask, reportedJob, type Job, type LogLine, type LogStream } from "../api";
+import { ask, reportedJob, type Job, type LogLine, type LogStream, type Logs } from "../api";
 import { choice, debounce, fill, h, name } from "../dom";
 import { formatClock } from "../format";
-import type { Part } from "./job";
-import { load } from "./view";
+import { load, type Part } from "./view";
 
 const KEPT_LINES = 5000;
 // Of each stream at once.
@@ -22,45 +21,79 @@ export function showLogs(root: Element, path: string): Part {
   const list = h("div", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" });
   const earlier = h("button", { type: "button", hidden: true, click: () => void showEarlier() }, "Earlier lines");
   const said = h("p", { class: "quiet", role: "status" });
-  const search = h("input", { type: "search", placeholder: "words in lines", "aria-label": "Search the log", "data-search": true, input: debounce(() => { words = search.value; restart(); }, 150) });
+  const search = h("input", {
+    type: "search",
+    placeholder: "words in lines",
+    "aria-label": "Search the log",
+    "data-search": true,
+    input: debounce(() => {
+      words = search.value;
+      restart();
+    }, 150),
+  });
 
   const write = (stream: LogStream, line: LogLine, several: boolean): HTMLElement =>
-    h("div", { class: "line" }, h("span", { class: "quiet time" }, `${formatClock(line.timeMs)} `), several ? h("span", { class: "host" }, `${stream.host} `) : null, name(line.message));
+    h(
+      "div",
+      { class: "line" },
+      h("span", { class: "quiet time" }, `${formatClock(line.timeMs)} `),
+      several ? h("span", { class: "host" }, `${stream.host} `) : null,
+      name(line.message),
+    );
   const query = (): Record<string, string> => ({ rule: source, host, words });
 
   async function fetchNew(begin: boolean): Promise<void> {
-    if (busy) { again = true; return; }
+    if (busy) {
+      again = true;
+      return;
+    }
     busy = true;
     await load(said, async () => {
       const positions = ["0", ...[...next].map(([stream, number]) => `${stream}:${number}`)];
-      const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, begin ? { ...query(), limit: 500 } : { ...query(), after: positions, limit: MOST_LINES });
+      const found = await ask<Logs>(
+        `${path}/logs`,
+        begin ? { ...query(), limit: 500 } : { ...query(), after: positions, limit: MOST_LINES },
+      );
       const several = found.streams.length > 1;
       const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 40;
-      const fresh = found.streams.flatMap((stream) => {
-        const lines = stream.lines;
-        if (!first.has(stream.stream)) first.set(stream.stream, lines[0]?.number ?? 0);
-        const end = (lines.at(-1)?.number ?? -1) + 1;
-        // An answer holds no more than so many lines or bytes: where it ends before the log does, the rest is asked for.
-        const cut = !begin && lines.length > 0 && (words ? lines.length >= MOST_LINES : end < stream.total);
-        next.set(stream.stream, cut ? end : Math.max(stream.total, end));
-        if (cut) again = true;
-        return lines.map((line) => ({ line, element: write(stream, line, several) }));
-      }).sort((a, b) => a.line.timeMs - b.line.timeMs);
-      if (begin) fill(list, fresh.map((each) => each.element));
+      const fresh = found.streams
+        .flatMap((stream) => {
+          const lines = stream.lines;
+          if (!first.has(stream.stream)) first.set(stream.stream, lines[0]?.number ?? 0);
+          const end = (lines.at(-1)?.number ?? -1) + 1;
+          // An answer holds no more than so many lines or bytes: where it ends before the log does, the rest is asked for.
+          const cut = !begin && lines.length > 0 && (words ? lines.length >= MOST_LINES : end < stream.total);
+          next.set(stream.stream, cut ? end : Math.max(stream.total, end));
+          if (cut) again = true;
+          return lines.map((line) => ({ line, element: write(stream, line, several) }));
+        })
+        .sort((a, b) => a.line.timeMs - b.line.timeMs);
+      if (begin)
+        fill(
+          list,
+          fresh.map((each) => each.element),
+        );
       else list.append(...fresh.map((each) => each.element));
       while (list.childElementCount > KEPT_LINES) list.firstElementChild?.remove();
       earlier.hidden = words !== "" || reportedJob !== "" || ![...first.values()].some((number) => number > 0);
       const total = found.streams.reduce((sum, stream) => sum + stream.total, 0);
-      said.textContent = list.childElementCount ? `${total} lines${words ? `, ${list.childElementCount} with these words` : ""}` : words ? "No line has these words." : "Nothing was printed yet.";
+      said.textContent = list.childElementCount
+        ? `${total} lines${words ? `, ${list.childElementCount} with these words` : ""}`
+        : words
+          ? "No line has these words."
+          : "Nothing was printed yet.";
       if (begin || atEnd) list.scrollTop = list.scrollHeight;
     });
     busy = false;
-    if (again) { again = false; void fetchNew(false); }
+    if (again) {
+      again = false;
+      void fetchNew(false);
+    }
   }
   async function showEarlier(): Promise<void> {
     await load(said, async () => {
       const before = Math.max(...first.values());
-      const found = await ask<{ streams: LogStream[] }>(`${path}/logs`, { ...query(), before, limit: 500 });
+      const found = await ask<Logs>(`${path}/logs`, { ...query(), before, limit: 500 });
       const elements = found.streams.flatMap((stream) => {
         const lines = stream.lines.filter((line) => line.number < (first.get(stream.stream) ?? 0));
         first.set(stream.stream, lines[0]?.number ?? 0);
@@ -83,9 +116,30 @@ export function showLogs(root: Element, path: string): Part {
       if (now !== known) {
         const begin = known === "";
         known = now;
-        fill(controls,
-          choice("Of", [["", "the training"], ...job.rules.map((rule): [string, string] => [rule.name, `rule ${rule.name}`])], source, (value) => { source = value; restart(); }),
-          job.hosts.length > 1 ? choice("Host", [["", "all"], ...job.hosts.map((each): [string, string] => [each, each])], host, (value) => { host = value; restart(); }) : null, search);
+        fill(
+          controls,
+          choice(
+            "Of",
+            [["", "the training"], ...job.rules.map((rule): [string, string] => [rule.name, `rule ${rule.name}`])],
+            source,
+            (value) => {
+              source = value;
+              restart();
+            },
+          ),
+          job.hosts.length > 1
+            ? choice(
+                "Host",
+                [["", "all"], ...job.hosts.map((each): [string, string] => [each, each])],
+                host,
+                (value) => {
+                  host = value;
+                  restart();
+                },
+              )
+            : null,
+          search,
+        );
         if (begin) return restart();
       }
       if (!reportedJob) void fetchNew(false);

@@ -1,6 +1,6 @@
 // The nodes of a Swarm: what runs where, what waits and why. Where jobs run on one machine, there is nothing to show.
 
-import { ask, type Swarm } from "../api";
+import { ask, type Health, type Swarm } from "../api";
 import { fill, h, name } from "../dom";
 import { formatBytes } from "../format";
 
@@ -10,31 +10,79 @@ const AGAIN_MS = 3000;
 export function showNodes(into: Element): () => void {
   let ended = false;
   let timer = 0;
-  const again = (): void => { if (!ended) timer = window.setTimeout(() => void look(), AGAIN_MS); };
+  const again = (): void => {
+    if (!ended) timer = window.setTimeout(() => void look(), AGAIN_MS);
+  };
   const look = async (): Promise<void> => {
-    const swarm = await ask<{ swarm?: Swarm }>("health").then((health) => health.swarm ?? null, () => undefined);
+    const swarm = await ask<Health>("health").then(
+      (health) => health.swarm ?? null,
+      () => undefined,
+    );
     if (ended || swarm === null) return;
     // While the emulator is away, what is shown stays.
     if (swarm !== undefined) fill(into, describe(swarm));
     again();
   };
   void look();
-  return () => { ended = true; clearTimeout(timer); };
+  return () => {
+    ended = true;
+    clearTimeout(timer);
+  };
 }
 
 function describe(swarm: Swarm): HTMLElement {
-  const containers = (each: Swarm["nodes"][number]): HTMLElement => each.containers.length
-    ? h("ul", { class: "plain" }, each.containers.map((container) => h("li", {}, name(container))))
-    : h("span", { class: "quiet" }, "–");
-  return h("section", { "aria-labelledby": "nodes" },
+  const containers = (each: Swarm["nodes"][number]): HTMLElement =>
+    each.containers.length
+      ? h(
+          "ul",
+          { class: "plain" },
+          each.containers.map((container) => h("li", {}, name(container))),
+        )
+      : h("span", { class: "quiet" }, "–");
+  return h(
+    "section",
+    { "aria-labelledby": "nodes" },
     h("h2", { id: "nodes" }, "Nodes"),
     swarm.error ? h("p", { class: "problem", role: "status" }, swarm.error) : null,
-    h("table", { class: "jobs", hidden: !swarm.nodes.length }, h("caption", { class: "unseen" }, "Nodes of the Swarm, and what runs on each"),
-      h("thead", {}, h("tr", {}, ["Node", "State", "Has", "Runs"].map((text) => h("th", { scope: "col" }, text)))),
-      h("tbody", {}, swarm.nodes.map((each) => h("tr", { "data-node": each.address },
-        h("td", { "data-label": "Node" }, name(each.name), h("span", { class: "quiet region" }, ` ${each.address}`)),
-        h("td", { "data-label": "State" }, each.state),
-        h("td", { "data-label": "Has" }, `${each.cpus} processors, ${formatBytes(each.memoryBytes)}`),
-        h("td", { "data-label": "Runs" }, containers(each)))))),
-    swarm.waiting.length ? h("ul", { class: "plain" }, swarm.waiting.map((each) => h("li", {}, name(each.container), " waits: ", each.why))) : null);
+    h(
+      "table",
+      { class: "jobs", hidden: !swarm.nodes.length },
+      h("caption", { class: "unseen" }, "Nodes of the Swarm, and what runs on each"),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ["Node", "State", "Has", "Runs"].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        swarm.nodes.map((each) =>
+          h(
+            "tr",
+            { "data-node": each.address },
+            h(
+              "td",
+              { "data-label": "Node" },
+              name(each.name),
+              h("span", { class: "quiet region" }, ` ${each.address}`),
+            ),
+            h("td", { "data-label": "State" }, each.state),
+            h("td", { "data-label": "Has" }, `${each.cpus} processors, ${formatBytes(each.memoryBytes)}`),
+            h("td", { "data-label": "Runs" }, containers(each)),
+          ),
+        ),
+      ),
+    ),
+    swarm.waiting.length
+      ? h(
+          "ul",
+          { class: "plain" },
+          swarm.waiting.map((each) => h("li", {}, name(each.container), " waits: ", each.why)),
+        )
+      : null,
+  );
 }

@@ -1,47 +1,41 @@
 // The profiler: what a job used of its machines with its steps beneath, where its time went, profiles of Python, the report.
 
-import { address, ask, reportedJob, type Job, type Level } from "../api";
-import { choice, fill, h, name } from "../dom";
-import type { Flame } from "../calls_layout";
-import { drawFlames, locate } from "../flames";
-import { formatClock, formatDuration, formatNumber, linkToS3, parseS3 } from "../format";
+import { ask, reportedJob, type LoopTime, type Phases, type Profile, type Usage, type UsageLine } from "../api";
+import { fill, h, name } from "../dom";
+import { formatClock, formatDuration, formatNumber } from "../format";
 import { mark } from "../marks";
 import { drawGrid } from "../heat_map";
 import { LinePlot, type PlottedLine } from "../plots";
-import type { Part } from "./job";
-import { load } from "./view";
+import { showProfilerReport } from "./profiler_report";
+import { showPythonProfiles } from "./python_profiles";
+import { load, type Part } from "./view";
 
-interface Bands { times: number[]; low: (number | null)[]; mean: (number | null)[]; high: (number | null)[] }
-interface LoopTime {
-  process: string; seconds: number; steps: number; median_step: number | null;
-  forward: number | null; backward: number | null; data_loading: number | null; other: number;
-}
-interface Usage { node: string; metric: string; unit: string; mean: number; p50: number; p95: number; max: number }
-type Point = [mode: string, step: string, phase: string];
-interface PythonProfile { profiler: string; process: string; name: string; begin: Point; end: Point; begin_s: number; end_s: number }
-interface Phases { process: string; columns: number; shares: Record<string, number[]> }
-interface Profile {
-  ended: boolean; damaged: number; nodes: string[]; samples: number; events: number; span: [number, number] | null;
-  usage: Usage[]; time: LoopTime[]; phases: Phases[];
-  lines: (Bands & { node: string; figure: string; unit: string })[]; steps: (Bands & { process: string; mode: string })[];
-  pythonProfiles: PythonProfile[]; pythonProfilesKnown: number;
-}
-interface FlameGraph {
-  profiler: string; profiles: number; known: number; damaged: number; seconds: number; tree: Flame;
-  functions: { name: string; file: string; line: number; own: number }[];
-}
+type Bands = Pick<UsageLine, "times" | "low" | "mean" | "high">;
 
 // Each picture, what its figures are called in it, and what they are divided by.
 const PICTURES: [title: string, figures: Record<string, string>, divisor: number][] = [
-  ["Processor (%)", { "CPU": "busy", "I/O wait": "waiting for I/O" }, 1],
-  ["GPU (%)", { "GPU": "busy", "GPU memory": "memory" }, 1],
-  ["Memory (%)", { "Memory": "used" }, 1],
-  ["I/O (MB/s)", { "ReadThroughputInBytesPerSecond": "read", "WriteThroughputInBytesPerSecond": "written" }, 1e6],
-  ["I/O operations (1/s)", { "IOPS": "operations" }, 1],
-  ["Network (MB/s)", { "ReceiveBytesPerSecond": "received", "TransmitBytesPerSecond": "sent",
-    "ReceiveBytesPerSecond (machine)": "received by the machine", "TransmitBytesPerSecond (machine)": "sent by the machine" }, 1e6],
+  ["Processor (%)", { CPU: "busy", "I/O wait": "waiting for I/O" }, 1],
+  ["GPU (%)", { GPU: "busy", "GPU memory": "memory" }, 1],
+  ["Memory (%)", { Memory: "used" }, 1],
+  ["I/O (MB/s)", { ReadThroughputInBytesPerSecond: "read", WriteThroughputInBytesPerSecond: "written" }, 1e6],
+  ["I/O operations (1/s)", { IOPS: "operations" }, 1],
+  [
+    "Network (MB/s)",
+    {
+      ReceiveBytesPerSecond: "received",
+      TransmitBytesPerSecond: "sent",
+      "ReceiveBytesPerSecond (machine)": "received by the machine",
+      "TransmitBytesPerSecond (machine)": "sent by the machine",
+    },
+    1e6,
+  ],
 ];
-const PARTS = [["forward", "Forward"], ["backward", "Backward"], ["data_loading", "Data loading"], ["other", "Other"]] as const;
+const PARTS = [
+  ["forward", "Forward"],
+  ["backward", "Backward"],
+  ["data_loading", "Data loading"],
+  ["other", "Other"],
+] as const;
 const LOOK_MS = 2000;
 const STILL_RUNNING = new Set(["InProgress", "Stopping"]);
 
@@ -52,7 +46,7 @@ export function showProfiler(root: Element, path: string): Part {
   const lines = h("div");
   const beneath = h("div", { class: "beneath" });
   const figures = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures" });
-  const [python, report] = [showPython(path), showReport()];
+  const [python, report] = [showPythonProfiles(path), showProfilerReport()];
   const rules = h("ul", { class: "plain" });
   let [running, open, timer, before] = [true, true, 0, ""];
 
@@ -65,14 +59,27 @@ export function showProfiler(root: Element, path: string): Part {
     fill(time, showTime(found));
     drawLines(found);
     // Who goes through it by keyboard is not disturbed.
-    if (!beneath.contains(document.activeElement)) fill(beneath, found.phases.map((each) => drawPhases(each, found.span ?? [0, 0])));
+    if (!beneath.contains(document.activeElement))
+      fill(
+        beneath,
+        found.phases.map((each) => drawPhases(each, found.span ?? [0, 0])),
+      );
     fill(figures, showFigures(found.usage));
     python.update(found);
   }
   function drawLines(found: Profile): void {
-    const pictures = PICTURES.map(([title, known, divisor]): [string, PlottedLine[]] => [title, found.lines.filter((line) => line.figure in known)
-      .map((line) => plotBands(`${found.nodes.length > 1 ? `${line.node} ` : ""}${known[line.figure] ?? ""}`, line, divisor))]);
-    pictures.push(["Duration of steps (ms)", found.steps.map((each) => plotBands(`${each.process} ${each.mode}`, each, 1))]);
+    const pictures = PICTURES.map(([title, known, divisor]): [string, PlottedLine[]] => [
+      title,
+      found.lines
+        .filter((line) => line.figure in known)
+        .map((line) =>
+          plotBands(`${found.nodes.length > 1 ? `${line.node} ` : ""}${known[line.figure] ?? ""}`, line, divisor),
+        ),
+    ]);
+    pictures.push([
+      "Duration of steps (ms)",
+      found.steps.map((each) => plotBands(`${each.process} ${each.mode}`, each, 1)),
+    ]);
     for (const [title, drawn] of pictures) {
       let plot = plots.get(title);
       if (!plot && drawn.length) {
@@ -85,40 +92,91 @@ export function showProfiler(root: Element, path: string): Part {
   }
   const look = (): void => {
     clearTimeout(timer);
-    void load(said, async () => { await refresh(); await report.look(); })
-      .finally(() => { if (running && open && !reportedJob) timer = window.setTimeout(look, LOOK_MS); });
+    void load(said, async () => {
+      await refresh();
+      await report.look();
+    }).finally(() => {
+      if (running && open && !reportedJob) timer = window.setTimeout(look, LOOK_MS);
+    });
   };
 
-  fill(root, said, h("h2", {}, "Where the time goes"), time, h("h2", {}, "What was used, with the steps beneath"), lines, beneath,
-    h("details", {}, h("summary", {}, "Figures"), figures), h("h2", {}, "Profiles of Python"), python.element,
-    h("h2", {}, "Rules of the profiler"), rules, h("h2", {}, "ProfilerReport"), report.element);
+  fill(
+    root,
+    said,
+    h("h2", {}, "Where the time goes"),
+    time,
+    h("h2", {}, "What was used, with the steps beneath"),
+    lines,
+    beneath,
+    h("details", {}, h("summary", {}, "Figures"), figures),
+    h("h2", {}, "Profiles of Python"),
+    python.element,
+    h("h2", {}, "Rules of the profiler"),
+    rules,
+    h("h2", {}, "ProfilerReport"),
+    report.element,
+  );
   return {
     update: (job) => {
       if (!("ProfilerConfig" in job.request)) {
-        fill(root, h("p", { class: "quiet", role: "status" }, "This job is not profiled: it was created without a ProfilerConfig. The SDK sends one unless disable_profiler is True."));
+        fill(
+          root,
+          h(
+            "p",
+            { class: "quiet", role: "status" },
+            "This job is not profiled: it was created without a ProfilerConfig. The SDK sends one unless disable_profiler is True.",
+          ),
+        );
         return;
       }
       running = STILL_RUNNING.has(job.status);
-      const statuses = (job.description["ProfilerRuleEvaluationStatuses"] ?? []) as { RuleConfigurationName: string; RuleEvaluationStatus: string; StatusDetails?: string }[];
-      fill(rules, statuses.length ? statuses.map((each) => h("li", {}, mark(each.RuleEvaluationStatus, each.RuleConfigurationName), each.StatusDetails ? h("p", { class: "said" }, each.StatusDetails) : null))
-        : h("li", { class: "quiet" }, "This job has none: ProfilerRuleConfigurations name them."));
+      const statuses = (job.description["ProfilerRuleEvaluationStatuses"] ?? []) as {
+        RuleConfigurationName: string;
+        RuleEvaluationStatus: string;
+        StatusDetails?: string;
+      }[];
+      fill(
+        rules,
+        statuses.length
+          ? statuses.map((each) =>
+              h(
+                "li",
+                {},
+                mark(each.RuleEvaluationStatus, each.RuleConfigurationName),
+                each.StatusDetails ? h("p", { class: "said" }, each.StatusDetails) : null,
+              ),
+            )
+          : h("li", { class: "quiet" }, "This job has none: ProfilerRuleConfigurations name them."),
+      );
       report.update(job);
       look();
     },
-    close: () => { open = false; clearTimeout(timer); python.close(); for (const plot of plots.values()) plot.close(); },
+    close: () => {
+      open = false;
+      clearTimeout(timer);
+      python.close();
+      for (const plot of plots.values()) plot.close();
+    },
   };
 }
 
 function plotBands(label: string, bands: Bands, divisor: number): PlottedLine {
-  const [values, low, high] = [bands.mean, bands.low, bands.high].map((line) => line.map((value) => (value === null ? null : value / divisor)));
+  const [values, low, high] = [bands.mean, bands.low, bands.high].map((line) =>
+    line.map((value) => (value === null ? null : value / divisor)),
+  );
   const line = { label, at: bands.times, values: values ?? [] };
   // Where each point is one number there is no band around it.
-  return JSON.stringify(bands.low) === JSON.stringify(bands.high) ? line : { ...line, low: low ?? [], high: high ?? [] };
+  return JSON.stringify(bands.low) === JSON.stringify(bands.high)
+    ? line
+    : { ...line, low: low ?? [], high: high ?? [] };
 }
 
 function describe(found: Profile, running: boolean): string {
   const more = running ? " The job is running: this goes on." : found.ended ? "" : " No more has come since.";
-  if (!found.span) return running ? "Nothing has been measured yet." : "Nothing was measured: the profiler was off, or the job ended before.";
+  if (!found.span)
+    return running
+      ? "Nothing has been measured yet."
+      : "Nothing was measured: the profiler was off, or the job ended before.";
   const damaged = found.damaged ? ` ${countNoun(found.damaged, "damaged line")} passed over.` : "";
   return `${found.nodes.join(", ") || "No host"}: ${countNoun(found.samples, "sample")} and ${countNoun(found.events, "trace event")} in ${formatDuration(1000 * (found.span[1] - found.span[0]))}.${damaged}${more}`;
 }
@@ -128,108 +186,117 @@ function countNoun(count: number, noun: string): string {
 }
 
 function showTime(found: Profile): HTMLElement[] {
-  if (!found.time.length) return [h("p", { class: "quiet" }, "No step was traced: it takes a hook, and ProfilingParameters in the job's ProfilerConfig (the SDK's FrameworkProfile). Traces come once a minute, and at the end.")];
-  const share = (seconds: number | null, whole: number): string => (seconds === null ? "–" : `${formatDuration(1000 * seconds)}${whole > 0 ? ` (${((100 * seconds) / whole).toFixed(0)} %)` : ""}`);
+  if (!found.time.length)
+    return [
+      h(
+        "p",
+        { class: "quiet" },
+        "No step was traced: it takes a hook, and ProfilingParameters in the job's ProfilerConfig (the SDK's FrameworkProfile). Traces come once a minute, and at the end.",
+      ),
+    ];
+  const share = (seconds: number | null, whole: number): string =>
+    seconds === null
+      ? "–"
+      : `${formatDuration(1000 * seconds)}${whole > 0 ? ` (${((100 * seconds) / whole).toFixed(0)} %)` : ""}`;
   const row = (each: LoopTime): HTMLElement => {
-    const bar = h("div", { class: "shares", "aria-hidden": "true" }, PARTS.map(([part]) => {
-      const cut = h("span", { class: part });
-      cut.style.flexGrow = String(each[part] ?? 0);
-      return cut;
-    }));
-    return h("tr", { "data-process": each.process }, h("th", { scope: "row" }, name(each.process), bar), h("td", { "data-label": "Steps" }, each.steps),
-      h("td", { "data-label": "Median step" }, each.median_step === null ? "–" : `${formatNumber(Number((1000 * each.median_step).toPrecision(4)))} ms`), h("td", { "data-label": "Time" }, formatDuration(1000 * each.seconds)),
-      PARTS.map(([part, text]) => h("td", { "data-part": part, "data-label": text }, share(each[part], each.seconds))));
+    const bar = h(
+      "div",
+      { class: "shares", "aria-hidden": "true" },
+      PARTS.map(([part]) => {
+        const cut = h("span", { class: part });
+        cut.style.flexGrow = String(each[part] ?? 0);
+        return cut;
+      }),
+    );
+    return h(
+      "tr",
+      { "data-process": each.process },
+      h("th", { scope: "row" }, name(each.process), bar),
+      h("td", { "data-label": "Steps" }, each.steps),
+      h(
+        "td",
+        { "data-label": "Median step" },
+        each.median_step === null ? "–" : `${formatNumber(Number((1000 * each.median_step).toPrecision(4)))} ms`,
+      ),
+      h("td", { "data-label": "Time" }, formatDuration(1000 * each.seconds)),
+      PARTS.map(([part, text]) => h("td", { "data-part": part, "data-label": text }, share(each[part], each.seconds))),
+    );
   };
-  const table = h("table", { class: "where" }, h("thead", {}, h("tr", {}, ["Process", "Steps", "Median step", "Time"].map((text) => h("th", { scope: "col" }, text)),
-    PARTS.map(([part, text]) => h("th", { scope: "col" }, h("span", { class: `swatch ${part}`, "aria-hidden": "true" }), text)))),
-    h("tbody", {}, found.time.map(row)));
+  const table = h(
+    "table",
+    { class: "where" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Process", "Steps", "Median step", "Time"].map((text) => h("th", { scope: "col" }, text)),
+        PARTS.map(([part, text]) =>
+          h("th", { scope: "col" }, h("span", { class: `swatch ${part}`, "aria-hidden": "true" }), text),
+        ),
+      ),
+    ),
+    h("tbody", {}, found.time.map(row)),
+  );
   const untraced = found.time.some((each) => PARTS.some(([part]) => each[part] === null));
-  return [table, ...(untraced ? [h("p", { class: "quiet" }, "–: not traced; the loading of data is in the steps that DataloaderProfilingConfig names.")] : [])];
+  return [
+    table,
+    ...(untraced
+      ? [
+          h(
+            "p",
+            { class: "quiet" },
+            "–: not traced; the loading of data is in the steps that DataloaderProfilingConfig names.",
+          ),
+        ]
+      : []),
+  ];
 }
 
 /** What share of each part of the time a process was in a step, and in its phases; below the lines, on their axis. */
 function drawPhases(phases: Phases, [first, last]: [number, number]): HTMLElement {
   const rows = [["step", "Step"], ...PARTS.slice(0, 3)].filter(([part = ""]) => part in phases.shares);
-  const columns = Array.from({ length: phases.columns }, (_, at) => formatClock(1000 * (first + ((at + 0.5) * (last - first)) / phases.columns)));
-  return drawGrid({ title: `Steps of ${phases.process} (% of the time): ${rows.map(([, text]) => text?.toLowerCase() ?? "").join(", ")}`, rows: rows.map(([, text]) => text ?? ""), columns, columnLabel: "at",
-    values: rows.map(([part = ""]) => (phases.shares[part] ?? []).map((share) => 100 * share)) });
+  const columns = Array.from({ length: phases.columns }, (_, at) =>
+    formatClock(1000 * (first + ((at + 0.5) * (last - first)) / phases.columns)),
+  );
+  return drawGrid({
+    title: `Steps of ${phases.process} (% of the time): ${rows.map(([, text]) => text?.toLowerCase() ?? "").join(", ")}`,
+    rows: rows.map(([, text]) => text ?? ""),
+    columns,
+    columnLabel: "at",
+    values: rows.map(([part = ""]) => (phases.shares[part] ?? []).map((share) => 100 * share)),
+  });
 }
 
 function showFigures(usage: Usage[]): HTMLElement {
-  return h("table", {}, h("thead", {}, h("tr", {}, ["Host", "Figure", "Mean", "Median", "95th percentile", "Highest", "Unit"].map((text) => h("th", { scope: "col" }, text)))),
-    h("tbody", {}, usage.map((each) => h("tr", {}, h("th", { scope: "row" }, name(each.node)), h("td", {}, each.metric),
-      [each.mean, each.p50, each.p95, each.max].map((value) => h("td", {}, formatNumber(value))), h("td", {}, each.unit)))));
-}
-
-/** The profiles of Python, one of them or all of a process, as a flame graph. */
-function showPython(path: string): { element: HTMLElement; update: (found: Profile) => void; close: () => void } {
-  const controls = h("div", { class: "filters" });
-  const content = h("div");
-  const element = h("div", {}, controls, content);
-  let [chosen, drawn, known] = ["", "", ""];
-  let flames: { element: HTMLElement; close: () => void } | null = null;
-  const draw = (): Promise<void> => load(content, async () => {
-    const [process = "", profiler = "", one = ""] = JSON.parse(chosen) as string[];
-    const found = await ask<FlameGraph>(`${path}/profile/flame-graph`, { process, profiler, name: one });
-    flames?.close();
-    flames = drawFlames(`${one || "All profiles"} of ${process}, by ${profiler}`, found.tree);
-    fill(content, flames.element,
-      h("p", { class: "quiet" }, profiler === "cprofile" ? "cProfile counts for each pair of functions, and knows no stack above the two: what a function called is shared among its callers by the time that it took from each." : "pyinstrument looks a thousand times a second: what is shorter may be missed.",
-        found.known > found.profiles + found.damaged ? ` The last ${found.profiles} of ${found.known} profiles are put together.` : "", found.damaged ? ` ${found.damaged} damaged left out.` : ""),
-      h("details", {}, h("summary", {}, "Functions by the time in themselves"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Functions" }, h("table", {},
-        h("thead", {}, h("tr", {}, ["Function", "Where", "Seconds in itself"].map((text) => h("th", { scope: "col" }, text)))),
-        h("tbody", {}, found.functions.map((each) => h("tr", {}, h("th", { scope: "row" }, name(each.name)), h("td", {}, name(locate(each))), h("td", {}, formatNumber(each.own)))))))));
-  });
-  return {
-    element,
-    update: (found) => {
-      const list = found.pythonProfiles;
-      const now = JSON.stringify(list.map((each) => [each.process, each.profiler, each.name]));
-      if (now === known) return;
-      known = now;
-      if (!list.length) return fill(content, h("p", { class: "quiet" }, "There are none: PythonProfilingConfig in ProfilingParameters names the steps of which there are."));
-      const whole = new Map(list.map((each) => [JSON.stringify([each.process, each.profiler, ""]), `all of ${each.process} by ${each.profiler}`]));
-      const single = list.map((each): [string, string] => [JSON.stringify([each.process, each.profiler, each.name]), `${each.process}: ${describePoint(each.begin)} to ${describePoint(each.end)}, ${formatDuration(1000 * (each.end_s - each.begin_s))}`]);
-      if (!chosen) chosen = [...whole.keys()][0] ?? "";
-      fill(controls, choice("Profile", [...whole, ...single], chosen, (value) => { chosen = value; void draw(); }),
-        found.pythonProfilesKnown > list.length ? h("span", { class: "quiet" }, `the last ${list.length} of ${found.pythonProfilesKnown}`) : null);
-      const wanted = JSON.stringify([chosen, now]);
-      if (drawn !== wanted && !content.contains(document.activeElement)) { drawn = wanted; void draw(); }
-    },
-    close: () => flames?.close(),
-  };
-}
-
-function describePoint([mode, step, phase]: Point): string {
-  return `${mode} step ${step}, ${phase}`;
-}
-
-/** The page that ProfilerReport leaves in S3, anew while the job runs; nothing in it can run or reach this page. */
-function showReport(): { element: HTMLElement; update: (job: Job) => void; look: () => Promise<void> } {
-  const element = h("div");
-  // Without a word in it the sandbox allows nothing: no script, no form, no way to the page around it.
-  const frame = h("iframe", { sandbox: "", title: "ProfilerReport", class: "preview" });
-  let place: { bucket: string; key: string } | null = null;
-  let shown = 0;
-  return {
-    element,
-    update: (job) => {
-      const rule = job.rules.find((each) => each.parameters["rule_to_invoke"] === "ProfilerReport");
-      const found = rule ? parseS3(`${rule.outputUri}/profiler-output/profiler-report.html`) : null;
-      if (JSON.stringify(found) === JSON.stringify(place) && element.childElementCount) return;
-      place = found;
-      fill(element, place ? h("p", {}, h("a", { href: linkToS3(place.bucket, place.key) }, "profiler-report.html"), " · ", h("a", { href: linkToS3(place.bucket, place.key.replace(/html$/, "ipynb")) }, "the same as a notebook"))
-        : h("p", { class: "quiet" }, "This job has no ProfilerReport: the rule of this name in its ProfilerRuleConfigurations makes one."));
-    },
-    look: async () => {
-      if (!place || reportedJob) return;
-      const level = await ask<Level>(`s3/${encodeURIComponent(place.bucket)}`, { prefix: place.key });
-      const found = level.objects.find((each) => each.key === place?.key);
-      // Who reads in it is not brought back to its begin.
-      if (!found || found.modifiedMs === shown || frame.matches(":hover") || document.activeElement === frame) return;
-      shown = found.modifiedMs;
-      frame.src = address(`s3/${encodeURIComponent(place.bucket)}/object`, { key: place.key, modified: shown });
-      if (!frame.isConnected) element.append(frame);
-    },
-  };
+  return h(
+    "table",
+    {},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Host", "Figure", "Mean", "Median", "95th percentile", "Highest", "Unit"].map((text) =>
+          h("th", { scope: "col" }, text),
+        ),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      usage.map((each) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, name(each.node)),
+          h("td", {}, each.metric),
+          [each.mean, each.p50, each.p95, each.max].map((value) => h("td", {}, formatNumber(value))),
+          h("td", {}, each.unit),
+        ),
+      ),
+    ),
+  );
 }

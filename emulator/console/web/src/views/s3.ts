@@ -1,6 +1,6 @@
 // S3: buckets, keys and objects; what an object holds is shown, and never run.
 
-import { address, ask, type Level } from "../api";
+import { address, ask, type Archive, type BucketList, type Level } from "../api";
 import { fill, h, name } from "../dom";
 import { formatBytes, linkToS3 } from "../format";
 import { load, type View } from "./view";
@@ -18,32 +18,109 @@ export function showS3(root: Element, bucket: string, key: string): View {
     crumbs.append(" / ", h("a", { href: linkToS3(bucket, "") }, name(bucket)));
     const parts = key.split("/");
     parts.forEach((part, index) => {
-      if (part) crumbs.append(" / ", h("a", { href: linkToS3(bucket, `${parts.slice(0, index + 1).join("/")}${index < parts.length - 1 ? "/" : ""}`) }, name(part)));
+      if (part)
+        crumbs.append(
+          " / ",
+          h(
+            "a",
+            { href: linkToS3(bucket, `${parts.slice(0, index + 1).join("/")}${index < parts.length - 1 ? "/" : ""}`) },
+            name(part),
+          ),
+        );
     });
   }
   fill(root, h("h1", {}, "S3"), crumbs, content);
   const isFolder = key === "" || key.endsWith("/");
-  const show = (): Promise<void> => load(content, async () => {
-    if (!bucket) {
-      const found = await ask<{ buckets: string[] }>("s3");
-      fill(content, found.buckets.length ? h("ul", { class: "plain" }, found.buckets.map((each) => h("li", {}, h("a", { href: linkToS3(each, "") }, name(each))))) : h("p", { class: "quiet" }, "No buckets yet."));
-    } else if (isFolder) await showFolder(content, bucket, key, "");
-    else await showObject(content, bucket, key);
-  });
+  const show = (): Promise<void> =>
+    load(content, async () => {
+      if (!bucket) {
+        const found = await ask<BucketList>("s3");
+        fill(
+          content,
+          found.buckets.length
+            ? h(
+                "ul",
+                { class: "plain" },
+                found.buckets.map((each) => h("li", {}, h("a", { href: linkToS3(each, "") }, name(each)))),
+              )
+            : h("p", { class: "quiet" }, "No buckets yet."),
+        );
+      } else if (isFolder) await showFolder(content, bucket, key, "");
+      else await showObject(content, bucket, key);
+    });
   void show();
-  return { title: bucket ? `${bucket}/${key}` : "S3", watches: "", change: () => { if (isFolder && !content.querySelector("[data-paged]")) void show(); } };
+  return {
+    title: bucket ? `${bucket}/${key}` : "S3",
+    watches: "",
+    change: () => {
+      if (isFolder && !content.querySelector("[data-paged]")) void show();
+    },
+  };
 }
 
 async function showFolder(content: Element, bucket: string, prefix: string, after: string): Promise<void> {
   const level = await ask<Level>(`s3/${encodeURIComponent(bucket)}`, { prefix, after });
   const rows = [
-    ...level.folders.map((each) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: linkToS3(bucket, each) }, name(each.slice(prefix.length)))), h("td"), h("td"))),
-    ...level.objects.map((each) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: linkToS3(bucket, each.key) }, name(each.key.slice(prefix.length) || each.key))), h("td", {}, formatBytes(each.size)), h("td", {}, new Date(each.modifiedMs).toLocaleString()))),
+    ...level.folders.map((each) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, h("a", { href: linkToS3(bucket, each) }, name(each.slice(prefix.length)))),
+        h("td"),
+        h("td"),
+      ),
+    ),
+    ...level.objects.map((each) =>
+      h(
+        "tr",
+        {},
+        h(
+          "th",
+          { scope: "row" },
+          h("a", { href: linkToS3(bucket, each.key) }, name(each.key.slice(prefix.length) || each.key)),
+        ),
+        h("td", {}, formatBytes(each.size)),
+        h("td", {}, new Date(each.modifiedMs).toLocaleString()),
+      ),
+    ),
   ];
-  const more = h("button", { type: "button", click: () => void load(content, async () => { more.remove(); await showFolder(content, bucket, prefix, level.after); }) }, "More");
+  const more = h(
+    "button",
+    {
+      type: "button",
+      click: () =>
+        void load(content, async () => {
+          more.remove();
+          await showFolder(content, bucket, prefix, level.after);
+        }),
+    },
+    "More",
+  );
   const body = content.querySelector("tbody");
-  if (after && body) { body.append(...rows); content.setAttribute("data-paged", ""); body.closest("table")?.setAttribute("data-paged", ""); } else {
-    fill(content, rows.length ? h("table", {}, h("thead", {}, h("tr", {}, ["Name", "Size", "Changed"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, rows)) : h("p", { class: "quiet" }, "Nothing is here."));
+  if (after && body) {
+    body.append(...rows);
+    content.setAttribute("data-paged", "");
+    body.closest("table")?.setAttribute("data-paged", "");
+  } else {
+    fill(
+      content,
+      rows.length
+        ? h(
+            "table",
+            {},
+            h(
+              "thead",
+              {},
+              h(
+                "tr",
+                {},
+                ["Name", "Size", "Changed"].map((text) => h("th", { scope: "col" }, text)),
+              ),
+            ),
+            h("tbody", {}, rows),
+          )
+        : h("p", { class: "quiet" }, "Nothing is here."),
+    );
   }
   if (level.after) content.append(more);
 }
@@ -51,26 +128,78 @@ async function showFolder(content: Element, bucket: string, prefix: string, afte
 async function showObject(content: Element, bucket: string, key: string): Promise<void> {
   const path = `s3/${encodeURIComponent(bucket)}/object`;
   const link = address(path, { key });
-  const head = h("p", {}, h("a", { href: address(path, { key, download: 1 }), download: "" }, "Download"), " ", h("code", {}, h("bdi", {}, `s3://${bucket}/${key}`)));
+  const head = h(
+    "p",
+    {},
+    h("a", { href: address(path, { key, download: 1 }), download: "" }, "Download"),
+    " ",
+    h("code", {}, h("bdi", {}, `s3://${bucket}/${key}`)),
+  );
   if (IMAGES.test(key)) {
     fill(content, head, h("img", { src: link, alt: key, class: "preview" }));
   } else if (PAGES.test(key)) {
     // Without a word in it the sandbox allows nothing: no script, no form, no way to the page around it.
     fill(content, head, h("iframe", { sandbox: "", src: link, title: key, class: "preview" }));
   } else if (ARCHIVES.test(key)) {
-    const found = await ask<{ members: { name: string; size: number; isFile: boolean }[]; complete: boolean }>(`s3/${encodeURIComponent(bucket)}/archive`, { key });
-    fill(content, head, h("table", {}, h("caption", {}, "In the archive"), h("tbody", {}, found.members.map((each) => h("tr", {}, h("th", { scope: "row" }, name(each.name)), h("td", {}, each.isFile ? formatBytes(each.size) : "folder"))))), found.complete ? null : h("p", { class: "quiet" }, "And more."));
+    const found = await ask<Archive>(`s3/${encodeURIComponent(bucket)}/archive`, { key });
+    fill(
+      content,
+      head,
+      h(
+        "table",
+        {},
+        h("caption", {}, "In the archive"),
+        h(
+          "tbody",
+          {},
+          found.members.map((each) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, name(each.name)),
+              h("td", {}, each.isFile ? formatBytes(each.size) : "folder"),
+            ),
+          ),
+        ),
+      ),
+      found.complete ? null : h("p", { class: "quiet" }, "And more."),
+    );
   } else if (DOWNLOADS.test(key)) {
     const answer = await fetch(address(path, { key, limit: 0 }));
-    fill(content, head, h("p", { class: answer.ok ? "quiet" : "problem" }, answer.ok ? `${formatBytes(Number(answer.headers.get("X-Object-Size")))}, not shown.` : "There is no such object."));
+    fill(
+      content,
+      head,
+      h(
+        "p",
+        { class: answer.ok ? "quiet" : "problem" },
+        answer.ok
+          ? `${formatBytes(Number(answer.headers.get("X-Object-Size")))}, not shown.`
+          : "There is no such object.",
+      ),
+    );
   } else {
     const answer = await fetch(address(path, { key, limit: SHOWN_BYTES }));
-    if (!answer.ok) return fill(content, h("p", { class: "problem", role: "status" }, ((await answer.json()) as { error: string }).error));
+    if (!answer.ok)
+      return fill(
+        content,
+        h("p", { class: "problem", role: "status" }, ((await answer.json()) as { error: string }).error),
+      );
     const size = Number(answer.headers.get("X-Object-Size"));
     let text = await answer.text();
     if (/\.(json|ipynb)$/i.test(key) && size <= SHOWN_BYTES) {
-      try { text = JSON.stringify(JSON.parse(text), null, 1); } catch { text = `${text}`; }
+      try {
+        text = JSON.stringify(JSON.parse(text), null, 1);
+      } catch {
+        text = `${text}`;
+      }
     }
-    fill(content, head, h("pre", { tabindex: "0", dir: "auto" }, text), size > SHOWN_BYTES ? h("p", { class: "quiet" }, `These are the first ${formatBytes(SHOWN_BYTES)} of ${formatBytes(size)}.`) : null);
+    fill(
+      content,
+      head,
+      h("pre", { tabindex: "0", dir: "auto" }, text),
+      size > SHOWN_BYTES
+        ? h("p", { class: "quiet" }, `These are the first ${formatBytes(SHOWN_BYTES)} of ${formatBytes(size)}.`)
+        : null,
+    );
   }
 }

@@ -1,6 +1,6 @@
 // What every view of the page has.
 
-import { ApiError } from "../api";
+import { ApiError, type Job } from "../api";
 import { fill, h } from "../dom";
 
 export interface View {
@@ -10,6 +10,14 @@ export interface View {
   /** Jobs changed; none are named where everything may have. */
   change: (jobs: string[]) => void;
   /** The watched job printed or saved something. */
+  progress?: () => void;
+  close?: () => void;
+}
+
+/** One tab of a job's page. */
+export interface Part {
+  /** The job as it is now. */
+  update: (job: Job) => void;
   progress?: () => void;
   close?: () => void;
 }

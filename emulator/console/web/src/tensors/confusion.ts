@@ -1,0 +1,73 @@
+// The confusion matrix of labels and predictions at one step.
+
+import { ApiError, ask, type Confusion, type Run } from "../api";
+import { choice, fill, h } from "../dom";
+import { drawGrid } from "../heat_map";
+import { listOptions, showStep } from "./controls";
+import type { Picture, SharedChoices } from "./picture";
+import { findNamed } from "./run_contents";
+
+export function buildConfusion(shared: SharedChoices): Picture {
+  let [labels, predictions] = ["", ""];
+  const choose = (run: Run): void => {
+    labels ||= findNamed(run, "labels");
+    predictions ||= findNamed(run, "predictions");
+  };
+  return {
+    kind: "confusion",
+    ofRun: true,
+    isOffered: () => true,
+    showControls: (run, changed) => {
+      choose(run);
+      const names = listOptions(run.tensors.map((each) => each.name));
+      const choices = [
+        choice("Labels", names, labels, (value) => {
+          labels = value;
+          changed();
+        }),
+        choice("Predictions", names, predictions, (value) => {
+          predictions = value;
+          changed();
+        }),
+      ];
+      return [...(labels && predictions ? choices : []), showStep(shared, changed)];
+    },
+    draw: async ({ path, run }, into, isCurrent) => {
+      choose(run);
+      if (!labels || !predictions) {
+        throw new ApiError(
+          "Save the collections labels and predictions to see which classes are taken for which.",
+          404,
+        );
+      }
+      const found = await ask<Confusion>(`${path}/tensors/confusion`, { labels, predictions, step: shared.step });
+      if (isCurrent()) fill(into, showMatrix(found));
+    },
+  };
+}
+
+function showMatrix({ counts, step }: Confusion): HTMLElement {
+  const classes = counts.map((_, index) => String(index));
+  const grid = drawGrid({
+    title: `Labels × predictions at step ${step}`,
+    values: counts,
+    rows: classes.map((each) => `label ${each}`),
+    columns: classes,
+    columnLabel: "predicted as",
+  });
+  const head = h(
+    "tr",
+    {},
+    h("th", { scope: "col" }, "label"),
+    classes.map((each) => h("th", { scope: "col" }, each)),
+  );
+  const rows = counts.map((row, index) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, index),
+      row.map((count) => h("td", {}, count)),
+    ),
+  );
+  return h("div", {}, grid, h("table", { class: "numbers" }, h("thead", {}, head), h("tbody", {}, rows)));
+}

@@ -1,0 +1,78 @@
+"""Checks of the console's sources."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from emulator.console import build, check
+from emulator.console.check import CheckError, check_sources, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the sources, which the checks take for the sources."""
+    folder = tmp_path / "web"
+    shutil.copytree(build.WEB, folder, ignore=shutil.ignore_patterns("node_modules*"))
+    monkeypatch.setattr(build, "WEB", folder)
+    monkeypatch.setattr(check, "WEB", folder)
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache that has npm's packages, and no result of a check."""
+    packages = build.install_packages(development=True)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / packages.name).symlink_to(packages)
+    return cache
+
+
+def test_sources_that_passed_are_checked_again_only_when_they_change(
+    sources: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_sources(cache)
+    with monkeypatch.context() as patch:
+        patch.setattr(check, "find_node", lambda: pytest.fail("they were checked again"))
+        check_sources(cache)
+    (sources / "src" / "unused.ts").write_text("const unused = 1;\n")
+    with pytest.raises(CheckError, match="unused"):
+        check_sources(cache)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "finder"),
+    [
+        ("badly.ts", "export const a = [1,2]\n", "prettier"),
+        ("loose.ts", "export const a: any = 1;\n", "eslint"),
+        ("wrong.ts", 'export const a: number = "1";\n', "typescript"),
+    ],
+)
+def test_each_check_finds_its_faults(sources: Path, cache: Path, name: str, text: str, finder: str) -> None:
+    (sources / "src" / name).write_text(text)
+    with pytest.raises(CheckError, match=rf"(?s)^{finder} in .*{name}"):
+        check_sources(cache)
+    assert not (cache / "checked").exists()
+
+
+def test_without_npm_they_are_skipped_with_a_sentence_but_fail_in_ci(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
+    monkeypatch.setenv("npm_config_fetch_retries", "0")
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+    monkeypatch.delenv("CI", raising=False)
+    assert main([], tmp_path / "none") == 0
+    assert capsys.readouterr().err == "npm's registry cannot be reached: the console's sources were not checked.\n"
+    monkeypatch.setenv("CI", "1")
+    assert main([], tmp_path / "none") == 1
+    # What is wrong in the sources themselves is an error everywhere.
+    monkeypatch.delenv("CI")
+    (sources / "package.json").write_text("{")
+    assert main([], tmp_path / "none") == 1
