@@ -7,8 +7,8 @@ WHEELS := .cache/wheels/built
 BUILD_TOOLKIT := "from pathlib import Path; from container_runtime.images.wheelhouse import build_training_toolkit; \
 	print(build_training_toolkit(Path('$(WHEELS)')))"
 # torchvision and torchaudio, fitted to a PyTorch for the processor, where that is the one in .venv.
-FETCH_FITTED := "from pathlib import Path; from container_runtime.images.wheelhouse import fetch_fitted_wheels; \
-	print(*fetch_fitted_wheels(Path('$(WHEELS)')))"
+FETCH_CPU_ONLY := "from pathlib import Path; from container_runtime.images.wheelhouse import fetch_cpu_only_wheels; \
+	print(*fetch_cpu_only_wheels(Path('$(WHEELS)')))"
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
 PYTEST_ARGS ?=
 TO_RUN := --no-build-isolation --editable '.[emulator]'
@@ -37,7 +37,7 @@ help: ## say what can be made
 	@echo "Adding what the tests need ..."
 	@$(BIN)/python -c $(BUILD_TOOLKIT) >> .venv/install.log
 	@$(call pip_install,$(TO_TEST))
-	@$(BIN)/python -c $(FETCH_FITTED) | xargs --no-run-if-empty $(PIP) --no-deps >> .venv/install.log
+	@$(BIN)/python -c $(FETCH_CPU_ONLY) | xargs --no-run-if-empty $(PIP) --no-deps >> .venv/install.log
 	@touch $@
 
 # The console's page, made once of each state of its sources. Where it cannot be, it says so, and all else works.
@@ -130,7 +130,7 @@ $(AUDITORS)/.made: pyproject.toml constraints.txt .venv/.runs
 
 # Strict: an index that cannot tell of a package's weaknesses is no proof that it has none.
 audit: $(AUDITORS)/.made ## look for known weaknesses of what constraints.txt and the images' lock files pin (asks PyPI)
-	@$(BIN)/python -m container_runtime.images.weakness_feed
+	@$(BIN)/python -m container_runtime.images.vulnerability_feed
 	@for each in $(AUDITED); do echo "$$each"; \
 		sed '/# for the processor$$/d' "$$each" > $(AUDITORS)/audited.txt && $(AUDITORS)/bin/pip-audit --strict \
 		--progress-spinner off --no-deps --disable-pip --requirement $(AUDITORS)/audited.txt || failed=1; done; exit $${failed:-0}

@@ -1,4 +1,7 @@
-"""Builds the console's page into the wheel; a checkout that is installed to be edited has it from ``make``."""
+"""Build hook of the wheel, which adds the console's page.
+
+An editable checkout gets the page from ``make``.
+"""
 
 import importlib.util
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Measurements, each beside a peer in the same run. ``make bench`` prints all of them."""
+"""Benchmarks, each with a peer measured in the same run (``make bench``)."""

@@ -1,4 +1,4 @@
-"""Run the measurements and print them: ``python -m benchmarks [NAME …]``."""
+"""Benchmark runner: ``python -m benchmarks [NAME …]``."""
 
 from __future__ import annotations
 

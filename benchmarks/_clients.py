@@ -1,4 +1,7 @@
-"""Sixteen boto3 clients of SageMaker that ask at the same time, in four processes of four threads."""
+"""Load generator: sixteen concurrent boto3 clients of SageMaker.
+
+They run in four processes of four threads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which back ends can be measured here."""
+"""Container back ends available for benchmarks."""
 
 from __future__ import annotations
 

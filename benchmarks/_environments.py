@@ -1,4 +1,7 @@
-"""What cannot live beside this project, such as the real smdebug 1.0.34, in environments of its own."""
+"""Separate virtual environments for peers, such as the real smdebug 1.0.34.
+
+These packages cannot be installed beside this project.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REQUIREMENTS = Path(__file__).parent / "requirements-original.txt"
+REQUIREMENTS = Path(__file__).parent / "requirements-upstream.txt"
 CACHE = Path(__file__).parents[1] / ".cache" / "venvs"
 
 
-def build_original(requirements: Path = REQUIREMENTS) -> Path:
+def build_upstream(requirements: Path = REQUIREMENTS) -> Path:
     """Path of an interpreter that has the real smdebug; built on first use, and again when the requirements change.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a job printed."""
+"""Log lines of a benchmark's job."""
 
 from __future__ import annotations
 

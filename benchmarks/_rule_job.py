@@ -1,4 +1,7 @@
-"""A job that trains nothing: its rules wait, and the benchmark writes the steps into S3 itself."""
+"""Idle training job whose rules wait for steps that the benchmark writes.
+
+The benchmark writes them into S3 itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Folders in memory for measurements, and scripts that write into them: gone with the measurement, however it ends."""
+"""Temporary in-memory folders for benchmarks and their scripts.
+
+They are removed with the measurement, however it ends.
+"""
 
 from __future__ import annotations
 

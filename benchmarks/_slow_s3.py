@@ -1,4 +1,7 @@
-"""moto's S3 in a process of its own, each request held up by a latency as a network would."""
+"""moto's S3 in a process of its own, with a delay added to each request.
+
+The delay imitates the latency of a network.
+"""
 
 from __future__ import annotations
 

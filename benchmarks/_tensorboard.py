@@ -1,4 +1,7 @@
-"""TensorBoard, which tensorflow-cpu does not bring: in a folder of its own, for measurements and a test."""
+"""TensorBoard installed in a separate folder, for benchmarks and a test.
+
+tensorflow-cpu does not bring it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tensors of a job on a node that shares no disk: to this machine and into S3, beside HTTP puts to moto_server.
+"""Tensor transfer from a node without a shared disk, beside HTTP puts to moto.
+
+The tensors go to this machine and into S3; the peer is moto_server.
 
 The node is its agent's program in a process of its own, on this machine: what is measured is TLS, both ends and the
 uploader, and neither a disk nor a network of two machines. 1,000 event and index files of 1.5 KB, and 25 of 8 MB, which
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 LARGE_FILES, LARGE_BYTES = 25, 8_000_000
-_LOOK_SECONDS = 0.01
+_POLL_SECONDS = 0.01
 _PIECE_BYTES = 1 << 18
 # As the uploader has for large files.
 STORING = 3
@@ -85,7 +87,7 @@ def time_carried(carriers: Carriers, folder: Path, name: str, write: Callable[[P
     (folder / "volumes" / "written").rename(folder / "volumes" / folders[0].volume / "_data" / "tensors")
     while uploaded < len(files):
         uploaded += upload.upload_new_files()
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     took = time.perf_counter() - began
     carriers.finish(name)
     carriers.close(name)

@@ -1,4 +1,4 @@
-"""What tests and scripts wait for: the pytest plugin's emulator, and a command under ``run``.
+"""Start-up cost of the pytest plugin's emulator and of ``run``.
 
 "plugin" is from the start of pytest to its end, for one test that asks for ``sagemaker_emulator``, less the same run
 with a test that asks for nothing. "run" is ``smdebug-emulator run -- true``, where an emulator runs, less ``true``.

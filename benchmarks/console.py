@@ -1,4 +1,6 @@
-"""The console's first plot of a run of 100,000 steps and 500 tensors, and what reading it takes of memory.
+"""Console on a run of 100,000 steps: time to the first plot, and memory.
+
+The run has 500 tensors.
 
     python -m benchmarks console
 

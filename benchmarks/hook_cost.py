@@ -1,4 +1,4 @@
-"""What a hook costs a training step, and what its run costs to read, beside the real smdebug 1.0.34.
+"""Hook cost of a training step, and of reading, beside the real smdebug 1.0.34.
 
 As a script it measures whichever `smdebug` its interpreter imports and prints one JSON line:
 
@@ -195,7 +195,7 @@ def run_script(python: str, path: str | None, arguments: tuple[str, ...]) -> dic
 
 
 def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) -> Iterator[str]:
-    """One line a measure: ours, the original's, the ratio and the goal."""
+    """One line a measure: ours, upstream's, the ratio and the goal."""
 
     def cost(answers: dict[str, float], way: str) -> float:
         return answers[f"{way}_ms"] - answers["bare_ms"]
@@ -229,9 +229,9 @@ def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) ->
 
 
 def measure() -> Iterator[str]:
-    from benchmarks._environments import build_original
+    from benchmarks._environments import build_upstream
 
-    original = str(build_original())
+    original = str(build_upstream())
     checkout = str(Path(__file__).parents[1])
     for size, arguments in SIZES.items():
         rounds: dict[str, list[dict[str, float]]] = {"ours": [], "theirs": []}

@@ -1,4 +1,4 @@
-"""What a hook costs a step of Keras' fit in graph mode, beside Keras' own TensorBoard callback.
+"""Hook cost of a Keras step in graph mode, beside Keras' TensorBoard callback.
 
 That callback writes histograms of weights once an epoch, so what saving costs is compared in epochs of one step. As a
 script it prints one JSON line: milliseconds a step of each way of training.

@@ -1,4 +1,4 @@
-"""What a hook costs a step of Keras 2, of a session and of an estimator, beside the real smdebug 1.0.34.
+"""Hook cost of Keras 2, sessions and estimators, beside the real smdebug 1.0.34.
 
 In the environment of the image of TensorFlow 2.12, where both run. As a script it measures whichever `smdebug` its
 interpreter imports and prints one JSON line:
@@ -41,7 +41,7 @@ CALLBACKS = {"fit": ("on_train_batch_begin", "on_train_batch_end"), "session": (
 # Large tensors cost what writing them costs, whatever shows them.
 LARGE_KINDS = ("fit", "session")
 SIZES = {"small tensors": ("--width", "32", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
-REQUIREMENTS = Path(__file__).parents[1] / "tests" / "interop" / "requirements-original-alone.txt"
+REQUIREMENTS = Path(__file__).parents[1] / "tests" / "interop" / "requirements-upstream-alone.txt"
 # Of `fit` the original has gradients with AWS's own TensorFlow alone.
 SAVED = {kind: ("weights", "biases", "losses", *(("gradients",) if kind != "fit" else ())) for kind in KINDS}
 
@@ -207,7 +207,7 @@ class Trainings:
         self._kind, self._size, self._folder = kind, (width, depth), folder
         generator = np.random.default_rng(0)
         self._batch = (generator.standard_normal((BATCH, width), np.float32), generator.integers(0, 10, BATCH))
-        # Before the first estimator: from then on the original's fail ("object.__init__() takes exactly one argument").
+        # Before the first estimator: from then on upstream's fail ("object.__init__() takes exactly one argument").
         self.hooks = {name: self._make_hook(name, interval) for name, interval in INTERVALS.items()}
 
     def make_bare(self) -> Training:
@@ -226,7 +226,7 @@ class Trainings:
             str(self._folder / name), include_collections=list(SAVED[self._kind]), save_config=config
         )
         if hasattr(hook, "distribution_strategy") and made != "KerasHook":
-            # The original's list of strategies ends before this TensorFlow's default, for which it turns itself off.
+            # Upstream's list of strategies ends before this TensorFlow's default, for which it turns itself off.
             strategies = import_module("smdebug.tensorflow.utils").TFDistributionStrategy
             type(hook)._get_distribution_strategy = lambda _self: strategies.NONE  # noqa: SLF001
             hook.distribution_strategy = strategies.NONE
@@ -381,7 +381,7 @@ def count_tensors(run: Path) -> int:
 
 
 def compare(kind: str, ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:
-    """One line a measure: ours, the original's, the ratio and the goal."""
+    """One line a measure: ours, upstream's, the ratio and the goal."""
     yield f"{kind + ': a bare step':<42}{ours['bare']:>9.2f} ms{theirs['bare']:>11.2f} ms"
     ways = {
         "idle": "... with an idle hook",

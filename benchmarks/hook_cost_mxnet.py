@@ -1,4 +1,4 @@
-"""What a hook costs a Gluon training step, beside a loop of `mx.nd.save` and the real smdebug 1.0.34.
+"""Hook cost of a Gluon step, beside `mx.nd.save` and the real smdebug 1.0.34.
 
 As a script it measures whichever `smdebug` its interpreter imports and prints one JSON line:
 
@@ -28,7 +28,7 @@ PAIRS = 300
 # The first steps of a block pay for memory that later ones have.
 WARM_UP = 3
 SIZES = {"small tensors": ("--width", "32", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
-REQUIREMENTS = Path(__file__).with_name("requirements-original-mxnet.txt")
+REQUIREMENTS = Path(__file__).with_name("requirements-upstream-mxnet.txt")
 SAVED = ["weights", "biases", "gradients", "losses"]
 
 
@@ -152,7 +152,7 @@ def run_script(python: str, arguments: tuple[str, ...]) -> dict[str, float]:
 
 
 def compare(ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:
-    """One line a measure: ours, the original's, the ratio and the goal."""
+    """One line a measure: ours, upstream's, the ratio and the goal."""
 
     def cost(answers: dict[str, float], way: str) -> float:
         return answers[way] - answers["bare"]
@@ -172,12 +172,12 @@ def compare(ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:
 
 
 def measure() -> Iterator[str]:
-    from benchmarks._environments import build_original
+    from benchmarks._environments import build_upstream
     from container_runtime.images.catalogue import ImageCatalogue
     from container_runtime.process.environments import build_environment
 
     definition = next(found for found in ImageCatalogue() if found.name == "mxnet-training")
-    pythons = {"ours": str(build_environment(definition).python), "theirs": str(build_original(REQUIREMENTS))}
+    pythons = {"ours": str(build_environment(definition).python), "theirs": str(build_upstream(REQUIREMENTS))}
     for size, arguments in SIZES.items():
         rounds: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
         for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""What a hook costs a round of boosting in XGBoost, beside XGBoost's own EvaluationMonitor.
+"""Hook cost of an XGBoost round, beside XGBoost's own EvaluationMonitor.
 
 As a script it prints one JSON line: processor milliseconds a round of each way of training.
 

@@ -1,4 +1,6 @@
-"""What keeping moto's state costs at 10,000 resources of one service: a put more, beside moto_server's, and a start.
+"""Cost of durable moto state at 10,000 resources: requests and start-up.
+
+The resources are of one service; a further put is compared with moto_server's.
 
 Each service gets its resources in process, then one request more is sent sixty times over HTTP, to moto alone in
 memory and to moto kept on the disk. "First read" is the first answer that needs the resources, of moto opened anew.

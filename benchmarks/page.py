@@ -1,4 +1,6 @@
-"""A verdict in an open page of the console: from the event that says so to the mark that shows it. Goal: under 0.5 s.
+"""Latency of a verdict in an open console page. Goal: under 0.5 s.
+
+It is measured from the event of the verdict to the mark that shows it.
 
 Debian's chromium shows the list of jobs, whose rows are watched from within the page; the event's own time is the
 emulator's, of the same clock. Then the job's tensors are opened, from the click to the first plot.

@@ -1,4 +1,4 @@
-"""What the profiler's agent costs beside a container: of a core, at each interval."""
+"""CPU share of the profiler's agent beside a container, by interval."""
 
 from __future__ import annotations
 

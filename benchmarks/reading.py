@@ -1,4 +1,6 @@
-"""Reading runs: many small tensors in both orders, 100,000 steps, 4 GB in little memory, a scan on S3.
+"""Reading of runs: many small tensors, 100,000 steps, 4 GB, and a scan on S3.
+
+The small tensors are read in both orders, and the 4 GB in little memory.
 
     python -m benchmarks reading
 
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import _slow_s3
-from benchmarks._environments import build_original
+from benchmarks._environments import build_upstream
 from benchmarks._scratch import scratch
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.writing.file_writer import FileWriter
@@ -40,7 +42,7 @@ SMALL_STEPS_ON_S3 = 10
 S3_STEPS = 300
 LATENCY_S = 0.02
 # The original without a framework: it only reads here.
-REQUIREMENTS = Path(__file__).parents[1] / "tests" / "interop" / "requirements-original.txt"
+REQUIREMENTS = Path(__file__).parents[1] / "tests" / "interop" / "requirements-upstream.txt"
 
 # Each runs in an interpreter of its own, so that nothing of this one is counted.
 OPEN = """
@@ -253,7 +255,7 @@ def measure_scan_on_s3(original: str) -> Iterator[str]:
 
 
 def measure() -> Iterator[str]:
-    original = str(build_original(REQUIREMENTS))
+    original = str(build_upstream(REQUIREMENTS))
     with scratch() as folder:
         yield from measure_orders(str(folder), original)
         yield from measure_long_run(str(folder))

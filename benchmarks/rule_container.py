@@ -1,4 +1,4 @@
-"""What a rule container costs before its first step. Goal: under 120 MB and under 1 s of processor time.
+"""Start-up cost of a rule container. Goal: under 120 MB and 1 s of CPU time.
 
 A job trains nothing and its rule waits. This process writes the run's collections file into S3, so that the rule opens
 the run; a second later all is imported and read that comes before the first step. Resident memory (the most so far) and

@@ -1,4 +1,6 @@
-"""A step's index in S3 to the verdict, ten rules on one job. Goal: median under 0.5 s a rule on 2 cores.
+"""Rule latency, ten rules on one job. Goal: median under 0.5 s on 2 cores.
+
+It is measured for each rule, from a step's index in S3 to the verdict.
 
 The job trains nothing. Once its ten rule containers wait, this process writes healthy steps of 20 tensors of 64x64 and
 then one at which every rule fires, straight into the job's prefix in S3. Time runs from the answer to the PutObject of

@@ -1,4 +1,6 @@
-"""All 21 built-in rules over one run of 1,000 steps x 100 tensors of 64x64. Goal: at most 3 times a numpy loop.
+"""All 21 built-in rules over one run. Goal: at most 3 times a numpy loop.
+
+The run has 1,000 steps of 100 tensors of 64x64.
 
 The rules run side by side, as they would on a laptop: each step is judged by all of them before the next one, so that
 what one has read the others need not read again. The peer reads the same event files once, each with one call, and

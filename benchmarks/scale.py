@@ -1,4 +1,6 @@
-"""What one emulator holds: S3 puts with and without TLS, events, tensors of a job, and jobs that wait.
+"""Throughput of one emulator: S3 puts, events, tensors and waiting jobs.
+
+The puts are measured with and without TLS.
 
 Clients are sixteen of boto3, in four processes, on the same machine: they take more of it than the emulator does.
 """
@@ -33,7 +35,7 @@ PROCESSES, THREADS = 4, 4
 SMALL, LARGE = (1_500, 60), (8_000_000, 2)
 BATCHES, BATCH = 5, 10
 WAITING = (100, 1_000, 3_000)
-_LOOK_SECONDS = 5.0
+_POLL_SECONDS = 5.0
 
 
 def measure() -> Iterator[str]:
@@ -102,7 +104,7 @@ def measure_waiting() -> Iterator[str]:
     """Processor time of jobs that do nothing but wait for their places."""
     for number in WAITING:
         admission, stop = Admission(1), threading.Event()
-        admission.take_up("first", 1)
+        admission.reattach("first", 1)
         threads = [
             threading.Thread(target=admission.wait, args=(f"job-{each}", each, 1, stop, lambda _reason: None))
             for each in range(number)
@@ -111,7 +113,7 @@ def measure_waiting() -> Iterator[str]:
             each.start()
         time.sleep(1)
         began, at = time.process_time(), time.perf_counter()
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
         share = (time.process_time() - began) / (time.perf_counter() - at)
         stop.set()
         for each in threads:

@@ -1,4 +1,4 @@
-"""Request to a script's first line, its last, Completed and its rule's verdict, beside the script run by hand.
+"""Seconds of a job from request to verdict, beside its script run by hand.
 
 Twenty steps of a small model with hook and one rule, for each framework and back end. "By hand" is the same script in
 the same environment, without an emulator, from the start of its interpreter to its end.

@@ -1,4 +1,4 @@
-"""The service under load and idle, beside moto_server. Goals: as many requests a second, p99 under 250 ms.
+"""Service under load and idle. Goals: moto_server's rate, p99 under 250 ms.
 
 Sixteen boto3 clients create, describe and list jobs, each sending its next request when the last is answered. What is
 created has a bucket for its output that does not exist: to both it is one more job, and in the emulator its run fails
@@ -22,8 +22,8 @@ from botocore.exceptions import ClientError
 
 from benchmarks._clients import CLIENTS, KEY, build_client, send_all
 from benchmarks.startup import answers, find_free_port
-from emulator.jobs.records.database.store import JobStore
-from emulator.jobs.records.training_job import new_training_job
+from emulator.jobs.model.training_job import new_training_job
+from emulator.jobs.store.store import JobStore
 from emulator.settings import DEFAULT_ACCOUNT_ID
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, ROLE_ARN, TRAINING_IMAGE, build_request, stage_inputs
 from sdk_compat.emulator_process import EmulatorProcess

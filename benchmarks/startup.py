@@ -1,4 +1,4 @@
-"""Start-up until the first answer, beside moto_server. Goal: not slower.
+"""Start-up time to the first answer. Goal: not slower than moto_server.
 
 Each is started seven times in turn. "S3" is from fork to the first ListBuckets answered with 200, which both can do;
 "SageMaker" to the first ListTrainingJobs, which in moto_server finds an empty table and in the emulator the whole

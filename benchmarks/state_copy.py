@@ -1,4 +1,4 @@
-"""What a copy of the state in another S3 costs requests: an emulator with one, beside one without, in turn.
+"""Request overhead of state replication, beside an emulator without it.
 
 The other S3 is moto_server, on the same machine and processors. A client puts objects of 1.5 KB, then creates jobs that
 end in their first stage (as ``service`` does), one after the other; then sixteen threads create jobs at once. Medians

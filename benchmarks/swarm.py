@@ -1,4 +1,6 @@
-"""A container on another node, beside `docker service create` there; a verdict there that stops a job here.
+"""Container start on another Swarm node, beside `docker service create`.
+
+Also measured: a verdict there that stops a job here.
 
 It takes the Swarm that DOCKER_HOST names, whose manager has the images (`make swarm`; `docker save … | docker load`):
 of two nodes at least, and nothing else on them. The manager's node takes no tasks while starts are timed, so that each
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROUNDS = 7
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 
 
 def measure() -> Iterator[str]:
@@ -98,7 +100,7 @@ def time_service(image: str, *, overlay: bool) -> float:
     run(*create, image, "python3", "-c", PRINT_CLOCK)
     try:
         while not (words := run("docker", "service", "logs", "--raw", name).split()):
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return float(words[1]) - began
     finally:
         run("docker", "service", "rm", name)
@@ -113,7 +115,7 @@ def remove_network(name: str) -> None:
             with suppress(docker.errors.APIError):
                 api.remove_network(name)
                 return
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
 
 def run(*command: str) -> str:
@@ -129,7 +131,7 @@ def measure_verdicts(endpoint_url: str, clients: dict[str, Any]) -> Iterator[str
             timing, places = pool.submit(time_verdict, clients), list[str]()
             while not timing.done():
                 places = max(places, find_places(endpoint_url), key=len)
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
             times.append(timing.result())
             apart &= len(places) == len(set(places)) == len(("training", "rule"))
     found, stop = (statistics.median(each[n] for each in times) for n in (0, 1))

@@ -1,4 +1,4 @@
-"""1,000 small tensor files from disk to S3, beside HTTP puts to moto_server. Goal: 10 times the rate.
+"""Upload of 1,000 small tensor files. Goal: 10 times HTTP puts to moto_server.
 
 Ours is the uploader of a running job, on files that are there when it starts, durably stored (the emulator's S3
 survives a restart); the peer is boto3 putting the same files to a moto_server process, which keeps them in memory.

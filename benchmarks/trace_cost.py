@@ -1,4 +1,6 @@
-"""What tracing costs a training step: nothing configured, steps and passes traced, in turn with the bare step.
+"""Tracing cost of a training step, beside the bare step.
+
+Measured in turn: the bare step, a hook without tracing, and traced steps and passes.
 
 As a script it measures in one process and prints one JSON line.
 """

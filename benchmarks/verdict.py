@@ -1,4 +1,6 @@
-"""Violating step on disk to IssuesFound to StopTrainingJob received. Goal: median under 1 s.
+"""Time from a violating step to StopTrainingJob. Goal: median under 1 s.
+
+It runs from the step's file on disk over IssuesFound to the received StopTrainingJob.
 
 The script saves healthy steps, waits until its rule surely runs, then saves a step whose gradients are NaN and prints
 the modification time of that step's index file. ExplodingTensor fires, and the stop handler stops the job.

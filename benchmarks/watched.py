@@ -1,4 +1,6 @@
-"""A training's steps with ten pages open on it, and with none: idle and saved steps, and the emulator's own memory.
+"""Training steps with ten open console pages, beside none, and memory.
+
+Steps are idle or saved; the memory is the emulator's own.
 
 The job times its steps: seconds by the clock, and of processor time of its own process. Ten threads of this one ask
 what ten pages of the console ask: the stream of changes and, each time it says so, the job, its log, its tensors and

@@ -1,1 +1,1 @@
-"""Runs containers: one small interface, one package a back end."""
+"""Container back ends behind one small interface, each in a package of its own."""

@@ -1,4 +1,4 @@
-"""A lock that processes take turns with, and that ends with whoever holds it."""
+"""File lock between processes, released when its holder ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a container takes of its machine, counter by counter, read often enough that each reading has to be cheap."""
+"""Resource counters of a container: CPU, memory, disk and network.
+
+They are read often, so each reading has to be cheap.
+"""
 
 from __future__ import annotations
 

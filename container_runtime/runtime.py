@@ -1,4 +1,4 @@
-"""The interface that every container back end keeps, and the errors of this package.
+"""Container runtime interface, and the errors of this package.
 
 ``tests/contract/test_container_runtime.py`` runs one suite against every implementation.
 
@@ -216,7 +216,9 @@ class ContainerRuntime(Protocol):
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """How a container with ``mount`` sees ``mount.source / relative``."""
 
-    def keep_room(self, specs: Sequence[ContainerSpec], check: Callable[[], None]) -> AbstractContextManager[None]:
+    def reserve_capacity(
+        self, specs: Sequence[ContainerSpec], check: Callable[[], None]
+    ) -> AbstractContextManager[None]:
         """Wait until there is room for all of these containers at once, and keep it while they are started.
 
         Args:
@@ -320,7 +322,7 @@ class ContainerRuntime(Protocol):
 class OneMachine:
     """A back end of one machine: it keeps no room, since whoever lets jobs in counts what the machine bears."""
 
-    def keep_room(
+    def reserve_capacity(
         self,
         specs: Sequence[ContainerSpec],  # noqa: ARG002 - see above
         check: Callable[[], None],  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Chooses the container back end, and says why that one."""
+"""Selection of the container back end, with the reason."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def select_runtime(
         reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
         return _choose_local(state_dir, catalogue, reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
-    doors = None if allow_internet else state_dir / "doors"
-    engine = DockerEngine(name_instance(state_dir), catalogue, user, doors)
+    sidecars = None if allow_internet else state_dir / "sidecars"
+    engine = DockerEngine(name_instance(state_dir), catalogue, user, sidecars)
     return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {reach}.")
 
 

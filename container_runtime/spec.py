@@ -1,4 +1,4 @@
-"""What to run: a container's description, the same for every back end."""
+"""Container specification, the same for every back end."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What makes the pages of `docs/` a site."""
+"""Generator of the documentation site from the pages of `docs/`."""

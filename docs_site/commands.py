@@ -1,4 +1,4 @@
-"""The reference of the command line, from click's commands."""
+"""Command line reference, generated from click's commands."""
 
 from __future__ import annotations
 

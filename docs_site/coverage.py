@@ -1,4 +1,4 @@
-"""API field coverage of requests: ``python -m docs_site.coverage`` prints ``docs/coverage.md``.
+"""API field coverage: ``python -m docs_site.coverage`` prints docs/coverage.md.
 
 An operation declares what the model cannot say (``emulator.operations.members``): the members that it acts on (all of
 them where it declares nothing), and those that it refuses, with the reason. The rest is looked up: a member that the

@@ -1,4 +1,4 @@
-"""The reference of environment variables, from what reads and sets them."""
+"""Environment variable reference, generated from the code that uses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the examples: what their folders' READMEs say, and the beginning of each notebook."""
+"""Examples page, generated from the folders' READMEs and the notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: generated pages, the order of all pages, and files outside of `docs/`."""
+"""MkDocs hooks: generated pages, page order, and files outside of `docs/`."""
 
 from __future__ import annotations
 

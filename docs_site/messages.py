@@ -1,4 +1,4 @@
-"""The page of what the emulator refuses: every message in its source, and what to do about it."""
+"""Error message reference, generated from the source, with remedies."""
 
 from __future__ import annotations
 

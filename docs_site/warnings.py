@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emulator.jobs.records.warnings import WARNING_KINDS, WARNINGS_HEADER
+from emulator.jobs.model.warnings import WARNING_KINDS, WARNINGS_HEADER
 
 
 def build_warnings_page() -> str:

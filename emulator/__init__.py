@@ -1,4 +1,4 @@
-"""The SageMaker Debugger service on one machine."""
+"""Local emulator of the SageMaker Debugger service."""
 
 VERSION = "0.1.0"
 """Version of the distribution, as in pyproject.toml: reading installed metadata takes longer than most commands."""

@@ -1,4 +1,4 @@
-"""``python -m emulator``, and the ``smdebug-emulator`` command."""
+"""Entry point of ``python -m emulator`` and of ``smdebug-emulator``."""
 
 from __future__ import annotations
 

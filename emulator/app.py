@@ -1,4 +1,4 @@
-"""Composition of the emulator: settings in, a list of components out, started in its order."""
+"""Composition of the emulator: settings in, one running emulator out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors of the emulator that more than one room knows. A message says what is wrong, where, and what to do.
+"""Shared errors of the emulator: each says the problem, where, and the remedy.
 
 EmulatorError
 ├── AwsError                      code, message, HTTP status; leaves through the gateway or Lambda's Invoke

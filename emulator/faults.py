@@ -1,4 +1,4 @@
-"""Faults on purpose: what fails, is slow or cut, and how often, so that others can see how their own code bears it.
+"""Fault injection: requested failures, delays and truncations.
 
 A fault has a scope and kinds. ``s3`` and every other service by its name in signatures: ``error`` and ``truncate`` are
 shares of its requests, ``delay`` a time. ``events``: deliveries to targets. ``lambda``: invocations; ``timeout`` and

@@ -1,4 +1,4 @@
-"""SageMaker's service model, of the botocore that is installed: what a request may say, and what an answer holds."""
+"""SageMaker's service model, from the installed botocore."""
 
 from __future__ import annotations
 

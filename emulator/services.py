@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.jobs.records.database.ledger import Ledger
-    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.runs.admission import Admission
     from emulator.jobs.runs.containers.logs import LogWriter
     from emulator.jobs.runs.threads import RunThreads
+    from emulator.jobs.store.ledger import Ledger
+    from emulator.jobs.store.store import JobStore
     from emulator.moto_services.cloudwatch.logs import LogGroups
     from emulator.moto_services.cloudwatch.metrics import Metrics
     from emulator.moto_services.s3.objects import ObjectStore

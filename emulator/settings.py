@@ -1,4 +1,4 @@
-"""The emulator's settings: one frozen dataclass, the only reader of the environment."""
+"""Emulator settings: one frozen dataclass, the only reader of the environment."""
 
 from __future__ import annotations
 

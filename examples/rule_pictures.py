@@ -1,4 +1,4 @@
-"""Draws docs/rules/*.svg: each built-in rule on a few made-up steps at the end of which it fires.
+"""Generator of docs/rules/*.svg: each built-in rule firing on generated steps.
 
 python -m examples.rule_pictures docs/rules
 """

@@ -1,1 +1,1 @@
-"""What makes unmodified boto3, AWS CLI, SageMaker SDK and notebook code talk to the emulator."""
+"""Unmodified boto3, AWS CLI, SageMaker SDK and notebook code on the emulator."""

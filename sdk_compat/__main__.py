@@ -1,4 +1,7 @@
-"""``python -m sdk_compat env`` prints what a shell needs; ``python -m sdk_compat run COMMAND…`` runs one command so."""
+"""The `env` and `run` commands: a client environment for a shell or one command.
+
+``python -m sdk_compat env`` prints the variables; ``python -m sdk_compat run COMMAND…`` runs a command with them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""boto3, botocore and the AWS CLI: what they read from the environment, and the files that it names.
+"""Environment variables and files for boto3, botocore and the AWS CLI.
 
 ``AWS_ENDPOINT_URL`` moves every client that names no endpoint of its own. The SageMaker SDK names one: it makes its STS
 clients with ``https://sts.<region>.amazonaws.com``. botocore asks a service's endpoint rule set about an explicit

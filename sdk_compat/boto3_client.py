@@ -1,4 +1,4 @@
-"""A boto3 session of the emulator, for code that is ours."""
+"""boto3 session for the emulator, used by this project's own code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``smdebug-emulator start`` as a child process: for tests, demos and benchmarks that want an emulator of their own."""
+"""``smdebug-emulator start`` as a child process of tests, demos and benchmarks."""
 
 from __future__ import annotations
 

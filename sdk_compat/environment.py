@@ -1,4 +1,4 @@
-"""The environment in which unmodified client code meets the emulator: variables, and the two files they point to."""
+"""Client environment: variables and two files that point at the emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs and what their rules found, as a notebook shows them: the last expression of a cell is a picture of its state.
+"""Notebook display of training jobs and of their rules' findings.
 
     from sdk_compat.notebook import TrainingJob, TrainingJobs
 

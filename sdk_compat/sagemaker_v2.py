@@ -1,4 +1,4 @@
-"""The SageMaker Python SDK: its configuration file, and a session of version 2 for code that is ours."""
+"""SageMaker Python SDK: its configuration file, and a version 2 session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Amazon SageMaker Debugger's library, offline: hooks that save tensors, trials that read them, rules that judge them.
+"""Offline drop-in for SageMaker Debugger's library: hooks, trials and rules.
+
+Hooks save tensors, trials read them, and rules judge them.
 
 Importing it imports nothing else: no framework, no file, no thread, no network. Names load when they are first used.
 """

@@ -1,4 +1,4 @@
-"""Capture without script change: makes the import of a framework in a training job give it a hook.
+"""Automatic hooks: frameworks instrumented when a training job imports them.
 
 What teaches a framework to show its tensors is `install()` of `on_import_<module>.py` in the framework's folder, where
 `<module>` is what scripts import.

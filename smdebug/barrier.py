@@ -1,4 +1,4 @@
-"""The one place where failures of capture end, so that none reaches the training."""
+"""Error barrier: failures of capture never reach the training."""
 
 import functools
 import logging

@@ -1,4 +1,4 @@
-"""Environment variables and files that configure a run: their names, their defaults, and reading them."""
+"""Environment variables and files that configure a run, with defaults."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Every error that smdebug raises on purpose.
+"""Exceptions of smdebug.
 
 All of them derive from `SMDebugError`. Those whose name holds a built-in error's name (value, type, runtime, not
 implemented) derive from that one too, so that code which catches the built-in keeps working. Messages say what is

@@ -1,4 +1,4 @@
-"""Warnings for the users of a job: lines of the log, and of a file that the service shows them from.
+"""Warnings for the users of a job, in its log and in its report file.
 
 SMDEBUG_WARNINGS_PATH names the file; where it is unset, as anywhere but in the emulator's containers, there is none.
 Each line is a JSON object with Code and Text.

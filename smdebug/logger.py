@@ -1,4 +1,7 @@
-"""The logger named `smdebug`: to standard output, the same text three times at most."""
+"""The `smdebug` logger, with a filter of repeated messages.
+
+It writes to standard output, each text three times at most.
+"""
 
 import logging
 import os

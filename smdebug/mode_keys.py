@@ -1,4 +1,4 @@
-"""The phases of a job that steps are counted in."""
+"""Modes: the phases of a job in which steps are counted."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""The program `train` of our training images: AWS's training toolkit, without TensorFlow.
+"""Program `train` of our images: AWS's training toolkit without TensorFlow.
 
 Before it starts the user's script, the toolkit imports TensorFlow for the names of its exceptions, which takes seconds
 in every job whose environment has TensorFlow. Here it gets the same names from TensorFlow's source. Everything else is

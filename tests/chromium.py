@@ -1,4 +1,7 @@
-"""The browser of the tests: Debian's chromium, which is installed where it is missing and may be."""
+"""Chromium browser of the tests: Debian's package, installed on demand.
+
+It is installed only where the machine allows that.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every suite shares: the Docker gate, and one running emulator for each back end."""
+"""Shared fixtures: the Docker gate, and one emulator for each back end."""
 
 from __future__ import annotations
 

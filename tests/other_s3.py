@@ -1,4 +1,4 @@
-"""Another S3 than the emulator's, as it may keep a copy of its state: moto_server, in a process of its own."""
+"""Another S3 for state replication: moto_server in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A container registry of its own, for tests: Debian's, unpacked and not installed, with its files in one folder."""
+"""Container registry for tests: Debian's package, unpacked but not installed.
+
+Its files are in one folder.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An emulator as a user runs it, and the back ends that it can have."""
+"""Emulator as a user runs it, and its possible back ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""moto behind a listener of its own, as the emulator has it."""
+"""moto behind its own listener, as in the emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Makes the pictures of the docs: ``make screenshots``. Two jobs run for them, as in the demo."""
+"""Generator of the docs' pictures (``make screenshots``).
+
+Two jobs run for them, as in the demo.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wheel of one module and other files, for a requirements.txt that asks no index."""
+"""Small wheel for a requirements.txt that needs no index."""
 
 from __future__ import annotations
 

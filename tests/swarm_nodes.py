@@ -1,4 +1,6 @@
-"""Docker engines of one machine, alone or joined as a Swarm: each with a network, files and a socket of its own.
+"""Docker engines on one machine, alone or joined as a Swarm.
+
+Each has a network, files and a socket of its own.
 
 ``python -m tests.swarm_nodes up`` and ``… down`` are ``make swarm`` and ``make swarm-down``. It takes root, and network
 namespaces. The engine of the machine is asked for images only; it is neither touched nor joined.

@@ -1,4 +1,4 @@
-"""Commands run as a user who may write nothing of root's: tests may run as root, whom no mode keeps from a file."""
+"""Commands run as a user who may not write root's files."""
 
 from __future__ import annotations
 

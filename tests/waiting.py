@@ -1,4 +1,4 @@
-"""Waiting for what a test wants to see."""
+"""Waits for conditions in tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel of this project, as anybody's pip builds it."""
+"""This project's wheel, built as pip builds it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The Docker back end: containers on an engine, the images that they run, and the engine itself."""
+"""Docker back end: containers, their images, and the engine itself."""

@@ -1,4 +1,4 @@
-"""The one border to the Docker engine: how it is reached, and how its errors become this package's."""
+"""Connection to the Docker engine, and translation of its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine is asked of a container that it has started: its log, its end, what it takes."""
+"""Logs, exit status and resource meters of running Docker containers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import requests.exceptions
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, is_read_timeout, raise_for_status, translated
 from container_runtime.docker.control_group import ControlGroupMeter
-from container_runtime.docker.door import read_door
 from container_runtime.docker.log import follow_log
+from container_runtime.docker.sidecar import read_sidecar
 from container_runtime.runtime import ContainerRuntimeError, Exit, Usage
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class EngineContainers:
         with translated(f"measure container {container_id}"):
             found = self._api.inspect_container(container_id)
         pid = found["State"]["Pid"]
-        return ControlGroupMeter(pid, behind_door=read_door(found) is not None) if pid else None
+        return ControlGroupMeter(pid, behind_sidecar=read_sidecar(found) is not None) if pid else None
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""

@@ -1,4 +1,4 @@
-"""The meter of a Docker container: its control group's counters, in either version of the kernel's control groups."""
+"""Resource meter of a Docker container, from control groups version 1 or 2."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _ROOT = Path("/sys/fs/cgroup")
 _PROCESSES = Path("/proc")
 # Where a container's processes have to be looked for among all: so often. What they did stays with who waits for them.
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 class ControlGroupMeter:
     """See ``Meter``. A group that is not there any more is a container that has ended."""
 
     def __init__(
-        self, pid: int, root: Path = _ROOT, processes: Path = _PROCESSES, *, behind_door: bool = False
+        self, pid: int, root: Path = _ROOT, processes: Path = _PROCESSES, *, behind_sidecar: bool = False
     ) -> None:
         """Find the group of the container's first process.
 
@@ -32,16 +32,16 @@ class ControlGroupMeter:
             pid: of that process.
             root: where groups are.
             processes: where processes are.
-            behind_door: whether it reaches the emulator by its loopback interface.
+            behind_sidecar: whether it reaches the emulator by its loopback interface.
 
         Raises:
             ContainerRuntimeError: it is not on this machine, or its groups are not to be seen.
         """
         self._pid, self._processes = pid, processes
         self._found: list[int] = []
-        self._next_look = 0.0
+        self._next_poll = 0.0
         self._network = f"{processes}/{pid}/net/dev"
-        self._loopback = behind_door
+        self._loopback = behind_sidecar
         try:
             lines = (processes / str(pid) / "cgroup").read_text().splitlines()
         except OSError as error:
@@ -113,8 +113,8 @@ class ControlGroupMeter:
         if found and 0 not in found:
             return found
         # Who reads this in a container is told no numbers of others: take the first process, and those below it.
-        if time.monotonic() > self._next_look:
-            self._next_look = time.monotonic() + _LOOK_SECONDS
+        if time.monotonic() > self._next_poll:
+            self._next_poll = time.monotonic() + _POLL_SECONDS
             self._found = _list_below(self._pid, self._processes)
         return self._found
 

@@ -1,4 +1,4 @@
-"""Makes sure that a Docker engine answers: says which does, or installs and starts one."""
+"""Detection, installation and start of a Docker engine."""
 
 from __future__ import annotations
 

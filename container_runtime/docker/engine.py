@@ -12,7 +12,6 @@ from docker.types import Mount as EngineMount
 
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
-from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, Doors, explain_network, read_door
 from container_runtime.docker.image_files import copy_image_files
 from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.docker.local_images import LocalImages
@@ -21,11 +20,12 @@ from container_runtime.docker.network import (
     NOBODY_OPTIONS,
     create_hosts_network,
     ensure_network,
+    find_attachment,
     find_networks,
-    find_place,
     remove_network,
 )
 from container_runtime.docker.scratch import choose_user, find_folders, prepare_folders
+from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, Sidecars, explain_network, read_sidecar
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
 from container_runtime.runtime import Container, EngineUnavailableError, OneMachine
 
@@ -58,7 +58,7 @@ class DockerEngine(OneMachine, EngineContainers):
             the same after a restart, so that they are found again.
         catalogue: which of our images answers to which name; those of ``rules_images/`` when not given.
         user: uid and gid that containers run as; see ``choose_user``.
-        doors: a folder of this back end's own, for containers that reach the ports that they are offered and nothing
+        sidecars: a folder of this back end's own, for containers that reach the ports that they are offered and nothing
             else; None for containers on a bridge, which reach the internet and this machine's other addresses.
 
     Raises:
@@ -72,7 +72,7 @@ class DockerEngine(OneMachine, EngineContainers):
         instance_id: str,
         catalogue: ImageCatalogue | None = None,
         user: tuple[int, int] | None = None,
-        doors: Path | None = None,
+        sidecars: Path | None = None,
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
@@ -81,23 +81,23 @@ class DockerEngine(OneMachine, EngineContainers):
         self._images = LocalImages(self._api, catalogue or ImageCatalogue())
         self._network = f"smdebug-emulator-{instance_id}"
         labels = {INSTANCE_LABEL: instance_id}
-        self._doors = None if doors is None else Doors(self._api, doors, labels)
-        self._host_address = ensure_network(self._api, self._network, labels) if doors is None else LOOPBACK
+        self._sidecars = None if sidecars is None else Sidecars(self._api, sidecars, labels)
+        self._host_address = ensure_network(self._api, self._network, labels) if sidecars is None else LOOPBACK
         self._left = LeftBehind(self._remove_found)
-        # Their starter was killed: they would keep their names from those that come in their place.
+        # Their starter was killed: they would keep their names from those that come in their attachment.
         self._remove_unstarted()
 
     @property
     def host_address(self) -> str:
-        """The host, as its containers see it: gateway of this back end's own network, or the inside of a door."""
+        """The host, as its containers see it: gateway of this back end's own network, or the inside of a sidecar."""
         return self._host_address
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
         """See ``ContainerRuntime``."""
-        if self._doors is not None:
+        if self._sidecars is not None:
             with translated(f"offer port {port}"):
-                self._doors.remove_unused()
-                self._doors.offer(port, take)
+                self._sidecars.remove_unused()
+                self._sidecars.offer(port, take)
 
     def resolve_image(self, image: str, say: Callable[[str], None] = lambda _text: None) -> ResolvedImage:
         """See ``ContainerRuntime``. The first resolution of an unknown image pulls it, which may take minutes."""
@@ -125,28 +125,28 @@ class DockerEngine(OneMachine, EngineContainers):
         image = self._images.resolve(spec.image)
         with translated(f"start container {spec.name}", start=True):
             try:
-                container_id, door = self._create(spec, image)
+                container_id, sidecar = self._create(spec, image)
             except docker.errors.ImageNotFound:
                 # Removed or rebuilt since it was looked up.
                 self._images.forget(spec.image)
                 image = self._images.resolve(spec.image)
-                container_id, door = self._create(spec, image)
+                container_id, sidecar = self._create(spec, image)
             try:
                 self._images.check_program(container_id, spec, image)
                 settings = self._images.read_environment_settings(container_id, image)
                 prepare_folders(spec, settings, self._user)
-                if self._doors is not None and door is not None:
-                    self._doors.wait(spec.name, door, spec.servers)
+                if self._sidecars is not None and sidecar is not None:
+                    self._sidecars.wait(spec.name, sidecar, spec.servers)
                 self._api.start(container_id)
             except BaseException:
-                self._remove(container_id, spec.name, door)
+                self._remove(container_id, spec.name, sidecar)
                 raise
         return container_id
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """See ``ContainerRuntime``."""
         lines = super().logs(container_id)
-        return lines if self._doors is None else explain_network(lines)
+        return lines if self._sidecars is None else explain_network(lines)
 
     def remove(self, container_id: str) -> None:
         """See ``ContainerRuntime``. Where the engine is away, it is removed when that is back."""
@@ -160,11 +160,11 @@ class DockerEngine(OneMachine, EngineContainers):
         with translated(f"remove container {container_id}"):
             try:
                 found = self._api.inspect_container(container_id)
-                self._remove(container_id, found["Name"].lstrip("/"), read_door(found))
+                self._remove(container_id, found["Name"].lstrip("/"), read_sidecar(found))
             except docker.errors.NotFound:
-                # A start that the engine did not outlast may have made the door of this name only.
-                if self._doors is not None:
-                    self._doors.remove_of(container_id)
+                # A start that the engine did not outlast may have made the sidecar of this name only.
+                if self._sidecars is not None:
+                    self._sidecars.remove_of(container_id)
             except docker.errors.APIError as exc:
                 if exc.status_code != 409:  # its removal is under way
                     raise
@@ -185,7 +185,7 @@ class DockerEngine(OneMachine, EngineContainers):
             )
             for entry in found
             # Created only: its starter was killed between the two calls, so it never ran.
-            if entry["State"] not in {"created", "removing"} and DOOR_LABEL not in entry["Labels"]
+            if entry["State"] not in {"created", "removing"} and SIDECAR_LABEL not in entry["Labels"]
         ]
 
     def create_network(
@@ -193,7 +193,7 @@ class DockerEngine(OneMachine, EngineContainers):
     ) -> Network:
         """See ``ContainerRuntime``."""
         labels = {**labels, INSTANCE_LABEL: self._instance_id}
-        return create_hosts_network(self._api, name, hosts, labels, isolated=isolated or self._doors is not None)
+        return create_hosts_network(self._api, name, hosts, labels, isolated=isolated or self._sidecars is not None)
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
         """See ``ContainerRuntime``."""
@@ -205,14 +205,14 @@ class DockerEngine(OneMachine, EngineContainers):
         remove_network(self._api, name)
 
     def close(self) -> None:
-        """Remove the network when no container is on it any more, and doors that have no container."""
+        """Remove the network when no container is on it any more, and sidecars that have no container."""
         self._left.close()
         try:
             with translated("remove the network"):
                 try:
                     self._remove_unstarted()
-                    if self._doors is not None:
-                        self._doors.close()
+                    if self._sidecars is not None:
+                        self._sidecars.close()
                         return
                     self._api.remove_network(self._network)
                 except docker.errors.NotFound:
@@ -225,15 +225,15 @@ class DockerEngine(OneMachine, EngineContainers):
         finally:
             self._api.close()
 
-    def _remove(self, container_id: str, name: str, door: str | None) -> None:
+    def _remove(self, container_id: str, name: str, sidecar: str | None) -> None:
         try:
             self._api.remove_container(container_id, force=True, v=True)
         finally:
-            if self._doors is not None and door is not None:
+            if self._sidecars is not None and sidecar is not None:
                 try:
-                    self._doors.remove(door.partition(":")[2], name)
+                    self._sidecars.remove(sidecar.partition(":")[2], name)
                 except BaseException:
-                    # By the name: the container is gone, and with it what told of its door.
+                    # By the name: the container is gone, and with it what told of its sidecar.
                     self._left.add(name)
                     raise
 
@@ -244,29 +244,29 @@ class DockerEngine(OneMachine, EngineContainers):
                 self._api.remove_container(entry["Id"], force=True, v=True)
 
     def _create(self, spec: ContainerSpec, image: LocalImage) -> tuple[str, str | None]:
-        """Make a container, and its door first where it gets one; returns its id, and its door as a network mode."""
+        """Make a container, after its sidecar where it gets one; return its id, and its sidecar as a network mode."""
         folders = find_folders(spec, image, self._user)
         copy_image_files(self._api, spec, image, image.resolved.local, {INSTANCE_LABEL: self._instance_id})
-        place = find_place(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
+        attachment = find_attachment(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
         # Without a network no container finds its own name.
-        alone = self._doors is not None or spec.isolated
+        alone = self._sidecars is not None or spec.isolated
         hostname = spec.hostname or (spec.name[:_MAX_HOSTNAME].rstrip("-._") if alone else None)
         network = {
             "network_mode": spec.network or ("none" if alone else self._network),
-            "extra_hosts": place.neighbours if place else {hostname: LOOPBACK} if alone else None,
-            "dns": [NOBODY] if place and alone else None,
-            "dns_opt": list(NOBODY_OPTIONS) if place and alone else None,
+            "extra_hosts": attachment.neighbours if attachment else {hostname: LOOPBACK} if alone else None,
+            "dns": [NOBODY] if attachment and alone else None,
+            "dns_opt": list(NOBODY_OPTIONS) if attachment and alone else None,
             "hostname": hostname,
-            "networking_config": place and {"EndpointsConfig": {spec.network: place.endpoint}},
+            "networking_config": attachment and {"EndpointsConfig": {spec.network: attachment.endpoint}},
         }
-        if self._doors is None or spec.isolated:
+        if self._sidecars is None or spec.isolated:
             return self._create_container(spec, image, folders, network), None
-        door = self._doors.create(spec.name, spec.servers, **network)
+        sidecar = self._sidecars.create(spec.name, spec.servers, **network)
         try:
-            network = {**dict.fromkeys(network), "network_mode": door}
-            return self._create_container(spec, image, folders, network), door
+            network = {**dict.fromkeys(network), "network_mode": sidecar}
+            return self._create_container(spec, image, folders, network), sidecar
         except BaseException:
-            self._doors.remove(door.partition(":")[2], spec.name)
+            self._sidecars.remove(sidecar.partition(":")[2], spec.name)
             raise
 
     def _create_container(

@@ -1,4 +1,4 @@
-"""Builds the images of ``rules_images/`` on a Docker engine.
+"""Builds of the images of ``rules_images/`` on a Docker engine.
 
 Each image stands on a base that holds its requirements and nothing of ours, so that a change of smdebug rebuilds two
 thin layers. Base and image carry a label with a key made of all that goes in; what has the right key is not built.

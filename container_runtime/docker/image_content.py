@@ -1,4 +1,4 @@
-"""What goes into an image: keys that change with it, and build contexts that hold it."""
+"""Build contexts of images, and keys that change with their content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image's own files below a mount: copied into the mounted folder, which would hide them, before a start."""
+"""Image files below a mount, copied into the mounted folder before a start."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def _copy_into(mount: Mount, read: Callable[[str], Any]) -> bool:
                 if entry.isdir():
                     _make_folder(mount.source / path, entry)
                     taken.add(path)
-                elif entry.issym() and _make_room(mount.source / path):
+                elif entry.issym() and _clear_path(mount.source / path):
                     (mount.source / path).symlink_to(entry.linkname)
-                elif entry.isreg() and _make_room(mount.source / path):
+                elif entry.isreg() and _clear_path(mount.source / path):
                     _write_file(mount.source / path, entry, tar)
-                elif entry.islnk() and _make_room(mount.source / path):
+                elif entry.islnk() and _clear_path(mount.source / path):
                     # Its first name may not be taken, and a file with two names is never read from a job's folder.
                     _copy_alone(mount, path, read)
     return True
@@ -127,7 +127,7 @@ def _make_folder(folder: Path, entry: tarfile.TarInfo) -> None:
         folder.chmod(entry.mode & 0o777 | 0o700)
 
 
-def _make_room(path: Path) -> bool:
+def _clear_path(path: Path) -> bool:
     """Remove what is at a path where a file is to be; a folder with something in it stays, and False is returned."""
     if path.is_dir() and not path.is_symlink():
         if any(path.iterdir()):

@@ -1,4 +1,4 @@
-"""The image that all of ours start from: a small Debian 12 with Python 3.11.
+"""Common base image of all our images: a small Debian 12 with Python 3.11.
 
 Pulled where a container registry can be reached, else made on the spot with debootstrap.
 """

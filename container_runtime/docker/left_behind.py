@@ -1,4 +1,7 @@
-"""Containers that were to be removed while the engine was away: they are as soon as it answers again."""
+"""Delayed removal of containers that could not be removed during an outage.
+
+They are removed as soon as the engine answers again.
+"""
 
 from __future__ import annotations
 

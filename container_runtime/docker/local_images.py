@@ -1,4 +1,4 @@
-"""The images that are on the engine: which one stands for a requested name, and what its configuration says."""
+"""Images on the engine: lookup by requested name, and their configuration."""
 
 from __future__ import annotations
 

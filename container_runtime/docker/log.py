@@ -1,4 +1,4 @@
-"""A container's log: how the engine is asked for it, and how its stream becomes lines."""
+"""Log stream of a Docker container, decoded into lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks on a Docker engine: one of the back end itself, and one for each group of containers that train together."""
+"""Docker networks: one for the back end, and one for each job's hosts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ensure_network(api: docker.APIClient, name: str, labels: Mapping[str, str]) 
     return str(network["IPAM"]["Config"][0]["Gateway"])
 
 
-class Place(NamedTuple):
+class HostAttachment(NamedTuple):
     """Where a container stands on a network of hosts.
 
     Attributes:
@@ -78,7 +78,7 @@ def create_hosts_network(
     """See ``ContainerRuntime.create_network``: each host has its address before any of them has started.
 
     The engine's own name server knows a host only while its container runs: the first to start would not find the
-    others. So each container gets all names in its /etc/hosts, see ``find_place``.
+    others. So each container gets all names in its /etc/hosts, see ``find_attachment``.
 
     A bridge of its own: the engine drops packets between bridges, but not those to its host's addresses, among which
     is the gateway of the back end's own network.
@@ -103,7 +103,7 @@ def create_hosts_network(
     raise ContainerRuntimeError(f"Others took each address range that the engine had for the network {name}.")
 
 
-def find_place(api: docker.APIClient, network: str, host: str) -> Place:
+def find_attachment(api: docker.APIClient, network: str, host: str) -> HostAttachment:
     """Where a host of a network that ``create_hosts_network`` made stands.
 
     Raises:
@@ -114,7 +114,7 @@ def find_place(api: docker.APIClient, network: str, host: str) -> Place:
     hosts = json.loads(found["Labels"][HOSTS_LABEL])
     addresses = {each: str(subnet[number]) for number, each in enumerate(hosts, start=_FIRST_HOST)}
     endpoint = {"Aliases": [host], "IPAMConfig": {"IPv4Address": addresses.pop(host)}}
-    return Place(endpoint, addresses)
+    return HostAttachment(endpoint, addresses)
 
 
 def find_networks(api: docker.APIClient, labels: Mapping[str, str]) -> list[FoundNetwork]:

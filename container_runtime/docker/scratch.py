@@ -1,4 +1,4 @@
-"""The folders of the host that a container sees and writes to: what they hold at its start, and whose they are."""
+"""Writable host folders of a container: initial content and ownership."""
 
 from __future__ import annotations
 

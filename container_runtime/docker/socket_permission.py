@@ -1,4 +1,4 @@
-"""The socket of a Docker engine that the user may not open: whose it is, and the commands that give access."""
+"""Docker sockets without permission: their owner, and commands that give access."""
 
 from __future__ import annotations
 

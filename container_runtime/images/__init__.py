@@ -1,1 +1,1 @@
-"""What an image is, whichever back end runs it: its name, its definition, and what pip installs in it."""
+"""Images for all back ends: names, definitions and pip requirements."""

@@ -1,4 +1,4 @@
-"""Which local image stands for a requested one: by repository name, from the folders in ``rules_images/``.
+"""Image catalogue: requested image names resolved to those we have.
 
 A folder with an ``image.toml`` is an image. The file says which repository names it answers to, what it runs and
 with which environment; the Docker images are built from it and the process back end runs from it, so both agree.

@@ -1,4 +1,7 @@
-"""What this installation brings for images, checkout or wheel: their definitions, smdebug's files, and a cache."""
+"""Image definitions, smdebug's files and the cache of this installation.
+
+The installation is a checkout or a wheel.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def locate_cache() -> Path:
 def collect_smdebug(root: Path = ROOT) -> dict[str, Path | bytes]:
     """Return the files and folders, by name, that make up an installed smdebug in a site-packages folder.
 
-    The metadata satisfies a script's ``requirements.txt`` that lists the original ``smdebug``, which pip would
+    The metadata satisfies a script's ``requirements.txt`` that lists upstream ``smdebug``, which pip would
     otherwise install over these files. It has no ``RECORD``: pip refuses to replace what it cannot take away.
     """
     # The wheel has it where Python looks for it, a checkout beside the module that it imports.

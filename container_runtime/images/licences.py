@@ -1,4 +1,7 @@
-"""Lists the licences of what is installed in images, as its wheels say: ``make licences``. Wheels are fetched first."""
+"""Licence report of the packages in images (``make licences``).
+
+The licences are those that the packages' wheels declare; the wheels have to be fetched first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lock files: every package that an image's requirements lead to, its version, and the hashes of its wheels.
+"""Lock files of images: pinned package versions and wheel hashes.
 
 One file for each environment, version of Python and kind of processor, beside the image's ``image.toml``. Nothing is
 installed in an image whose bytes are not those that the file names. ``lock_making.py`` makes them.
@@ -21,7 +21,7 @@ LOCK = ".lock"
 INSTALLER_MARK = " # installer"
 """At the end of the line that names what installs the others, where none of them needs it."""
 
-PROCESSOR_MARK = " # for the processor"
+CPU_ONLY_MARK = " # for the processor"
 """At the end of a line that takes the place of the package's other one, and of all for GPUs, where pip finds it."""
 
 _HEADER = "# Made by `make lock` of: "

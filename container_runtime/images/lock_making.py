@@ -1,4 +1,4 @@
-"""Makes the lock files of images anew, with uv: ``make lock``, for all images or those that are named."""
+"""Generation of the images' lock files with uv (``make lock``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.images.lock_files import INSTALLER_MARK, PROCESSOR_MARK, build_header, locate_lock
+from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, build_header, locate_lock
 from container_runtime.images.wheelhouse import download
 from container_runtime.runtime import WheelhouseError
 
@@ -29,7 +29,7 @@ _INSTALLERS = ("pip", "uv")
 _UV = ("-m", "uv", "--no-config", "pip", "compile", "--quiet", "--format", "pylock.toml")
 _PLATFORM = f"{platform.machine()}-manylinux_2_36"
 # PyTorch's wheels for the processor are on an index of its own, under the version with this at its end.
-_FOR_PROCESSOR = "torch"
+_CPU_ONLY = "torch"
 _WHEEL = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")
 
 
@@ -44,8 +44,8 @@ def write_lock(definition: ImageDefinition, python: str) -> bool:
         return False
     lines = [_build_line(package, python) for package in packages]
     for package in packages:
-        if package["name"] == _FOR_PROCESSOR:
-            lines += _build_lines_for_processor(package["version"], python)
+        if package["name"] == _CPU_ONLY:
+            lines += _build_cpu_only_lines(package["version"], python)
     # What installs the others is part of what has to be trusted.
     installers = [name for name in _INSTALLERS if not any(package["name"] == name for package in packages)]
     lines += [_build_line(each, python) + INSTALLER_MARK for each in _resolve(installers, python) or ()]
@@ -92,9 +92,9 @@ def _fits(name: str, python: str) -> bool:
     return system == "any" or ("manylinux" in system and system.endswith(platform.machine()))
 
 
-def _build_lines_for_processor(version: str, python: str) -> Iterator[str]:
+def _build_cpu_only_lines(version: str, python: str) -> Iterator[str]:
     """Build the line of the wheel for the processor alone, where pip is led to one."""
-    requirement = f"{_FOR_PROCESSOR}=={version}+cpu"
+    requirement = f"{_CPU_ONLY}=={version}+cpu"
     with tempfile.TemporaryDirectory() as temporary:
         try:
             download([requirement], Path(temporary), python, "--no-deps")
@@ -103,7 +103,7 @@ def _build_lines_for_processor(version: str, python: str) -> Iterator[str]:
         for wheel in Path(temporary).glob("*.whl"):
             with wheel.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            yield f"{requirement} --hash=sha256:{digest}{PROCESSOR_MARK}"
+            yield f"{requirement} --hash=sha256:{digest}{CPU_ONLY_MARK}"
 
 
 def main(names: Sequence[str]) -> None:

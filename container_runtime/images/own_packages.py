@@ -1,4 +1,4 @@
-"""Where pip puts what a container installs: packages of its own, over those of the environment that it runs in.
+"""Separate pip target of a container, layered over a shared environment.
 
 Local processes share that environment with each other, and often with the emulator; a Docker container cannot write
 to its image's. A script's ``requirements.txt`` must change it for none of them.

@@ -1,4 +1,4 @@
-"""Takes libraries away from what a shared object is linked to, so that it loads where they are not.
+"""ELF editing: removal of a shared object's links to absent libraries.
 
 A dynamic linker refuses an object when a library that it needs, or a name that it has from one, is nowhere. Here the
 libraries leave its list. A name that the object has from one of them by a version, and is known to be theirs by that,

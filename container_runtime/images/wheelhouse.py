@@ -1,8 +1,8 @@
-"""Fetches wheels on the host, where pip is configured and a network may be reached, for builds that have neither.
+"""Wheels fetched on the host for image builds that have no network.
 
 AWS's training toolkit is published as source with a C extension: its wheel is built here without that extension, so no
 compiler is needed. The extension only matters to jobs that are spread over machines with MPI. What PyPI has for GPUs
-alone is fitted to a PyTorch for the processor, where that is the one that pip finds (``processor_wheels.py``).
+alone is fitted to a PyTorch for the processor, where that is the one that pip finds (``cpu_wheels.py``).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime.images.lock_files import INSTALLER_MARK, PROCESSOR_MARK, is_locked
-from container_runtime.images.processor_wheels import FITTED, FITTING, FOR_PROCESSOR, fit_wheel, fit_wheels
+from container_runtime.images.cpu_wheels import CPU_ONLY, CPU_ONLY_PACKAGES, FITTING, fit_wheel, fit_wheels
+from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, is_locked
 from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def call(*_):
 def key_of_requirements(requirements: Iterable[str], python: str = IMAGE_PYTHON) -> str:
     """Short text that is the same for the same requirements on the same platform and version of Python."""
     lines = sorted(requirements)
-    fitting = [FITTING for each in lines if each.startswith(FITTED)]
+    fitting = [FITTING for each in lines if each.startswith(CPU_ONLY_PACKAGES)]
     made_here = [_SETUP_WITHOUT_EXTENSION, _MODULE_FOR_EXTENSION, *fitting]
     text = "\n".join([python, platform.machine(), *made_here, *lines])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -118,7 +118,7 @@ def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:
         needed = next(line for line in requirements if line.startswith("inotify-simple=="))
         for line, wheel in ((toolkit, build_training_toolkit(into, toolkit)), (needed, _build_wheel(needed, into))):
             wanted[wanted.index(line)] = f"{line.split()[0]} --hash=sha256:{_hash_file(wheel)}"
-    smaller = [line for line in wanted if line.endswith(PROCESSOR_MARK)]
+    smaller = [line for line in wanted if line.endswith(CPU_ONLY_MARK)]
     wanted = [line for line in wanted if line not in smaller]
     if smaller and _find(smaller, into, python):
         names = {line.partition("==")[0] for line in smaller}
@@ -189,15 +189,15 @@ def _name_wheel(wheel: Path) -> str:
     return f"{name}=={version} --hash=sha256:{_hash_file(wheel)}"
 
 
-def fetch_fitted_wheels(into: Path) -> list[Path]:
+def fetch_cpu_only_wheels(into: Path) -> list[Path]:
     """Fit what this interpreter has beside a PyTorch for the processor, and return the wheels that it is to have.
 
     Raises:
         WheelhouseError: pip cannot fetch them.
     """
-    versions = {name: importlib.metadata.version(name) for name in ("torch", *FITTED)}
-    lines = [f"{name}=={versions[name]}" for name in FITTED if FOR_PROCESSOR not in versions[name]]
-    if FOR_PROCESSOR not in versions["torch"] or not lines:
+    versions = {name: importlib.metadata.version(name) for name in ("torch", *CPU_ONLY_PACKAGES)}
+    lines = [f"{name}=={versions[name]}" for name in CPU_ONLY_PACKAGES if CPU_ONLY not in versions[name]]
+    if CPU_ONLY not in versions["torch"] or not lines:
         return []
     into.mkdir(parents=True, exist_ok=True)
     download(lines, into, f"{sys.version_info.major}.{sys.version_info.minor}", "--no-deps")

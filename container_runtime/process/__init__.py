@@ -1,1 +1,1 @@
-"""The process back end: each container is a local process tree under a small supervisor."""
+"""Process back end: containers as local process trees under a supervisor."""

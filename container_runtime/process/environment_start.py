@@ -1,4 +1,4 @@
-"""The first program of a container whose image needs an environment of its own that is not built yet.
+"""First program of a container whose virtual environment is not built yet.
 
 It builds the environment, says so where the container's log is read, and becomes the container's command. Being the
 container's process, it is stopped, limited and found again like any other; the emulator waits for nothing.

@@ -1,4 +1,6 @@
-"""Virtual environments for images whose requirements the emulator's own interpreter does not meet.
+"""Virtual environments of images, for the process back end.
+
+An image needs its own where the emulator's interpreter does not meet its requirements.
 
 The first container of an image builds its own when it starts (``environment_start.py``), unless it was built ahead. A
 Docker image has its environment inside.

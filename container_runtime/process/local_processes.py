@@ -1,4 +1,4 @@
-"""Containers without Docker: each is a local process tree under a small supervisor (``supervisor.py``).
+"""Containers as local process trees, each under a supervisor.
 
 This is no sandbox. A process sees the host's files and network with the rights of whoever started the emulator; it
 gets an environment of its own, a home and a temporary folder of its own, and nothing of it is left when it ends. Where

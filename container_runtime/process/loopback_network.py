@@ -1,4 +1,4 @@
-"""Networks of local processes: a range of loopback addresses and a port for each, written down in a folder.
+"""Networks of local processes: loopback addresses and a port for each.
 
 Linux answers on every address of 127.0.0.0/8 without any set-up, so each host of a network has an address of its own,
 and the processes of two hosts may listen on the same port if they bind it on their own address. Hosts that are to reach

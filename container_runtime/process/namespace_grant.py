@@ -1,4 +1,7 @@
-"""Whether the kernel grants a process namespaces (``namespaces.py``): tried once, in a process of its own."""
+"""Test whether the kernel grants namespaces to a process.
+
+It is made once, in a process of its own, with ``namespaces.py``.
+"""
 
 from __future__ import annotations
 

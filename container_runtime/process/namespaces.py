@@ -1,4 +1,4 @@
-"""Namespaces of one process: folders at places of its own, a /tmp of its own, and no network where it is isolated.
+"""Linux namespaces of one process: mounts, a private /tmp, an isolated network.
 
 Linux grants them to root, and on most machines to everybody, in a user namespace in which the process stays the user
 that it is. Nothing of the host's files is changed, and they end with their last process. Run as a program, this module

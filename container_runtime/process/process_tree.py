@@ -1,4 +1,4 @@
-"""The meter of a local process: the tree of processes below its supervisor, by what /proc says of each."""
+"""Resource meter of a local process tree, from /proc."""
 
 from __future__ import annotations
 

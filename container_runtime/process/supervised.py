@@ -1,4 +1,4 @@
-"""What a supervisor (``supervisor.py``) leaves in its container's folder, and how it is started and signalled.
+"""Start, files and signals of a container's supervisor.
 
 The lock file in the folder is held by the supervisor for as long as it lives: locked means running, and no process id
 that was given to somebody else can be mistaken for it.

@@ -1,4 +1,4 @@
-r"""Stands beside one local process from its start to its end, and outlives whoever started it.
+r"""Supervisor of one local process; it outlives the emulator.
 
 Run by ``local_process`` as a script of its own (``python -I -S supervisor.py FOLDER``), so it imports little and
 nothing of ours. File descriptor 3 is the container's lock file, held locked until this process ends however it ends:
@@ -173,7 +173,7 @@ def choose_pause(left_bytes: int, cost_seconds: float) -> float:
     return min(wanted, MAX_PAUSE_SECONDS)
 
 
-def stand_back(niceness: int) -> None:
+def lower_priority(niceness: int) -> None:
     """Let this process, which leads a new session, wait where others want its processor.
 
     Where the kernel groups processes by session, a process's own niceness counts within its session only, and the
@@ -267,7 +267,7 @@ class Supervisor:
         """In the forked child: become the process, or say why not."""
         try:
             os.setsid()
-            stand_back(self._process["niceness"])
+            lower_priority(self._process["niceness"])
             os.chdir(self._process["cwd"])
             if self._process["namespaces"] is not None:
                 sys.path.append(__file__.rpartition("/container_runtime/")[0])

@@ -1,1 +1,1 @@
-"""The Docker Swarm back end: containers on many machines, each the one task of a service."""
+"""Docker Swarm back end: containers on many machines, as one-task services."""

@@ -1,4 +1,6 @@
-"""What stands on each node of a Swarm for one emulator: its way to the node's engine, and to what a container takes.
+"""Swarm node agent: access to the engine and the meters of its node.
+
+Each node runs one agent for each emulator.
 
 A manager tells how far a service is, but sends no signal, keeps no exit code and no log of what it was told to remove,
 and measures nothing: the node's own engine does. The emulator and its agents know each other by one key, which only
@@ -36,7 +38,7 @@ FILES = "smdebug-files"
 """The protocol of folders that no disk shares; see ``files.py``."""
 PIPES = "smdebug-pipes"
 """The protocol of channels in Pipe mode; see ``pipes.py``."""
-DOOR = "smdebug-door"
+PROXY = "smdebug-proxy"
 """The protocol of closed networks; see ``inside.py``. Any other connection is the engine's."""
 
 
@@ -54,7 +56,7 @@ def build_context(side: int, key: str | os.PathLike[str], protocol: str = METER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(key)
     context.load_cert_chain(key)
-    spoken = [METER, CONDITION, DOOR, FILES, PIPES, "http/1.1"]
+    spoken = [METER, CONDITION, PROXY, FILES, PIPES, "http/1.1"]
     context.set_alpn_protocols(spoken if side == ssl.PROTOCOL_TLS_SERVER else [protocol])
     return context
 
@@ -95,7 +97,7 @@ class Agent:
         speak = {
             METER: self._measure,
             CONDITION: _tell_condition,
-            DOOR: self._inside.answer,
+            PROXY: self._inside.answer,
             FILES: self._files.answer,
             PIPES: self._pipes.answer,
         }.get(protocol, _relay)
@@ -108,8 +110,8 @@ class Agent:
         while line := await reader.readline():
             pid = int(line)
             if pid not in meters:
-                behind_door = self._inside.has(pid)
-                meters[pid] = ControlGroupMeter(pid, self._groups, self._processes, behind_door=behind_door)
+                behind_sidecar = self._inside.has(pid)
+                meters[pid] = ControlGroupMeter(pid, self._groups, self._processes, behind_sidecar=behind_sidecar)
             load = meters[pid].read()
             writer.write(json.dumps(load and asdict(load)).encode() + b"\n")
             await writer.drain()

@@ -1,4 +1,4 @@
-"""The emulator's side of folders that no disk shares: what a container finds goes to its node, what it writes comes.
+"""Emulator's side of file transfer to and from Swarm nodes without shared disks.
 
 A container's folders are volumes of its node's engine. Before its program begins they get what the folders of this
 machine hold; while it runs, and once more when it has ended, what it has changed comes into the folders of this
@@ -59,7 +59,7 @@ _AGAIN_SECONDS = 1.0
 _OWN_SECONDS = 1.0
 # Of large files as much goes between two looks as takes about this long.
 _LEAST_SECONDS, _MOST_SECONDS = 0.1, 0.3
-_LEAST_ROOM, _FIRST_ROOM, _MOST_ROOM = 1 << 18, 1 << 19, 1 << 26
+_LEAST_WINDOW, _FIRST_WINDOW, _MOST_WINDOW = 1 << 18, 1 << 19, 1 << 26
 # File systems stamp folders with a clock of some milliseconds.
 _CLOCK_NS = 100_000_000
 _NO_WAY = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EPIPE}
@@ -205,7 +205,7 @@ class Carrier:
         self._link: _Link | None = None
         # Large files that come in pieces, by what the agent calls them, and where they go.
         self._arriving: dict[int, tuple[int, Arrival]] = {}
-        self._room = _FIRST_ROOM
+        self._window = _FIRST_WINDOW
         self._lock = Lock()
         self._closing = Event()
         # Once the container has ended: what is left is brought by who waits for it.
@@ -243,7 +243,7 @@ class Carrier:
         self._senders.append(sender)
         sender.start()
 
-    def take_up(self) -> None:
+    def reattach(self) -> None:
         """Go on where another process has ended: what is here has come, or was brought there."""
         for number, tree in enumerate(self._trees):
             tree.clear()
@@ -321,7 +321,7 @@ class Carrier:
             now, began = time.time(), time.monotonic()
             if not last:
                 self._push(link)
-            write_line(link.out, {"do": "look", "last": last, "room": self._room})
+            write_line(link.out, {"do": "look", "last": last, "window": self._window})
             link.out.flush()
             moved = 0
             while not (line := link.read()).get("done"):
@@ -333,9 +333,9 @@ class Carrier:
         took = time.monotonic() - began
         if line.get("more"):
             if took < _LEAST_SECONDS:
-                self._room = min(2 * self._room, _MOST_ROOM)
+                self._window = min(2 * self._window, _MOST_WINDOW)
             elif took > _MOST_SECONDS:
-                self._room = max(self._room // 2, _LEAST_ROOM)
+                self._window = max(self._window // 2, _LEAST_WINDOW)
             return 0.0
         if line.get("looked"):
             self._until = now
@@ -448,8 +448,8 @@ class Carriers:
         carrier = self._carriers[container] = self._make(container, node, folders)
         carrier.fill()
 
-    def take_up(self, container: str, node: str, folders: Sequence[Carried]) -> None:
-        """See ``Carrier.take_up``; what has no folder here any more is nobody's, unless all of them were lost."""
+    def reattach(self, container: str, node: str, folders: Sequence[Carried]) -> None:
+        """See ``Carrier.reattach``; what has no folder here any more is nobody's, unless all of them were lost."""
         for source in (Path(each.source) for each in folders):
             if self._lost is not None and source.is_relative_to(self._lost):
                 source.mkdir(parents=True, exist_ok=True)
@@ -458,7 +458,7 @@ class Carriers:
         except FileNotFoundError as error:
             logger.info("The files of %s are not asked for: %s", container, error)
         else:
-            carrier.take_up()
+            carrier.reattach()
 
     def was_filled(self, container: str, node: str, folders: Sequence[Carried]) -> bool:
         """Whether a container's program was told to begin; so counts one whose node does not answer."""

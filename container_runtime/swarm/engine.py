@@ -1,4 +1,7 @@
-"""Containers on the nodes of a Docker Swarm: each is the one task of a service, which is never started again."""
+"""Containers on a Docker Swarm, each the only task of a service.
+
+A service's task is never restarted.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from docker.types import Mount as EngineMount
 
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
-from container_runtime.docker.door import DOOR_LABEL, LOOPBACK, explain_network
 from container_runtime.docker.engine import INSTANCE_LABEL
 from container_runtime.docker.image_files import copy_image_files
 from container_runtime.docker.local_images import LocalImages
 from container_runtime.docker.scratch import choose_user, find_folders, prepare_folders
+from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, explain_network
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import (
     Container,
@@ -32,8 +35,8 @@ from container_runtime.runtime import (
     EngineUnavailableError,
     NetworkExhaustedError,
 )
+from container_runtime.swarm.capacity import Capacity, Wanted, build_promise
 from container_runtime.swarm.carrier import Carriers, list_carried, read_label, write_label
-from container_runtime.swarm.doors import Doors
 from container_runtime.swarm.networks import (
     create_overlay,
     find_hosts,
@@ -41,7 +44,7 @@ from container_runtime.swarm.networks import (
     remove_overlay,
 )
 from container_runtime.swarm.nodes import Nodes
-from container_runtime.swarm.room import Room, Wanted, build_promise
+from container_runtime.swarm.proxies import Proxies
 from container_runtime.swarm.service import build_service
 from container_runtime.swarm.tasks import NAME_LABEL, Tasks
 
@@ -69,10 +72,10 @@ _POLL_SECONDS = 0.02
 # A node may be busy with a start for so long.
 _START_SECONDS = 120.0
 # So long does a container wait that nobody keeps room for, such as the worker of a function.
-_ROOM_SECONDS = 120.0
+_CAPACITY_SECONDS = 120.0
 # After so long without an answer a node counts as lost: the first where the Swarm says that it is down.
 _DOWN_SECONDS, _SILENT_SECONDS = 15.0, 120.0
-_LOOK_SECONDS = 0.5
+_NODE_POLL_SECONDS = 0.5
 _NO_IMAGE = "No such image"
 _RAN = {"running", "complete", "failed", "shutdown"}
 
@@ -115,7 +118,7 @@ class SwarmEngine:
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
-        self._doors: Doors | None = None
+        self._proxies: Proxies | None = None
         self._carry = carry
         self._offered: set[int] = set()
         # What a node ran that went away, and why: it is not looked for any more, whatever becomes of the node.
@@ -128,33 +131,33 @@ class SwarmEngine:
             self._images = LocalImages(self._api, catalogue or ImageCatalogue())
             image = self._images.resolve(AGENT_IMAGE).id
             self._nodes = Nodes(self._api, folder, registry)
-            self._room = Room(self._api)
+            self._capacity = Capacity(self._api)
             self._nodes.start(image)
             self._carriers = Carriers(self._nodes.find_agent, self._nodes.key, self._user, lost, kill=self._kill)
             # Their starter was killed: they would keep their names from those that come in their place.
             self._remove_unstarted()
-            self._take_up_files()
+            self._reattach_carriers()
         except BaseException:
             self._api.close()
             raise
-        self._doors = None if allow_internet else Doors(self._nodes.find_agent, self._nodes.key)
+        self._proxies = None if allow_internet else Proxies(self._nodes.find_agent, self._nodes.key)
 
     @property
     def host_address(self) -> str:
-        """This machine, as its nodes reach it, or the inside of a door, which leads to the same address here."""
+        """This machine, as its nodes reach it, or the inside of a proxy, which leads to the same address here."""
         return self._host_address
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:  # noqa: ARG002 - no container needs one
         """See ``ContainerRuntime``: containers reach the server's own socket."""
         self._offered.add(port)
-        if self._doors is None:
+        if self._proxies is None:
             return
         for service in self._tasks.list_services({}):
             name, labels = service["Spec"]["Name"], service["Spec"]["Labels"]
-            ports = [each for each in map(int, labels.get(DOOR_LABEL, "").split()) if each in self._offered]
+            ports = [each for each in map(int, labels.get(SIDECAR_LABEL, "").split()) if each in self._offered]
             if port in ports:
-                # One whose node does not answer finds its door open when that is back.
-                self._open_door(name, ports, wait=False)
+                # One whose node does not answer finds its proxy open when that is back.
+                self._open_proxy(name, ports, wait=False)
 
     def count_nodes(self) -> int:
         """Count the nodes that can be given a task now."""
@@ -163,7 +166,7 @@ class SwarmEngine:
     def describe(self) -> dict[str, Any]:
         """Say which nodes there are, what of this emulator's runs on each, and what waits for a node, and why."""
         running: dict[str, list[str]] = {}
-        waiting = [{"container": name, "why": why} for name, why in self._room.waiting.copy().items()]
+        waiting = [{"container": name, "why": why} for name, why in self._capacity.waiting.copy().items()]
         for service in self._tasks.list_services({}):
             name = service["Spec"]["Labels"][NAME_LABEL]
             for task in self._tasks.list_tasks(service["Spec"]["Name"]):
@@ -189,9 +192,11 @@ class SwarmEngine:
         """See ``ContainerRuntime``."""
         return mount.find_inside(relative)
 
-    def keep_room(self, specs: Sequence[ContainerSpec], check: Callable[[], None]) -> AbstractContextManager[None]:
+    def reserve_capacity(
+        self, specs: Sequence[ContainerSpec], check: Callable[[], None]
+    ) -> AbstractContextManager[None]:
         """See ``ContainerRuntime``."""
-        return self._room.keep([self._want(each) for each in specs], check)
+        return self._capacity.keep([self._want(each) for each in specs], check)
 
     def _want(self, spec: ContainerSpec) -> Wanted:
         image = self._images.resolve(spec.image)
@@ -219,8 +224,8 @@ class SwarmEngine:
             prepare_folders(spec, self._look_into(spec, image), self._user)
             folders = list_carried(name, mounts, spec.mounts) if self._carry else None
             network, hosts = spec.network, []
-            alone = spec.network is None and (spec.isolated or self._doors is not None)
-            ports = [] if spec.isolated or self._doors is None else sorted({*self._offered, *spec.servers})
+            alone = spec.network is None and (spec.isolated or self._proxies is not None)
+            ports = [] if spec.isolated or self._proxies is None else sorted({*self._offered, *spec.servers})
             if spec.network is not None:
                 hosts = find_hosts(self._api, spec.network)
             elif alone:
@@ -236,7 +241,7 @@ class SwarmEngine:
                     **spec.labels,
                     **self._own_labels,
                     NAME_LABEL: spec.name,
-                    DOOR_LABEL: " ".join(map(str, ports)),
+                    SIDECAR_LABEL: " ".join(map(str, ports)),
                     **self._nodes.label,
                     **({FILES_LABEL: write_label(folders)} if folders else {}),
                 },
@@ -249,7 +254,7 @@ class SwarmEngine:
                 hosts,
                 ports,
                 folders,
-                closed=network is not None and (spec.isolated or self._doors is not None),
+                closed=network is not None and (spec.isolated or self._proxies is not None),
             )
             if self._lost.pop(name, None):
                 self._tasks.places.pop(name, None)
@@ -276,27 +281,27 @@ class SwarmEngine:
 
     def _create(self, wanted: Wanted, service: dict[str, Any]) -> None:
         """Create the service of a container on a node that has room for it."""
-        if self._room.is_kept(wanted.name) and self._room.create(wanted.name, service):
+        if self._capacity.is_kept(wanted.name) and self._capacity.create(wanted.name, service):
             return
-        deadline = time.monotonic() + _ROOM_SECONDS
+        deadline = time.monotonic() + _CAPACITY_SECONDS
 
         def check() -> None:
             if time.monotonic() > deadline:
-                why = self._room.waiting.get(wanted.name)
+                why = self._capacity.waiting.get(wanted.name)
                 raise NetworkExhaustedError(
-                    f"No node of the Swarm has started {wanted.name} within {_ROOM_SECONDS:g} s: {why}."
+                    f"No node of the Swarm has started {wanted.name} within {_CAPACITY_SECONDS:g} s: {why}."
                 )
 
         while True:
-            with self._room.keep([wanted], check):
-                if self._room.create(wanted.name, service):
+            with self._capacity.keep([wanted], check):
+                if self._capacity.create(wanted.name, service):
                     return
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """See ``ContainerRuntime``. A node that answers again goes on where it was interrupted."""
-        containers, identity = self._find_place(container_id)
+        containers, identity = self._locate(container_id)
         lines = self._resume(container_id, containers.logs(identity))
-        return lines if self._doors is None else explain_network(lines)
+        return lines if self._proxies is None else explain_network(lines)
 
     def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
         """See ``ContainerRuntime``.
@@ -308,7 +313,7 @@ class SwarmEngine:
         away = False
         while True:
             try:
-                containers, identity = self._find_place(container_id)
+                containers, identity = self._locate(container_id)
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 ended = containers.wait(identity, left)
                 if ended is not None:
@@ -324,7 +329,7 @@ class SwarmEngine:
 
     def read_usage(self, container_id: str) -> Usage | None:
         """See ``ContainerRuntime``."""
-        containers, identity = self._find_place(container_id)
+        containers, identity = self._locate(container_id)
         return containers.read_usage(identity)
 
     def open_meter(self, container_id: str) -> Meter | None:
@@ -335,7 +340,7 @@ class SwarmEngine:
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``. One that is lost ends with its service."""
         if container_id not in self._lost:
-            containers, identity = self._find_place(container_id)
+            containers, identity = self._locate(container_id)
             containers.stop(identity, grace_seconds)
 
     def _kill(self, container_id: str) -> None:
@@ -346,8 +351,8 @@ class SwarmEngine:
         """See ``ContainerRuntime``. The service goes first, so that a node that does not answer ends its task later."""
         with suppress(ContainerNotFoundError):
             self._tasks.locate(container_id)
-        if self._doors is not None:
-            self._doors.close(container_id)
+        if self._proxies is not None:
+            self._proxies.close(container_id)
         self._carriers.close(container_id)
         found = self._tasks.places.get(container_id)
         answers = found is not None and self._nodes.answers(found[0])
@@ -387,7 +392,7 @@ class SwarmEngine:
             own = dict(service["Spec"]["Labels"])
             name = own.pop(NAME_LABEL)
             own.pop(FILES_LABEL, None)
-            for key in (INSTANCE_LABEL, DOOR_LABEL, *self._nodes.label):
+            for key in (INSTANCE_LABEL, SIDECAR_LABEL, *self._nodes.label):
                 own.pop(key)
             if service["Spec"]["Name"] in self._lost:
                 continue
@@ -405,7 +410,7 @@ class SwarmEngine:
                 name,
                 hosts,
                 {**labels, **self._own_labels, NAME_LABEL: name},
-                isolated=isolated or self._doors is not None,
+                isolated=isolated or self._proxies is not None,
             )
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
@@ -432,8 +437,8 @@ class SwarmEngine:
         except ContainerRuntimeError as exc:
             logger.warning("Agents stay on the nodes of the Swarm: %s", exc)
         finally:
-            if self._doors is not None:
-                self._doors.shut()
+            if self._proxies is not None:
+                self._proxies.shut()
             self._carriers.shut()
             self._api.close()
 
@@ -445,7 +450,7 @@ class SwarmEngine:
         """Name the service of a container: a Swarm takes 63 characters, and neither dots nor two dashes at the end."""
         return f"smd-{hashlib.sha256(f'{self._instance_id} {name}'.encode()).hexdigest()[:32]}"
 
-    def _find_place(self, container_id: str) -> tuple[EngineContainers, str]:
+    def _locate(self, container_id: str) -> tuple[EngineContainers, str]:
         """Find the engine that has a container, and the container's id there.
 
         Raises:
@@ -466,7 +471,7 @@ class SwarmEngine:
                 return
             except EngineUnavailableError as error:
                 self._await_node(container_id, error)
-            containers, identity = self._find_place(container_id)
+            containers, identity = self._locate(container_id)
             lines = islice(containers.logs(identity), read, None)
 
     def _await_node(self, container_id: str, error: EngineUnavailableError, deadline: float | None = None) -> bool:
@@ -493,20 +498,20 @@ class SwarmEngine:
                 self._lose(container_id, "is down" if state == "down" else "does not answer this machine")
             if deadline is not None and time.monotonic() > deadline:
                 return False
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_NODE_POLL_SECONDS)
 
     def _lose(self, container_id: str, why: str) -> NoReturn:
         """Count a container as lost.
 
         Its service is removed before another takes its place, so that its node ends it, at once or when it is back.
-        Until then it writes to nothing that anybody reads: its door leads to nobody, its folder is removed.
+        Until then it writes to nothing that anybody reads: its proxy leads to nobody, its folder is removed.
 
         Raises:
             EngineUnavailableError: naming its node.
         """
         name = self._nodes.describe(self._tasks.places[container_id][0])
-        if self._doors is not None:
-            self._doors.close(container_id)
+        if self._proxies is not None:
+            self._proxies.close(container_id)
         kept = self._carriers.lose(container_id)
         self._tasks.end(container_id)
         self._tasks.remove_service(container_id)
@@ -519,14 +524,14 @@ class SwarmEngine:
             self._sweep(self._tasks.places[name][0])
             self._carriers.fill(name, self._tasks.places[name][0], folders)
         if ports:
-            self._open_door(name, ports)
+            self._open_proxy(name, ports)
 
-    def _take_up_files(self) -> None:
+    def _reattach_carriers(self) -> None:
         """Go on carrying the folders of containers that another process has started."""
         for service in self._tasks.list_services({}):
             name, label = service["Spec"]["Name"], service["Spec"]["Labels"].get(FILES_LABEL)
             if label:
-                self._carriers.take_up(name, self._tasks.locate(name)[0], read_label(label))
+                self._carriers.reattach(name, self._tasks.locate(name)[0], read_label(label))
 
     def _sweep(self, node: str) -> None:
         """Remove the volumes of containers that a node has lost, where it is back and has ended them."""
@@ -550,10 +555,10 @@ class SwarmEngine:
                     if exc.status_code not in (404, 409):  # gone; or in use, and swept later
                         raise
 
-    def _open_door(self, name: str, ports: Sequence[int], *, wait: bool = True) -> None:
-        assert self._doors is not None
+    def _open_proxy(self, name: str, ports: Sequence[int], *, wait: bool = True) -> None:
+        assert self._proxies is not None
         if (pid := self._find_pid(name)) is not None:
-            self._doors.open(name, self._tasks.places[name][0], pid, ports, wait=wait)
+            self._proxies.open(name, self._tasks.places[name][0], pid, ports, wait=wait)
 
     def _find_pid(self, name: str) -> int | None:
         """Find the number of a container's first process on its node; None when it has ended."""
@@ -620,7 +625,7 @@ class SwarmEngine:
     def _await_start(self, spec: ContainerSpec, name: str, nodes: Collection[SwarmNode]) -> None:
         """Wait until the task runs, or has run."""
         deadline = time.monotonic() + _START_SECONDS
-        ready, next_look = time.monotonic(), time.monotonic() + _LOOK_SECONDS
+        ready, next_poll = time.monotonic(), time.monotonic() + _NODE_POLL_SECONDS
         while True:
             tasks = self._tasks.list_tasks(name)
             status: dict[str, Any] = tasks[0]["Status"] if tasks else {"State": "new"}
@@ -633,7 +638,7 @@ class SwarmEngine:
             if status["State"] in ("rejected", "failed", "orphaned"):
                 where = next((each.name for each in nodes if each.id == tasks[0].get("NodeID")), "a node")
                 raise ContainerStartError(f"Container {spec.name} ({spec.image}) on {where}: {status.get('Err')}")
-            if time.monotonic() >= next_look:
+            if time.monotonic() >= next_poll:
                 node = tasks[0].get("NodeID", "") if tasks else ""
                 if self._nodes.read_state(node) == "ready":
                     ready = time.monotonic()
@@ -641,7 +646,7 @@ class SwarmEngine:
                     raise EngineUnavailableError(
                         f"The node {self._nodes.describe(node)} of the Swarm went away while it began {spec.name}."
                     )
-                next_look = time.monotonic() + _LOOK_SECONDS
+                next_poll = time.monotonic() + _NODE_POLL_SECONDS
             if time.monotonic() > deadline:
                 raise NetworkExhaustedError(
                     f"No node of the Swarm has started {spec.name} within {_START_SECONDS:g} s: {status['State']}, "

@@ -1,4 +1,4 @@
-"""What an agent does with the folders of its node's containers: volumes of the engine, which it fills and looks at.
+"""Agent's side of file transfer: the volumes of a node's containers.
 
 The emulator opens one connection for each container and asks, line by line: it puts files there before the program
 begins, tells what it has, and is sent what has changed since: small files whole, large ones in pieces between looks, so
@@ -175,7 +175,7 @@ def _do(volumes: list[_Volume], changes: _Changes, asked: dict[str, Any], source
             found = volumes[asked["volume"]].tree.describe(asked["path"])
             write_line(out, {"ok": found is not None})
         case "look":
-            looked = changes.send(asked["room"], last=asked["last"])
+            looked = changes.send(asked["window"], last=asked["last"])
             write_line(out, {"done": True, "looked": looked, "more": changes.has_more})
         case other:
             raise ProtocolError(f"Nothing to do: {other!r}")
@@ -215,7 +215,7 @@ class _Changes:
         self._large: dict[tuple[int, str], _Large] = {}
         self._held: dict[tuple[int, str], frozenset[_Large]] = {}
         self._parts = count()
-        self._next_look = 0.0
+        self._next_poll = 0.0
 
     @property
     def has_more(self) -> bool:
@@ -230,12 +230,12 @@ class _Changes:
             last: whether the container has ended: all goes, however much it is.
         """
         began = time.monotonic()
-        look = last or not self._large or began >= self._next_look
+        look = last or not self._large or began >= self._next_poll
         if look:
             for number, volume in enumerate(self._volumes):
                 if volume.is_followed:
                     self._look(number, volume, last=last)
-            self._next_look = time.monotonic() + _REST * (time.monotonic() - began)
+            self._next_poll = time.monotonic() + _REST * (time.monotonic() - began)
         while self._large and (room > 0 or last):
             oldest, shortest = next(iter(self._large.values())), min(self._large.values(), key=attrgetter("left"))
             turns = dict.fromkeys((oldest, shortest))

@@ -1,4 +1,4 @@
-"""What an agent does in the closed networks of its node's containers: it listens there, and passes on who connects.
+"""Agent's side of the proxies in the isolated networks of containers.
 
 For each such container the emulator opens a connection and names ports. The agent enters the network of the
 container's first process, makes listening sockets, and leaves: a socket stays in the network in which it was made.
@@ -38,20 +38,20 @@ KEEP_ALIVE = [
 """By which either end of a connection learns, after a quarter of a minute, of a machine that went without a word."""
 # Who has a number is asked for at once, or the emulator has ended meanwhile.
 _TAKE_SECONDS = 30.0
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _PIECE_BYTES = 1 << 18
 _NETWORK = 0x40000000  # CLONE_NEWNET
 
 
 @dataclass(slots=True, eq=False)
-class _Door:
+class _Proxy:
     """The sockets in one container's network.
 
     Attributes:
         network: which it is, by the kernel's number.
         listening: by port.
         accepting: from them, while there is an emulator to be told.
-        ending: closes the door once the container is gone.
+        ending: closes the proxy once the container is gone.
     """
 
     network: int
@@ -70,13 +70,13 @@ class Inside:
             processes: where the node's processes are.
         """
         self._processes = processes
-        self._doors: dict[int, _Door] = {}
+        self._proxies: dict[int, _Proxy] = {}
         self._accepted: dict[int, socket.socket] = {}
         self._numbers = count(1)
 
     def has(self, pid: int) -> bool:
         """Whether a container reaches the emulator by its loopback interface."""
-        return pid in self._doors
+        return pid in self._proxies
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection of the emulator's: ``open PID PORT…``, or ``take NUMBER``."""
@@ -88,40 +88,40 @@ class Inside:
             return
         pid = int(number)
         try:
-            door = await self._open(pid, list(map(int, ports)))
+            proxy = await self._open(pid, list(map(int, ports)))
         except (FileNotFoundError, ProcessLookupError):
             writer.write(f"{GONE}\n".encode())
         except OSError as error:
             writer.write(f"{error}\n".encode())
         else:
             writer.write(f"{LISTENING}\n".encode())
-            await self._tell(pid, door, list(map(int, ports)), reader, writer)
+            await self._tell(pid, proxy, list(map(int, ports)), reader, writer)
 
-    async def _open(self, pid: int, ports: Sequence[int]) -> _Door:
+    async def _open(self, pid: int, ports: Sequence[int]) -> _Proxy:
         path = self._processes / str(pid) / "ns" / "net"
         network = path.stat().st_ino
-        door = self._doors.get(pid)
-        if door is None or door.network != network:
+        proxy = self._proxies.get(pid)
+        if proxy is None or proxy.network != network:
             await self._close(pid)
-            door = self._doors[pid] = _Door(network)
-            door.ending = asyncio.create_task(self._await_end(pid, path, door))
-        if missing := [port for port in ports if port not in door.listening]:
+            proxy = self._proxies[pid] = _Proxy(network)
+            proxy.ending = asyncio.create_task(self._await_end(pid, path, proxy))
+        if missing := [port for port in ports if port not in proxy.listening]:
             with ThreadPoolExecutor(1) as thread:  # which ends in that network
                 made = await asyncio.get_running_loop().run_in_executor(thread, listen_inside, path, missing)
-            door.listening.update(zip(missing, made, strict=True))
-        return door
+            proxy.listening.update(zip(missing, made, strict=True))
+        return proxy
 
     async def _tell(
-        self, pid: int, door: _Door, ports: Sequence[int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, pid: int, proxy: _Proxy, ports: Sequence[int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Tell the emulator who connects, until it goes away, or says that the container is removed."""
         told = asyncio.create_task(reader.readline())
-        accepting = {asyncio.create_task(self._accept(door.listening[port], port, writer)) for port in ports}
-        door.accepting |= accepting
+        accepting = {asyncio.create_task(self._accept(proxy.listening[port], port, writer)) for port in ports}
+        proxy.accepting |= accepting
         await asyncio.wait({told, *accepting}, return_when=asyncio.FIRST_COMPLETED)
-        door.accepting -= accepting
+        proxy.accepting -= accepting
         await _cancel(accepting)
-        if told.done() and told.result() == b"close\n" and self._doors.get(pid) is door:
+        if told.done() and told.result() == b"close\n" and self._proxies.get(pid) is proxy:
             await self._close(pid)
         await _cancel({told})
 
@@ -135,12 +135,12 @@ class Inside:
             writer.write(f"{number} {port}\n".encode())
             await writer.drain()
 
-    async def _await_end(self, pid: int, path: Path, door: _Door) -> None:
+    async def _await_end(self, pid: int, path: Path, proxy: _Proxy) -> None:
         with suppress(OSError):
-            while path.stat().st_ino == door.network:
-                await asyncio.sleep(_LOOK_SECONDS)
-        if self._doors.get(pid) is door:
-            door.ending = None
+            while path.stat().st_ino == proxy.network:
+                await asyncio.sleep(_POLL_SECONDS)
+        if self._proxies.get(pid) is proxy:
+            proxy.ending = None
             await self._close(pid)
 
     def _drop(self, number: int) -> None:
@@ -148,10 +148,10 @@ class Inside:
             connection.close()
 
     async def _close(self, pid: int) -> None:
-        door = self._doors.pop(pid, None)
-        if door is not None:
-            await _cancel(door.accepting | ({door.ending} if door.ending else set()))
-            for each in door.listening.values():
+        proxy = self._proxies.pop(pid, None)
+        if proxy is not None:
+            await _cancel(proxy.accepting | ({proxy.ending} if proxy.ending else set()))
+            for each in proxy.listening.values():
                 each.close()
 
 

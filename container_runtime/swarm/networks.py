@@ -1,4 +1,4 @@
-"""Overlay networks of a Swarm: one for each group of containers that train together, over all nodes."""
+"""Overlay networks of a Swarm, one for each job with several hosts."""
 
 from __future__ import annotations
 

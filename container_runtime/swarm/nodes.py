@@ -1,4 +1,4 @@
-"""The nodes of a Swarm: which there are, the agent on each, and what is asked of a node through it."""
+"""Nodes of a Swarm: discovery, and requests through each node's agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Channels in Pipe mode on a node that shares no disk: its program reads a pipe there, which is one of this machine's.
+"""Channels in Pipe mode on Swarm nodes that share no disk.
+
+The program reads a pipe on its node; its content comes from a pipe on the emulator's machine.
 
 Both ends are here. For each pipe the emulator opens a connection; the agent makes a pipe of the same name in the
 container's volume, and says when a program reads it. Only then does the emulator read its own, so that an epoch that

@@ -1,4 +1,4 @@
-"""A registry that the user names: images are pushed to it once, and each node pulls them from there."""
+"""User's container registry: images pushed once, pulled by each node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container is to a Swarm: a service of one task, in the form of the engine's API."""
+"""Service specifications: a container as a Swarm service of one task."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.docker.engine import LOG_OPTIONS, OPEN_FILES
 from container_runtime.docker.network import NOBODY, NOBODY_OPTIONS
+from container_runtime.swarm.capacity import PROMISE_LABEL
 from container_runtime.swarm.carrier import BEGIN_FILE, BEGIN_FOLDER, list_volumes
-from container_runtime.swarm.room import PROMISE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from container_runtime.docker.local_images import LocalImage
     from container_runtime.spec import ContainerSpec, Mount
+    from container_runtime.swarm.capacity import Promise
     from container_runtime.swarm.carrier import Carried
     from container_runtime.swarm.nodes import SwarmNode
-    from container_runtime.swarm.room import Promise
 
-# A program begins when there is what it may ask for at once; after a minute it goes on without. A door can be opened in
-# a network that is there only, so after the task has started; the sockets of each network are listed by the kernel.
+# A program begins when the ports and names that it may need are there; after a minute it starts without them. A proxy
+# can be opened in an existing network only, so after the task has started; the sockets of each network are listed by the kernel.
 # Tasks of one job start one after the other, on different machines, and a name is known once its task runs. By the
 # clock, since a question for a name takes seconds where nobody answers.
 _BEGIN = """
@@ -56,7 +56,7 @@ def build_service(
     *,
     closed: bool = False,
 ) -> dict[str, Any]:
-    """Build the service of one container; which node it gets is ``Room``'s to say.
+    """Build the service of one container; which node it gets is ``Capacity``'s to say.
 
     Args:
         spec: of the container.
@@ -70,7 +70,7 @@ def build_service(
         promise: what it may count on.
         network: that it is on; None for the node's own.
         hosts: of this network.
-        ports: of its door, in the order in which they are opened.
+        ports: of its proxy, in the order in which they are opened.
         folders: what of the host is carried to its node; None where its node sees the host's folders.
         closed: whether it reaches nothing beyond its network.
     """

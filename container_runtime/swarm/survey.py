@@ -1,4 +1,7 @@
-"""What keeps jobs from the nodes of a Swarm, looked for before there is a job: ``doctor`` shows it."""
+"""Health check of a Swarm's nodes, shown by ``doctor``.
+
+It finds what would keep jobs from a node before there is a job.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _WRONG_CLOCK_SECONDS = 900.0
 _ODD_CLOCK_SECONDS = 5.0
 _CONNECT_SECONDS = 3.0
 # A load unpacks an image beside the bytes that come.
-_ROOM_SHARE = 1.2
+_CAPACITY_SHARE = 1.2
 # Where the engines of a Swarm speak to each other.
 _GOSSIP_PORT = 7946
 
@@ -168,7 +171,7 @@ def judge(name: str, apart: float, free_bytes: int, lacking: int) -> Finding:
         text = f"the clock of node {name} is {apart:+,.0f} s off this machine's: signatures made there are refused"
         return Finding("missing", text, "set both by NTP")
     free = f"{free_bytes / 1e9:.1f} GB are free on node {name}"
-    if free_bytes < lacking * _ROOM_SHARE:
+    if free_bytes < lacking * _CAPACITY_SHARE:
         text = f"{free}, and the images that it lacks take {lacking / 1e9:.1f} GB"
         return Finding("missing", text, "docker system prune there, or a larger disk")
     if abs(apart) > _ODD_CLOCK_SECONDS:

@@ -1,4 +1,4 @@
-"""The one task of each container's service, as the manager tells of it."""
+"""Task states of containers' services, as reported by the Swarm manager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder whose content goes over a connection: what is in it, and one thing of it after the other.
+"""Transfer of a folder tree over a connection.
 
 Either end may hold what a job wrote, or be told what it is to write by an end that the job has taken over. So every
 part of a path is opened from the folder that it is in, no link is followed, and nothing lands outside of the folder.

@@ -1,4 +1,4 @@
-"""The emulator's own pages: what people and the command line ask of it, beside AWS's protocols."""
+"""The emulator's own HTTP API, for its console and its command line."""
 
 PREFIX = "/_emulator/"
 """Where every page but the front page is; no bucket can have this name."""

@@ -1,4 +1,4 @@
-"""The account of an API request, its services, and the values of a query."""
+"""Account services: the state and jobs of the account that a request names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from emulator.jobs import Jobs
     from emulator.jobs.accounts import Accounts
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.services import Services
 
 

@@ -1,4 +1,7 @@
-"""JSON answers of the emulator's own API, as types; the OpenAPI document and the console's types are made of them."""
+"""Types of the JSON answers of the emulator's own API.
+
+The OpenAPI document and the console's types are made of them.
+"""
 
 from __future__ import annotations
 

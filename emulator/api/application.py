@@ -1,4 +1,7 @@
-"""The Flask application of the emulator's own pages. What it shows it is given as functions; it knows no other room."""
+"""Flask application of the emulator's own API.
+
+It is given what it shows as functions, and imports none of the packages behind them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/_emulator/stream`` and ``/_emulator/events``: what happens, as it happens, and what has been sent."""
+"""``/_emulator/stream`` and ``/_emulator/events``: live changes and sent events."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 MOST_STREAMS = 16
 _MOST_EVENTS = 1000
 # How often it is looked whether a job that is watched has printed or saved something.
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 # After so long without a word a line is sent that says nothing: a browser that has gone is noticed by it.
-_SILENT_LOOKS = 10
+_SILENT_POLLS = 10
 _AT_ONCE = 200
 
 
@@ -136,7 +136,7 @@ def follow(
     progress: dict[str, Any] | None = None
     version, silent = -1, 0
     while not is_closing():
-        version = store.wait_for_change(version, _LOOK_SECONDS)
+        version = store.wait_for_change(version, _POLL_SECONDS)
         sent = store.messages.list_sent(after, _AT_ONCE)
         if sent:
             after = sent[-1].sequence
@@ -154,7 +154,7 @@ def follow(
             yield _format("progress", now)
         elif not sent:
             silent += 1
-        if silent >= _SILENT_LOOKS:
+        if silent >= _SILENT_POLLS:
             silent = 0
             yield ": still here\n\n"
 

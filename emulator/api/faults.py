@@ -1,4 +1,4 @@
-"""``/_emulator/faults``: the faults that strike, as they are, replaced, or none."""
+"""``/_emulator/faults``: the active injected faults, shown and replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/_emulator/jobs``: training jobs, what they printed, and what was measured of them."""
+"""``/_emulator/jobs``: training jobs, their logs and their metrics."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from emulator.api.account_services import RequestAccounts
     from emulator.jobs import Jobs
-    from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.training_job import TrainingJob
-    from emulator.jobs.records.warnings import JobWarning
+    from emulator.jobs.model.rule_evaluation import RuleEvaluation
+    from emulator.jobs.model.training_job import TrainingJob
+    from emulator.jobs.model.warnings import JobWarning
     from emulator.moto_services.cloudwatch.logs import Log, LogLine
     from emulator.services import Services
 
@@ -65,7 +65,7 @@ def build_jobs_pages(accounts: RequestAccounts) -> Blueprint:
 
 def _list_jobs(jobs: Jobs) -> dict[str, Any]:
     """List the newest jobs of all regions that fit the query's words, statuses and rules."""
-    from emulator.jobs.records.database.listing import ListQuery
+    from emulator.jobs.store.listing import ListQuery
 
     account = jobs.services
     words = request.args.get("words", "").casefold().split()
@@ -96,7 +96,7 @@ def _list_jobs(jobs: Jobs) -> dict[str, Any]:
                     taken += 1
             if token is None:
                 break
-            from emulator.jobs.records.database.listing import parse_token
+            from emulator.jobs.store.listing import parse_token
 
             after = parse_token(token)
     found.sort(key=lambda each: each["creationMs"], reverse=True)
@@ -104,7 +104,7 @@ def _list_jobs(jobs: Jobs) -> dict[str, Any]:
 
 
 def _summarize(account: Services, job: TrainingJob, warnings: Sequence[JobWarning]) -> dict[str, Any]:
-    from emulator.jobs.records.warnings import describe_warnings
+    from emulator.jobs.model.warnings import describe_warnings
 
     return {
         "name": job.name,

@@ -1,4 +1,7 @@
-"""``/_emulator/s3``: buckets, keys and objects, enough to follow a link; whatever an object holds runs no script."""
+"""``/_emulator/s3``: read access to buckets and objects, for links.
+
+No object is served in a form that lets a browser run a script in it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/_emulator/openapi.json`` and ``/_emulator/docs``: what can be asked of the emulator itself.
+"""``/_emulator/openapi.json`` and ``/_emulator/docs``: this API's description.
 
 The table below is the one description: a test compares it with the addresses that answer.
 """

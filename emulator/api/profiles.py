@@ -1,4 +1,4 @@
-"""``/_emulator/jobs/REGION/NAME/profile``: what a job used, where its time went, its profiles of Python."""
+"""``/_emulator/jobs/REGION/NAME/profile``: system metrics and profiles of a job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from emulator.api.account_services import RequestAccounts
     from emulator.api.run_readers import RunReaders
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
 
 
 def build_profiles_pages(

@@ -1,4 +1,4 @@
-"""``/_emulator/prune``: what ended jobs left is removed, by age and size."""
+"""``/_emulator/prune``: removal of ended jobs' remains, by age and size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that read runs: tensors are smdebug's, which the emulator does not import.
+"""Reader processes: smdebug runs read outside the emulator's process.
 
 Neither a hostile file nor a slow read stops the emulator: a process that does not answer in time is killed, one that
 dies is replaced, and each bounds its own memory.

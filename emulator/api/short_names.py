@@ -35,7 +35,7 @@ def choose_named(text: str, known: Sequence[Named], read_name: Callable[[Named],
     return called or begins or [each for each in known if text in read_name(each)]
 
 
-def build_names_pages(rooms: RequestAccounts) -> Blueprint:
+def build_names_pages(accounts: RequestAccounts) -> Blueprint:
     """Build the page."""
     pages = Blueprint("names", __name__)
 
@@ -43,7 +43,7 @@ def build_names_pages(rooms: RequestAccounts) -> Blueprint:
     def find_jobs_named() -> Any:
         # No name of a job has a slash: what is before it is a region.
         region, _, text = request.args.get("text", "").rpartition("/")
-        known = rooms.find().store.list_training_job_names(text)
+        known = accounts.find().store.list_training_job_names(text)
         known = [each for each in known if region in ("", each[0])]
         found = choose_named(text, known, lambda each: each[1])
         jobs = [{"region": region, "name": name} for region, name in found[:_MOST_SHOWN]]

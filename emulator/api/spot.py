@@ -1,4 +1,4 @@
-"""``/_emulator/training-jobs/NAME/interrupt``: Spot instances are taken from a job, as AWS does when it needs them."""
+"""``/_emulator/training-jobs/NAME/interrupt``: Spot interruption of a job."""
 
 from __future__ import annotations
 

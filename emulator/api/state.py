@@ -1,4 +1,4 @@
-"""``/_emulator/state``: everything given out as one archive, and taken from one."""
+"""``/_emulator/reset`` and ``/_emulator/state``: state reset, export and import."""
 
 from __future__ import annotations
 

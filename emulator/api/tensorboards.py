@@ -1,4 +1,4 @@
-"""``…/jobs/REGION/NAME/tensorboard``: starts the real TensorBoard on what a job writes, and says where it is."""
+"""``…/jobs/REGION/NAME/tensorboard``: TensorBoard servers for jobs."""
 
 from __future__ import annotations
 

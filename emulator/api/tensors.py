@@ -1,4 +1,7 @@
-"""``/_emulator/jobs/REGION/NAME/tensors`` and ``…/rules/NAME/retry``: what a job saved, and what a rule says of it."""
+"""``/_emulator/jobs/REGION/NAME/tensors`` and ``…/rules/NAME/retry``.
+
+The tensors that a job saved, and a rule's verdict on them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
     from emulator.api.account_services import RequestAccounts
     from emulator.api.run_readers import RunReaders
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.services import Services
 
 # The questions, by the last part of the address: what ``smdebug.inspection`` calls them is the same but for the first.

@@ -1,4 +1,4 @@
-"""TypeScript types of the API's answers, for the console: ``python -m emulator.api.typescript`` writes them."""
+"""TypeScript types of the API's answers, written for the console."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The ``smdebug-emulator`` command: one module a group of commands, listed in ``commands.py``."""
+"""The ``smdebug-emulator`` command: one module for each group of commands."""

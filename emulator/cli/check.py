@@ -1,4 +1,4 @@
-"""``check``: damage in a state folder, found and mended."""
+"""The ``check`` command: detection and repair of damage in a state folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``env`` and ``run``: what leads AWS's clients to the emulator.
+"""The ``env`` and ``run`` commands: AWS clients pointed at the emulator.
 
 What clients need is known on their side of HTTP: this process becomes a program of ``sdk_compat``. Python's ``-P``
 keeps the current folder off its path. Every command that is run waits for what is imported here: it is little.

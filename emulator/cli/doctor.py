@@ -1,4 +1,4 @@
-"""``doctor``: what of this machine the emulator needs, and what to do where something is missing."""
+"""The ``doctor`` command: requirements of this machine, with remedies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def doctor(
 ) -> None:
     """Check Docker, images, port, disk and versions, and suggest fixes; exit code 1 if something is missing."""
     given = list_given({"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket})
-    findings = list(_look(replace(read_settings(state_dir), **given)))
+    findings = list(_check_machine(replace(read_settings(state_dir), **given)))
     if as_json:
         keys = ("subject", "state", "found", "remedy")
         click.echo(json.dumps([dict(zip(keys, finding, strict=True)) for finding in findings]))
@@ -65,18 +65,18 @@ def doctor(
     raise SystemExit(any(state == "missing" for _, state, _, _ in findings))
 
 
-def _look(settings: Settings) -> Iterator[Finding]:
-    yield from _look_at_versions()
-    yield from _look_at_engine()
-    yield from _look_at_swarm(settings)
-    yield from _look_at_port(settings)
-    yield from _look_at_reach(settings)
-    yield from _look_at_disk(settings.state_dir)
-    yield from _look_at_copy(settings)
-    yield from _look_at_environment(settings)
+def _check_machine(settings: Settings) -> Iterator[Finding]:
+    yield from _check_versions()
+    yield from _check_engine()
+    yield from _check_swarm(settings)
+    yield from _check_port(settings)
+    yield from _check_reach(settings)
+    yield from _check_disk(settings.state_dir)
+    yield from _check_copy(settings)
+    yield from _check_environment(settings)
 
 
-def _look_at_versions() -> Iterator[Finding]:
+def _check_versions() -> Iterator[Finding]:
     packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "moto", "docker"))
     yield "versions", "ok", f"smdebug-emulator {VERSION}, Python {sys.version.split()[0]}, {packages}", ""
     with suppress(PackageNotFoundError):
@@ -89,10 +89,10 @@ def _look_at_versions() -> Iterator[Finding]:
     except PackageNotFoundError:
         return
     remedy = "pip uninstall smdebug, then pip install --force-reinstall --no-deps smdebug-emulator"
-    yield "versions", "missing", f"the original smdebug {original} is in the same environment", remedy
+    yield "versions", "missing", f"upstream smdebug {original} is in the same environment", remedy
 
 
-def _look_at_engine() -> Iterator[Finding]:
+def _check_engine() -> Iterator[Finding]:
     from container_runtime.docker.daemon import describe_engine, explain_refused_engine
     from emulator.cli.images import describe_docker_images
 
@@ -118,7 +118,7 @@ def _look_at_engine() -> Iterator[Finding]:
         yield "images", "ok", "all are up to date", ""
 
 
-def _look_at_swarm(settings: Settings) -> Iterator[Finding]:
+def _check_swarm(settings: Settings) -> Iterator[Finding]:
     """Look at the nodes where jobs are to run on them."""
     if settings.runtime != "swarm":
         return
@@ -129,7 +129,7 @@ def _look_at_swarm(settings: Settings) -> Iterator[Finding]:
         yield ("swarm", *finding)
 
 
-def _look_at_port(settings: Settings) -> Iterator[Finding]:
+def _check_port(settings: Settings) -> Iterator[Finding]:
     record = find_running_emulator(settings.state_dir)
     if record is not None:
         yield "emulator", "ok", f"it answers at {record.endpoint_url}, process {record.pid}", ""
@@ -147,7 +147,7 @@ def _look_at_port(settings: Settings) -> Iterator[Finding]:
             )
 
 
-def _look_at_reach(settings: Settings) -> Iterator[Finding]:
+def _check_reach(settings: Settings) -> Iterator[Finding]:
     """Try what the environment says of other machines, as a start would."""
     if not any((settings.host, settings.advertise, settings.tls, settings.tls_certificate, settings.tls_key)):
         return
@@ -169,7 +169,7 @@ def _look_at_reach(settings: Settings) -> Iterator[Finding]:
     yield "reach", "ok", f"it would answer {whom}, over TLS with {shown}", ""
 
 
-def _look_at_disk(state_dir: Path) -> Iterator[Finding]:
+def _check_disk(state_dir: Path) -> Iterator[Finding]:
     there = next(folder for folder in (state_dir, *state_dir.parents) if folder.exists())
     if not os.access(there, os.W_OK):
         yield "disk", "missing", f"{there} cannot be written", "give another folder with --state-dir"
@@ -182,7 +182,7 @@ def _look_at_disk(state_dir: Path) -> Iterator[Finding]:
         yield "disk", "ok", text, ""
 
 
-def _look_at_copy(settings: Settings) -> Iterator[Finding]:
+def _check_copy(settings: Settings) -> Iterator[Finding]:
     """Try the other S3 that the environment names, as a start would."""
     if settings.s3_endpoint is None:
         return
@@ -197,7 +197,7 @@ def _look_at_copy(settings: Settings) -> Iterator[Finding]:
         yield "copy", "ok", f"{bucket} can be written, and heeds conditions", ""
 
 
-def _look_at_environment(settings: Settings) -> Iterator[Finding]:
+def _check_environment(settings: Settings) -> Iterator[Finding]:
     named = os.environ.get("AWS_ENDPOINT_URL")
     record = find_running_emulator(settings.state_dir)
     remedy = 'eval "$(smdebug-emulator env)", or smdebug-emulator run -- COMMAND'

@@ -1,4 +1,4 @@
-"""Requests to stop or restart the serving process, and the reason for its end in its log."""
+"""Stop and restart requests of the serving process, and their log lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``engine``: the Docker engine of this machine."""
+"""The ``engine`` command: the Docker engine of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``events``: what the emulator sent."""
+"""The ``events`` command: the events that the emulator has sent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FOLLOW_SECONDS = 0.2
 def events(state_dir: Path | None, account: str | None, limit: int, *, follow: bool, as_json: bool) -> None:
     """Show the events and SNS messages that the emulator sent, newest last; works while it is stopped, too."""
     from emulator.jobs.accounts import name_store
-    from emulator.jobs.records.database.sent_messages import encode_sent, format_sent, read_sent
+    from emulator.jobs.store.sent_messages import encode_sent, format_sent, read_sent
 
     settings = read_settings(state_dir)
     running = find_running_emulator(settings.state_dir)

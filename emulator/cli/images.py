@@ -1,4 +1,4 @@
-"""``images``: what training jobs and rules run in, built ahead of the first job that needs it."""
+"""The ``images`` command: job images, listed and built ahead of use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``start --init-folder``: scripts that make what users want to find in an emulator that has just started."""
+"""Initialisation scripts of ``start --init-folder``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``interrupt``: take the Spot instances from a training job."""
+"""The ``interrupt`` command: Spot interruption of a training job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``open``, ``report``, ``export`` and ``import``: a job in the browser, in one file, in a folder, and back."""
+"""The ``open``, ``report``, ``export`` and ``import`` commands.
+
+They show a job in the browser, write it into one file or a folder, and read it from there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``jobs``, ``describe``, ``logs`` and ``stop-job``: training jobs of all regions, by name."""
+"""The ``jobs``, ``describe``, ``logs`` and ``stop-job`` commands."""
 
 from __future__ import annotations
 

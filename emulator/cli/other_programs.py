@@ -1,4 +1,6 @@
-"""``rules``, ``tensors``, ``plot``, ``profile``, ``demo``: programs of other packages, not imported.
+"""The ``rules``, ``tensors``, ``plot``, ``profile`` and ``demo`` commands.
+
+They start programs of other packages, which the emulator does not import.
 
 Python's ``-P`` keeps the current folder off their path: a file of the user's called like a module is not imported.
 """

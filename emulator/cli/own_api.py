@@ -1,4 +1,4 @@
-"""Asks the emulator's own API, as its console does: ``/_emulator/docs`` says what can be asked."""
+"""Client of the emulator's own API, for commands."""
 
 from __future__ import annotations
 

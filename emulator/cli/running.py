@@ -1,4 +1,4 @@
-"""What several commands share: which emulator they speak of, clients of it, and how a command fails."""
+"""Shared parts of commands: options, the running emulator, and its clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``start``, ``stop`` and ``status``: the emulator itself."""
+"""The ``start``, ``stop`` and ``status`` commands."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _warn_of_original() -> None:
     except PackageNotFoundError:
         return
     click.echo(
-        f"The original smdebug {found} is installed in this environment too, and both have the same modules. For this "
+        f"Upstream smdebug {found} is installed in this environment too, and both have the same modules. For this "
         "one's: pip uninstall smdebug, then pip install --force-reinstall --no-deps smdebug-emulator.",
         err=True,
     )

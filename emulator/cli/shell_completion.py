@@ -1,4 +1,4 @@
-"""``completion install``: commands and options completed by the shell."""
+"""The ``completion install`` command: shell completion."""
 
 from __future__ import annotations
 

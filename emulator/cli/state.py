@@ -1,4 +1,4 @@
-"""``reset``, ``prune`` and ``state``: forget, export or import what an emulator holds."""
+"""The ``reset``, ``prune`` and ``state`` commands."""
 
 from __future__ import annotations
 

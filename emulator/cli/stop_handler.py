@@ -1,4 +1,4 @@
-"""``stop-handler deploy``: a function that stops jobs."""
+"""The ``stop-handler deploy`` command: a function that stops jobs."""
 
 from __future__ import annotations
 

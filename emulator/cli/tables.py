@@ -1,4 +1,7 @@
-"""Tables of the command line: as wide as the terminal, names cut in their middle, whole where nobody reads along."""
+"""Tables of the command line, fitted to the terminal's width.
+
+Long names are cut in their middle; nothing is cut where the output is no terminal.
+"""
 
 from __future__ import annotations
 

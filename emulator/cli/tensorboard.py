@@ -1,4 +1,4 @@
-"""``tensorboard``: the real one, on what a job writes to S3 while it trains."""
+"""The ``tensorboard`` command: TensorBoard on the S3 output of a job."""
 
 from __future__ import annotations
 

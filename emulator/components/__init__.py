@@ -1,1 +1,4 @@
-"""Components of the emulator, each with a start and a stop; ``emulator.app`` lists them in their order."""
+"""Components of the emulator, each with a start and a stop.
+
+``emulator.app`` lists them in their order.
+"""

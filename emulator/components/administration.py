@@ -1,4 +1,4 @@
-"""Administration of a running emulator: health, reset, prune, export and import of its state."""
+"""Administration of a running emulator: health, reset, prune, export, import."""
 
 from __future__ import annotations
 
@@ -229,8 +229,8 @@ class Administration:
 
 
 def _describe_started(started: Started) -> dict[str, Any]:
-    from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.rule_evaluation import RuleEvaluation
+    from emulator.jobs.model.training_job import TrainingJob
 
     stores = started.stores.list_open()
     description: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Components that answer requests: the emulator's own pages, the gateway, and its end."""
+"""Components that answer requests: the API's pages, the gateway, and its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from emulator.components.ports import Faults, Ports, Replica
     from emulator.gateway.gateway import Gateway as GatewayApplication
     from emulator.gateway.gateway import GatewayServices
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.security.keys import Keys
     from emulator.settings import Settings
 
@@ -47,12 +47,12 @@ class Pages(Component):
         from emulator.api.application import build_pages
         from emulator.api.changes import Streams, build_changes_pages
         from emulator.api.faults import build_fault_pages
+        from emulator.api.job_exports import build_job_exports_pages
         from emulator.api.jobs import build_jobs_pages
         from emulator.api.objects import build_objects_pages
         from emulator.api.openapi import build_openapi_pages
         from emulator.api.profiles import build_profiles_pages
         from emulator.api.prune import build_prune_pages
-        from emulator.api.records import build_records_pages
         from emulator.api.reset import build_reset_pages
         from emulator.api.run_readers import RunReaders
         from emulator.api.short_names import build_names_pages
@@ -80,7 +80,7 @@ class Pages(Component):
                 build_profiles_pages(accounts, readers, partial(_locate_measures, settings)),
                 build_tensorboards_pages(accounts, tensorboards),
                 build_objects_pages(accounts),
-                build_records_pages(accounts),
+                build_job_exports_pages(accounts),
                 build_changes_pages(accounts, self.streams, readers.warm),
                 build_spot_pages(administration.interrupt),
                 build_fault_pages(),

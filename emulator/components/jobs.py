@@ -1,4 +1,4 @@
-"""Components of jobs: the delivery of their events, the jobs themselves, and the removal of what they left."""
+"""Components of jobs: event delivery, the jobs themselves, and retention."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from emulator.gateway.sagemaker import SageMaker
     from emulator.jobs import Jobs as AccountJobs
     from emulator.jobs.accounts import Accounts, AccountStores
-    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.runs.admission import Admission
+    from emulator.jobs.store.store import JobStore
 
 # How long events of jobs that ended while the emulator stops may still take to reach their targets.
 _DRAIN_SECONDS = 5.0

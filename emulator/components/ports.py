@@ -1,4 +1,4 @@
-"""Components of a process: its state folder, its replica in another S3, its ports, keys and certificates."""
+"""Components of a process: state folder, replica, ports, keys and certificates."""
 
 from __future__ import annotations
 

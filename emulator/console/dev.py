@@ -1,4 +1,4 @@
-"""Development server of the console, as ``make console-dev`` runs it: ``python -m emulator.console.dev``."""
+"""Development server of the console, run by ``make console-dev``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/console``: the page as it was built, and what a browser may do with it."""
+"""``/console``: the built page, with its security headers."""
 
 from __future__ import annotations
 

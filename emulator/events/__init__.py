@@ -1,1 +1,1 @@
-"""From a change of a job to those that wait for it: EventBridge's deliveries to the targets of its rules."""
+"""EventBridge deliveries: job state changes sent to the targets of rules."""

@@ -1,4 +1,7 @@
-"""What state an alarm has to be in: its data points, compared with the threshold. Pure."""
+"""Alarm evaluation: an alarm's state from its data points and threshold.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CloudWatch's alarms: evaluated when their metrics get data and as time passes, and what they do when they change."""
+"""CloudWatch alarms: their evaluation over time, and their actions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Periods slide along with the time: alarms are looked at so often in each of the shortest, and not much more often.
-_LOOKS_A_PERIOD = 6
+_POLLS_PER_PERIOD = 6
 _MAX_PAUSE_SECONDS = 10.0
 # Of a core, for looking at alarms whose metrics get data without end.
 _MAX_SHARE = 0.1
@@ -85,7 +85,7 @@ class Alarms:
                 evaluated = self._evaluate(alarm, current.values())
                 del current[alarm.arn]
                 current[alarm.arn] = evaluated  # at the end: among those that changed in one millisecond it is the last
-        pauses = [alarm.period / _LOOKS_A_PERIOD for alarm in metric_alarms]
+        pauses = [alarm.period / _POLLS_PER_PERIOD for alarm in metric_alarms]
         return min([_MAX_PAUSE_SECONDS, *pauses]) if found else None
 
     def _evaluate(self, alarm: Alarm, current: Collection[Alarm]) -> Alarm:

@@ -1,4 +1,7 @@
-"""What state a composite alarm has to be in: its rule, computed of other alarms' states. Pure."""
+"""Composite alarm evaluation: a rule over the states of other alarms.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 

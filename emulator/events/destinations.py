@@ -1,4 +1,4 @@
-"""Where the end of an asynchronous invocation is told: OnSuccess and OnFailure, and a function's dead-letter queue."""
+"""Destinations of asynchronous invocations: OnSuccess, OnFailure, dead letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of an event at a target, for people to look at."""
+"""Delivery outcomes: the result of an event at one target, kept for display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delivers events to the targets of EventBridge's rules: in order, retried, no target holding up another."""
+"""Deliveries of events to EventBridge targets: ordered, retried, independent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fires the rules of EventBridge that have a schedule."""
+"""Scheduled EventBridge rules, fired when due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a target gets of an event: all of it, a part (InputPath), a constant (Input), a template (InputTransformer)."""
+"""Target input: Input, InputPath and InputTransformer of EventBridge targets."""
 
 from __future__ import annotations
 

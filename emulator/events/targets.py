@@ -1,4 +1,4 @@
-"""The kinds of targets, and how an event reaches each. The table at the end is the list of them."""
+"""Target kinds of EventBridge, and delivery to each kind."""
 
 from __future__ import annotations
 

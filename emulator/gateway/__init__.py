@@ -1,1 +1,1 @@
-"""What speaks HTTP: who may ask, what is asked, and the wire's form of requests and answers."""
+"""HTTP gateway: authentication, dispatch, and AWS wire protocols."""

@@ -1,4 +1,4 @@
-"""Where the emulator listens, and the address by which other machines know it."""
+"""Listening addresses, and the address that other machines use."""
 
 from __future__ import annotations
 

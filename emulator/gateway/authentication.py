@@ -1,4 +1,4 @@
-"""Who asks, and for which region: the scope of a SigV4 signature, and the Host and Origin of a request.
+"""Access key and region of a request; Host and Origin checks.
 
 Signatures are read here, not checked: any key and secret will do, unless ``guard`` looks at them. What
 keeps strangers out otherwise is where the emulator listens, and the Host and Origin checks, which keep a web page from

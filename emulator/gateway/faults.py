@@ -1,4 +1,4 @@
-"""Faults of a service's requests: an error in its words, a delay, a body or an answer that ends too early."""
+"""Injected faults of requests: service errors, delays, truncated bodies."""
 
 from __future__ import annotations
 

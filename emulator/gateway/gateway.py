@@ -1,4 +1,4 @@
-"""The one WSGI application of the emulator: every request gets here and leaves with an answer.
+"""The emulator's WSGI application: every request passes through it.
 
 The way of a request is the three lists of ``Gateway``, each in its order: who may answer it, what every answer gets,
 and what becomes of an error.
@@ -112,7 +112,7 @@ class Gateway:
         # The first that returns an application lets that answer; None leaves the request to the next. The last of this
         # list always has one, and so has the last of the handlers of errors.
         self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
-            self._refuse_strangers,
+            self._refuse_foreign_sources,
             self._refuse_controls,
             self._name_account,
             self._serve_pages,
@@ -147,7 +147,7 @@ class Gateway:
                 raise  # the server cuts the connection: half an answer is out
             return answer(environ, start_answer)
 
-    def _refuse_strangers(self, request: Request) -> None:
+    def _refuse_foreign_sources(self, request: Request) -> None:
         check_source(request.environ, self._own_hosts)
 
     def _refuse_controls(self, request: Request) -> None:

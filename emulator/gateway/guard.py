@@ -1,4 +1,4 @@
-"""Lets only those pass who prove who they are and are allowed what they ask: ``start --require-signature``."""
+"""Signature and permission checks of ``start --require-signature``."""
 
 from __future__ import annotations
 

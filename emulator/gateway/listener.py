@@ -1,4 +1,4 @@
-"""HTTP listener of one address, served by waitress.
+"""Listening sockets: one port on each address, served by waitress.
 
 waitress reads requests and writes answers in one thread, whatever the speed of the clients. It has no public way to
 accept from a further socket while it serves, so ``_Entrance`` extends its dispatcher: see decision 0002.

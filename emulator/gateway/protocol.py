@@ -1,4 +1,4 @@
-"""AWS JSON 1.1, driven by the service model: bytes to a checked request, an answer or an error to bytes."""
+"""AWS JSON 1.1, driven by the service model: decoding, checks and encoding."""
 
 from __future__ import annotations
 

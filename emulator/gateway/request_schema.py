@@ -1,4 +1,4 @@
-"""JSON Schema compiled from the model's shapes: the model is the specification, nothing is listed by hand.
+"""JSON Schemas of requests, compiled from the service model's shapes.
 
 A schema says what ``jsonschema`` can check: types, required members, lengths, ranges, enums, patterns, and the same for
 the keys and values of maps. It says nothing of unknown members, which are accepted: a client may be newer than this

@@ -1,4 +1,4 @@
-"""HTTP connections of waitress that keep S3's metadata names and refuse bodies in time.
+"""HTTP connections for S3: exact metadata names, and empty objects.
 
 In the names of S3's metadata headers, case and underscores matter. waitress writes every header as
 ``X-Amz-Meta-Who``, which boto3 then returns as the key ``Who``; and it drops request headers with an underscore, since

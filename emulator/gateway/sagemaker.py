@@ -1,4 +1,4 @@
-"""SageMaker's API: the operation named by ``X-Amz-Target``, decoded, run and encoded."""
+"""SageMaker API: dispatch of the operation named by ``X-Amz-Target``."""
 
 from __future__ import annotations
 

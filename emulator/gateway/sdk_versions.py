@@ -1,4 +1,4 @@
-"""Which versions of the SageMaker SDKs were tried with this emulator: of another one, a job's log says so."""
+"""Tested SageMaker SDK versions; a job's log warns of any other."""
 
 from __future__ import annotations
 

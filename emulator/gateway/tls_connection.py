@@ -1,4 +1,4 @@
-"""TLS connections of waitress, which has no TLS of its own.
+"""Non-blocking TLS connections for waitress.
 
 Other servers that have it were tried, and none met all requirements without such classes: see decision 0002.
 """

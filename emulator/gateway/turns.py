@@ -1,4 +1,4 @@
-"""Requests take turns, whoever came first.
+"""Request queue: requests are processed one at a time, in order of arrival.
 
 Python runs one thread at a time. Sixteen that work at once on as many requests are each put off by the other fifteen at
 every look into the database, some of them again and again; in turn, each is done in one go, and none waits for longer

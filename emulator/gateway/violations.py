@@ -1,4 +1,7 @@
-"""AWS's words for what jsonschema finds: one text for all the constraints that a request breaks."""
+"""AWS's wording of validation errors that jsonschema finds.
+
+One message names all the constraints that a request breaks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training, processing and tuning jobs, and executions of pipelines: stored, driven through their lives, announced.
+"""Training, processing and tuning jobs, and pipeline executions.
 
 Here are the kinds of jobs, a file each, as operations ask for them. The packages, each knowing those after it: ``runs``
 (a job's life), ``uploads`` (what its containers write), ``staging`` (what they find when they start), ``records`` (what
@@ -10,20 +10,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from emulator.jobs.model.pipeline_execution import PipelineExecution
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.pipeline_executions import PipelineExecutions
 from emulator.jobs.processing_jobs import ProcessingJobs
-from emulator.jobs.records.database.ledger import Ledger
-from emulator.jobs.records.pipeline_execution import PipelineExecution
-from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.records.rule_evaluation import RuleEvaluation
-from emulator.jobs.records.training_job import TrainingJob
-from emulator.jobs.records.tuning_job import TuningJob
 from emulator.jobs.runs.admission import Admission
 from emulator.jobs.runs.containers.logs import LogWriter
 from emulator.jobs.runs.recovery import recover
 from emulator.jobs.runs.remains import find_containers, find_logs
 from emulator.jobs.runs.rule_job_run import STOP_GRACE_SECONDS
 from emulator.jobs.runs.threads import RunThreads
+from emulator.jobs.store.ledger import Ledger
 from emulator.jobs.tags import Tags
 from emulator.jobs.training_jobs import TrainingJobs
 from emulator.jobs.tuning_jobs import TuningJobs
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.events.publisher import Publisher
-    from emulator.jobs.records.database.store import JobStore
     from emulator.jobs.runs.remains import Remains
+    from emulator.jobs.store.store import JobStore
     from emulator.settings import Settings
 
 # Who ends the emulator waits: jobs get this long between SIGTERM and SIGKILL then, not StopTrainingJob's grace.

@@ -1,4 +1,4 @@
-"""Job stores and jobs of every account: each account has its own, so that none sees another's."""
+"""Jobs by account: separate services and a separate store for each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from emulator.jobs.records.database.store import JobStore
+from emulator.jobs.store.store import JobStore
 from emulator.settings import DEFAULT_ACCOUNT_ID
 
 if TYPE_CHECKING:

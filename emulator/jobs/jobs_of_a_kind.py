@@ -1,4 +1,4 @@
-"""What the jobs of every kind are started and stopped with."""
+"""Base class of job collections: creation and stop of jobs of one kind."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ValidationException
-from emulator.jobs.records.database.ledger import NOT_FOUND
+from emulator.jobs.store.ledger import NOT_FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from emulator.jobs.records.database.rows import R
-    from emulator.jobs.records.processing_job import ProcessingJob
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.processing_job import ProcessingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.jobs.runs.threads import Run
+    from emulator.jobs.store.rows import R
     from emulator.services import Services
 
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")

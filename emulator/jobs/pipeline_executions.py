@@ -1,4 +1,4 @@
-"""Executions of pipelines: started, found, listed, stopped."""
+"""Pipeline executions: start, lookup, list and stop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from emulator.exceptions import (
     ResourceNotFound,
 )
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind
-from emulator.jobs.records.database.listing import cut_page
-from emulator.jobs.records.pipeline_execution import PipelineExecution, bind_parameters, read_definition
+from emulator.jobs.model.pipeline_execution import PipelineExecution, bind_parameters, read_definition
 from emulator.jobs.runs.pipeline_run import PipelineRun
+from emulator.jobs.store.listing import cut_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Processing jobs, which the evaluations of rules are, too: created, found, listed, described, stopped, forgotten."""
+"""Processing jobs, rule evaluations included: create, list, describe, stop."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from emulator.exceptions import (
     ValidationException,
 )
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.records.database.ledger import NOT_FOUND
-from emulator.jobs.records.database.listing import parse_list_query
-from emulator.jobs.records.descriptions import (
+from emulator.jobs.model.descriptions import (
     describe_processing_job,
 )
-from emulator.jobs.records.processing_job import ProcessingJob, build_processing_job_arn
-from emulator.jobs.records.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.processing_job import ProcessingJob, build_processing_job_arn
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.runs.processing_job_run import ProcessingJobRun
+from emulator.jobs.store.ledger import NOT_FOUND
+from emulator.jobs.store.listing import parse_list_query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Tags of what the store holds."""
+"""Tags of stored resources."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from emulator.exceptions import (
     ResourceLimitExceeded,
     ResourceNotFound,
 )
-from emulator.jobs.records.arns import lower_name
+from emulator.jobs.model.arns import lower_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.store.store import JobStore
 
 
 MAX_TAGS = 50

@@ -1,4 +1,4 @@
-"""Training jobs: created, found, listed, described, stopped, changed, forgotten."""
+"""Training jobs: create, list, describe, update, stop and delete."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from emulator.exceptions import (
     ValidationException,
 )
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.records.database.ledger import NOT_FOUND
-from emulator.jobs.records.database.listing import parse_list_query
-from emulator.jobs.records.descriptions import (
+from emulator.jobs.model.descriptions import (
     describe_training_job,
 )
-from emulator.jobs.records.failures import RequestFailure
-from emulator.jobs.records.profiler_config import is_profiled
-from emulator.jobs.records.rule_evaluation import RuleEvaluation, new_rule_evaluation
-from emulator.jobs.records.training_job import TrainingJob, new_training_job
-from emulator.jobs.records.warm_pool import describe_warm_pool
+from emulator.jobs.model.failures import RequestFailure
+from emulator.jobs.model.profiler_config import is_profiled
+from emulator.jobs.model.rule_evaluation import RuleEvaluation, new_rule_evaluation
+from emulator.jobs.model.training_job import TrainingJob, new_training_job
+from emulator.jobs.model.warm_pool import describe_warm_pool
 from emulator.jobs.runs.training_job_run import TrainingJobRun
 from emulator.jobs.staging.channels import check_objects
 from emulator.jobs.staging.job_warnings import find_request_warnings
 from emulator.jobs.staging.s3_paths import require_bucket
+from emulator.jobs.store.ledger import NOT_FOUND
+from emulator.jobs.store.listing import parse_list_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.jobs.records.warnings import JobWarning
+    from emulator.jobs.model.warnings import JobWarning
 
 
 class TrainingJobs(JobsOfAKind):

@@ -1,4 +1,4 @@
-"""Hyperparameter tuning jobs: created, found, listed with their training jobs, described, stopped, forgotten."""
+"""Hyperparameter tuning jobs: create, list, describe, stop and delete."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from emulator.exceptions import (
     ValidationException,
 )
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.records.database.listing import cut_page, parse_list_query
-from emulator.jobs.records.descriptions import (
+from emulator.jobs.model.descriptions import (
     describe_tuned_job,
     describe_tuning_job,
 )
-from emulator.jobs.records.tuning_job import TuningJob, build_tuning_job_arn
+from emulator.jobs.model.tuning_job import TuningJob, build_tuning_job_arn
 from emulator.jobs.runs.tuning_job_run import TuningJobRun
+from emulator.jobs.store.listing import cut_page, parse_list_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.jobs.records.tuning_job import Outcome
+    from emulator.jobs.model.tuning_job import Outcome
     from emulator.jobs.training_jobs import TrainingJobs
     from emulator.services import Services
 

@@ -1,1 +1,1 @@
-"""Lambda functions, run: Invoke over HTTP, the workers that hold AWS's runtime client, and the API these talk to."""
+"""Lambda functions: Invoke, the Runtime API, and pools of workers."""

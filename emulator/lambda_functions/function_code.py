@@ -1,4 +1,4 @@
-"""Unpacks a function's zip so that nothing in it can land outside its folder."""
+"""Extraction of a function's zip, confined to its folder."""
 
 from __future__ import annotations
 

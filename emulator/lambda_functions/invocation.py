@@ -1,4 +1,4 @@
-"""One invocation of a function: what goes in, what comes out, and Lambda's texts for what can go wrong."""
+"""One invocation of a function: input, result, and Lambda's error texts."""
 
 from __future__ import annotations
 

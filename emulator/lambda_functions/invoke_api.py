@@ -1,4 +1,4 @@
-"""Lambda's Invoke over HTTP: ``POST /2015-03-31/functions/<name or ARN>/invocations``, which moto cannot answer."""
+"""Lambda's Invoke: ``POST /2015-03-31/functions/<name or ARN>/invocations``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invokes Lambda functions: at once for whoever waits, or in order and with retries for whoever does not."""
+"""Invocation of Lambda functions: synchronous, or queued with retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions in Node: where the interpreter is, and the runtime client that it runs."""
+"""Functions in Node: the interpreter and its runtime client."""
 
 from __future__ import annotations
 

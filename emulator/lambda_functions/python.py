@@ -1,4 +1,4 @@
-"""Functions in Python: which interpreter runs one, and the runtime client that another version than ours needs."""
+"""Functions in Python: interpreters, and the client for other versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs AWS's runtime client for Python, awslambdaric, under another version of Python than the emulator's.
+"""Starter of awslambdaric under another version of Python than the emulator's.
 
 That Python runs this file, and needs nothing installed. What Lambda brings, the client and boto3, it takes from the
 emulator's packages, in the folder that SMDEBUG_EMULATOR_PACKAGES names; those of the function and of the interpreter go

@@ -1,4 +1,4 @@
-"""The Lambda Runtime API: how one worker fetches its invocations and hands back its answers.
+"""Lambda Runtime API: a worker fetches invocations and posts results.
 
 Each worker has a listener of its own instead of a path on the emulator's port, for what awslambdaric 4.2.2 does:
 
@@ -79,7 +79,7 @@ class RuntimeApi:
 
     def take(self, listening: socket.socket) -> None:
         """Answer those who connect to another listening socket, too, until that is shut down."""
-        threading.Thread(target=self._accept, args=(listening,), name="lambda-runtime-door", daemon=True).start()
+        threading.Thread(target=self._accept, args=(listening,), name="lambda-runtime-sidecar", daemon=True).start()
 
     def _accept(self, listening: socket.socket) -> None:
         with listening:

@@ -1,4 +1,7 @@
-"""One warm worker: AWS's runtime client with one version of one function, in a container or a process."""
+"""One warm worker: AWS's runtime client, in a container or a process.
+
+It serves one version of one function.
+"""
 
 from __future__ import annotations
 

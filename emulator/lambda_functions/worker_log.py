@@ -1,4 +1,4 @@
-"""A worker's CloudWatch log stream: its own lines, and Lambda's START, END and REPORT lines around them."""
+"""CloudWatch log stream of a worker, with START, END and REPORT lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The warm workers: one is taken for an invocation and given back, and those that nobody needs are ended."""
+"""Pool of warm workers: lent to invocations, ended when idle."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Everything that moto holds, mounted in this process. No other package imports moto."""
+"""moto's services, mounted in this process; no other package imports moto."""

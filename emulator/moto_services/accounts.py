@@ -1,4 +1,4 @@
-"""Whose requests those are that an access key signs."""
+"""Account lookup by access key."""
 
 from __future__ import annotations
 

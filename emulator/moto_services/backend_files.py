@@ -1,4 +1,4 @@
-"""The folder in which backends of moto outlive the process: one file for each service, account and region.
+"""Files of moto's backends: one for each service, account and region.
 
 A file is there in whole or not at all, under the region's name and a number. Nothing waits for the disk: what is
 acknowledged survives a kill -9, not the loss of power. One that is damaged is moved aside and said; the others are not
@@ -25,7 +25,7 @@ _PLACE = re.compile(r"[A-Za-z0-9_-]+")
 _SUFFIX = ".state"
 
 
-class Place(NamedTuple):
+class BackendKey(NamedTuple):
     """What one file is of: moto's name of a service, an account, and a region (or partition)."""
 
     service: str
@@ -55,25 +55,25 @@ class BackendFiles:
         except OSError as error:
             raise StartupError(f"{folder} cannot be written ({error.strerror}): move it away.") from error
 
-    def list_places(self) -> Iterator[Place]:
+    def list_keys(self) -> Iterator[BackendKey]:
         """Yield what there is a file of."""
         for folder in sorted(self._folder.glob("*/*")):
             for region in sorted({path.name.partition(".")[0] for path in folder.glob(f"*{_SUFFIX}")}):
-                yield Place(folder.parent.name, folder.name, region)
+                yield BackendKey(folder.parent.name, folder.name, region)
 
-    def read(self, place: Place) -> bytes:
+    def read(self, key: BackendKey) -> bytes:
         """Return what was written.
 
         Raises:
             DamagedFileError: something else is there.
             OSError: it cannot be read.
         """
-        header, _, content = self._list_files(place)[-1].read_bytes().partition(b"\n")
+        header, _, content = self._list_files(key)[-1].read_bytes().partition(b"\n")
         if header != _describe(content):
             raise DamagedFileError("its checksum is wrong" if header.startswith(_MAGIC) else "it is of another version")
         return content
 
-    def write(self, place: Place, content: bytes) -> None:
+    def write(self, key: BackendKey, content: bytes) -> None:
         """Replace what there is.
 
         A file that takes another's name is written to the disk at once by ext4, which takes milliseconds. So each gets
@@ -82,49 +82,49 @@ class BackendFiles:
         Raises:
             OSError: the disk is full, say; what was there still is.
         """
-        before = self._list_files(place)
-        folder = self._find_folder(place)
+        before = self._list_files(key)
+        folder = self._find_folder(key)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial = folder / f"{place.region}.partial"
+        partial = folder / f"{key.region}.partial"
         with partial.open("wb") as target:
             target.write(_describe(content) + b"\n")
             target.write(content)
-        partial.rename(folder / f"{place.region}.{_read_number(before[-1]) + 1 if before else 1}{_SUFFIX}")
+        partial.rename(folder / f"{key.region}.{_read_number(before[-1]) + 1 if before else 1}{_SUFFIX}")
         for path in before:
             path.unlink()
 
-    def remove(self, place: Place) -> None:
+    def remove(self, key: BackendKey) -> None:
         """Forget what there is, if anything."""
-        for path in self._list_files(place):
+        for path in self._list_files(key):
             path.unlink()
 
-    def set_aside(self, place: Place, error: Exception) -> None:
+    def set_aside(self, key: BackendKey, error: Exception) -> None:
         """Move a damaged file away, so that the next change does not write over it, and say so in one line."""
-        path = self._list_files(place)[-1]
+        path = self._list_files(key)[-1]
         aside = path.with_suffix(".damaged")
         path.replace(aside)
         logger.error(
             "What moto kept of %s cannot be read (%s: %s): it begins empty. The file is now %s; put a sound copy of it "
             "back as %s while the emulator is stopped, or create the resources again and delete it.",
-            place,
+            key,
             type(error).__name__,
             error,
             aside,
             path.name,
         )
 
-    def _list_files(self, place: Place) -> list[Path]:
-        """List the files of ``place``, the latest last; a kill may have left the one before it."""
-        return sorted(self._find_folder(place).glob(f"{place.region}.*{_SUFFIX}"), key=_read_number)
+    def _list_files(self, key: BackendKey) -> list[Path]:
+        """List the files of ``key``, the latest last; a kill may have left the one before it."""
+        return sorted(self._find_folder(key).glob(f"{key.region}.*{_SUFFIX}"), key=_read_number)
 
-    def _find_folder(self, place: Place) -> Path:
-        assert is_place(place), place
-        return self._folder / place.service / place.account_id
+    def _find_folder(self, key: BackendKey) -> Path:
+        assert is_backend_key(key), key
+        return self._folder / key.service / key.account_id
 
 
-def is_place(place: Place) -> bool:
-    """Tell whether a place can be kept: names of requests, which moto takes as they are, may be no paths."""
-    return all(isinstance(part, str) and _PLACE.fullmatch(part) for part in place)
+def is_backend_key(key: BackendKey) -> bool:
+    """Tell whether a key can be kept: names of requests, which moto takes as they are, may be no paths."""
+    return all(isinstance(part, str) and _PLACE.fullmatch(part) for part in key)
 
 
 def _read_number(path: Path) -> int:

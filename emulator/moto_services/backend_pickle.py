@@ -1,4 +1,4 @@
-"""What a backend of moto holds, as bytes, and made again from them.
+"""Serialisation of moto's backends, with a restricted unpickler.
 
 A pickle names classes and calls them, so reading one takes classes of moto and those of the standard library that hold
 data, and nothing else. What cannot be pickled as it is (locks, weak references, functions as factories, private keys,

@@ -1,4 +1,4 @@
-"""Damaged objects of S3 and damaged back ends of moto: found, and taken out of the state.
+"""Damaged S3 objects and moto backends: detection, and removal from the state.
 
 What is taken out is never deleted: objects move to the folder ``lost`` of S3, files of back ends are set aside.
 """
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.backend_files import BackendFiles, DamagedFileError
+from emulator.moto_services.s3.index_rows import read_checksums, read_upload_files
 from emulator.moto_services.s3.journal import S3Journal
-from emulator.moto_services.s3.records import read_checksums, read_upload_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ def _move_to_lost(folder: Path, path: Path) -> None:
 
 def _check_backends(folder: Path, *, mend: bool) -> Iterator[str]:
     files = BackendFiles(folder)
-    for place in list(files.list_places()):
+    for place in list(files.list_keys()):
         try:
             files.read(place)
         except (DamagedFileError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Durable backends of moto: what a request changed is written before its answer.
+"""Durable moto: changed backends are written before a request's answer.
 
 All backends that a unit of work used are pickled when it ends, and written where that gave something new. Requests that
 come at the same time share one writing. What is used outside of any unit, by a thread of moto's own for example, is
@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services import backend_pickle
-from emulator.moto_services.backend_files import BackendFiles, Place, is_place
+from emulator.moto_services.backend_files import BackendFiles, BackendKey, is_backend_key
 from emulator.moto_services.log_events import LogEvents
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.backend import commit_touched
@@ -68,19 +68,19 @@ class DurableBackends:
 
         self._files = BackendFiles(folder)
         self._log_events = LogEvents(folder / "log-events.sqlite", followed=followed)
-        self._kept: dict[Place, _Kept] = {}
+        self._kept: dict[BackendKey, _Kept] = {}
         self._guard = threading.Lock()
-        self._reported: set[Place] = set()
-        self._stray: dict[Place, Any] = {}
+        self._reported: set[BackendKey] = set()
+        self._stray: dict[BackendKey, Any] = {}
         self._has_stray = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep_stray, name="moto-keeper", daemon=True)
         self._is_open = True
         self._replacing = {**replacing, "logs": [self._log_events.kept, *replacing.get("logs", [])]}
         # Restored when they are first used: until then, what they need is not even imported.
-        self._waiting: dict[str, list[Place]] = {service: [] for service in self._replacing}
-        for place in self._files.list_places():
-            self._waiting.setdefault(place.service, []).append(place)
+        self._waiting: dict[str, list[BackendKey]] = {service: [] for service in self._replacing}
+        for key in self._files.list_keys():
+            self._waiting.setdefault(key.service, []).append(key)
         self._restored: set[str] = set()
         self._writing = threading.RLock()
         self._restoring = threading.RLock()
@@ -98,7 +98,7 @@ class DurableBackends:
             self._closers = closers.pop_all()
         self._thread.start()
 
-    def keep(self, used: dict[Place, Any]) -> None:
+    def keep(self, used: dict[BackendKey, Any]) -> None:
         """Write the backends that hold something new, and what else was changed in S3; nothing after ``close``.
 
         Raises:
@@ -106,23 +106,23 @@ class DurableBackends:
         """
         if not self._is_open:
             return
-        for place, backend in used.items():
+        for key, backend in used.items():
             with self._guard:
-                kept = self._kept.setdefault(place, _Kept())
+                kept = self._kept.setdefault(key, _Kept())
                 kept.asked += 1
                 mine = kept.asked
             with kept.lock:
                 if kept.done < mine:  # else who had the lock before wrote it, too
                     covered = kept.asked
-                    self._write(place, backend, kept)
+                    self._write(key, backend, kept)
                     kept.done = covered
         commit_touched()  # stacks make buckets, too
 
     def reset(self) -> None:
         """Empty every backend, but for S3's, and remove its file; no request may run."""
         with self._restoring, reading():
-            for place in list(self._files.list_places()):
-                self._files.remove(place)
+            for key in list(self._files.list_keys()):
+                self._files.remove(key)
             self._waiting = {service: [] for service in self._waiting if service in self._replacing}
             for backends in backend_pickle.list_backends_in_use():
                 if backend_pickle.service_of(backends.backend) not in _NOT_KEPT:
@@ -135,7 +135,7 @@ class DurableBackends:
     @property
     def is_empty(self) -> bool:
         """Whether no backend is kept but S3's, which is kept elsewhere."""
-        return not list(self._files.list_places())
+        return not list(self._files.list_keys())
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
@@ -163,22 +163,22 @@ class DurableBackends:
         self._restored.add(service)
         for replace in self._replacing.get(service, []):
             self._closers.enter_context(replace())
-        for place in self._waiting[service]:
-            self._restore_backend(place)
+        for key in self._waiting[service]:
+            self._restore_backend(key)
         if service == "logs":
             self._log_events.restore()
         del self._waiting[service]
 
-    def _restore_backend(self, place: Place) -> None:
+    def _restore_backend(self, key: BackendKey) -> None:
         try:
-            content = self._files.read(place)
+            content = self._files.read(key)
             state = backend_pickle.load_state(content)
-            backend = backend_pickle.find_backend(*place)
+            backend = backend_pickle.find_backend(*key)
         except Exception as error:  # noqa: BLE001 -- whatever a damaged pickle ends in; said by set_aside
-            self._files.set_aside(place, error)
+            self._files.set_aside(key, error)
             return
         vars(backend).update(state)
-        kept = self._kept.setdefault(place, _Kept())
+        kept = self._kept.setdefault(key, _Kept())
         kept.digest = hashlib.blake2b(content).digest()
 
     def close(self) -> None:
@@ -190,25 +190,25 @@ class DurableBackends:
         with reading():
             self._closers.close()
 
-    def _write(self, place: Place, backend: Any, kept: _Kept) -> None:
+    def _write(self, key: BackendKey, backend: Any, kept: _Kept) -> None:
         try:
             content = backend_pickle.dump_state(backend)
         except Exception as error:  # noqa: BLE001 -- whatever an object that cannot be pickled raises
-            self._report_unkept(place, error)
+            self._report_unkept(key, error)
             return
         digest = hashlib.blake2b(content).digest()
         if digest != kept.digest:
             with self._writing:
-                self._files.write(place, content)
+                self._files.write(key, content)
             kept.digest = digest
 
-    def _report_unkept(self, place: Place, error: Exception) -> None:
-        if place not in self._reported:
-            self._reported.add(place)
+    def _report_unkept(self, key: BackendKey, error: Exception) -> None:
+        if key not in self._reported:
+            self._reported.add(key)
             logger.warning(
                 "What moto holds of %s cannot be kept (%s: %s). It is served until the emulator ends; after a restart "
                 "it is as it was kept before, or gone.",
-                place,
+                key,
                 type(error).__name__,
                 error,
             )
@@ -224,19 +224,19 @@ class DurableBackends:
             used = find_used(self)
             if backend_pickle.service_of(account.backend) not in _NOT_KEPT:
                 for backend in [found] if region else list(dict.values(account)):
-                    place = Place(backend_pickle.service_of(type(backend)), backend.account_id, backend.region_name)
-                    if is_place(place):
-                        self._note(place, backend, used)
+                    key = BackendKey(backend_pickle.service_of(type(backend)), backend.account_id, backend.region_name)
+                    if is_backend_key(key):
+                        self._note(key, backend, used)
             return found
 
         return find_and_note
 
-    def _note(self, place: Place, backend: Any, used: dict[Place, Any] | None) -> None:
+    def _note(self, key: BackendKey, backend: Any, used: dict[BackendKey, Any] | None) -> None:
         if used is not None:
-            used[place] = backend
+            used[key] = backend
         else:
             with self._guard:
-                self._stray[place] = backend
+                self._stray[key] = backend
             self._has_stray.set()
 
     def _keep_stray(self) -> None:

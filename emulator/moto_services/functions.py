@@ -1,4 +1,4 @@
-"""Lambda functions as moto keeps them: created, updated and published through moto, run by the emulator."""
+"""Lambda functions in moto's backend, run by the emulator."""
 
 from __future__ import annotations
 

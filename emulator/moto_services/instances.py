@@ -1,4 +1,7 @@
-"""moto's list of all that it ever made: it serves the end of a test, and would hold every message for good."""
+"""Memory leak fix: moto's list of every object it ever made is switched off.
+
+The list serves moto's own dashboard only; it would keep every message in memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One lock for each of moto's services: its backends are plain objects that know nothing of threads."""
+"""Service locks: one for each of moto's services, which are not thread-safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CloudWatch's log events, kept in a table: a stream grows with every line, and is not written anew for each.
+"""CloudWatch log events on disk, in a table beside moto's streams.
 
 A stream is pickled without its events, and holds none in memory either: they are rows under a name that no other stream
 has, not even a later one that is called the same. Where the table has grown to its bound, the oldest rows go.
@@ -46,7 +46,7 @@ _PAGE_BYTES, _PAGE_EVENTS, _EVENT_BYTES = 1024**2, 10_000, 26
 _READ_ROWS = 1000
 _DEFAULT_BOUND = 2 * 1024**3
 # How much goes when the bound is reached, and after how many puts the size is looked at.
-_DROPPED_SHARE, _PUTS_BETWEEN_LOOKS = 10, 200
+_DROPPED_SHARE, _PUTS_BETWEEN_CHECKS = 10, 200
 
 
 class LogEvents:
@@ -275,7 +275,7 @@ class LogEvents:
                 "INSERT INTO lines (stream, ingestion, timestamp, message) VALUES (?, ?, ?, ?)", rows
             )
             self._puts += 1
-            if self._puts % _PUTS_BETWEEN_LOOKS == 0:
+            if self._puts % _PUTS_BETWEEN_CHECKS == 0:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:

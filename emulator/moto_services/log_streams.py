@@ -1,4 +1,4 @@
-"""The log streams that FilterLogEvents searches: those named, or those whose names have a prefix."""
+"""Selection of the log streams that FilterLogEvents searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SageMaker's pipelines, which moto keeps; it runs nothing of them."""
+"""SageMaker pipelines in moto's backend, which only stores them."""
 
 from __future__ import annotations
 

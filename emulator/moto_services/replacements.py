@@ -1,4 +1,4 @@
-"""Table of the attributes of moto that the emulator replaces, and its check at the start.
+"""Table of moto's replaced attributes, and its check at the start.
 
 moto has no interface for storage, for calls to functions, or for what it answers differently than AWS. ``replaced``
 changes only what the table lists, so the table is complete. It was run with the versions in ``TESTED_VERSIONS``. With

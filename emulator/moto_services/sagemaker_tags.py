@@ -1,4 +1,7 @@
-"""Tags of what moto has of SageMaker, where moto loses them, has them twice or does not find whose they are."""
+"""Corrections to moto's tags of SageMaker resources.
+
+moto loses some, has others twice, or does not find their resource.
+"""
 
 from __future__ import annotations
 

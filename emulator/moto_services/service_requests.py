@@ -1,4 +1,4 @@
-"""What a request to a service of moto asks for, and errors in the protocol in which it asked."""
+"""Operation and protocol of requests to moto's services, and error encoding."""
 
 from __future__ import annotations
 

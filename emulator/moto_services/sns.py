@@ -1,4 +1,4 @@
-"""SNS: what is published, seen as moto takes it, and posted to HTTP endpoints of this machine."""
+"""SNS: published messages captured, and posted to local HTTP endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that moto holds and that the emulator replaces in it, from start to close."""
+"""Store of moto's backends and replacements, from start to close."""
 
 from __future__ import annotations
 

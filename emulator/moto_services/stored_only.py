@@ -1,4 +1,7 @@
-"""What moto's operations of SageMaker do here: they keep a record, of which nothing is run. Answers and docs say so."""
+"""Record-only SageMaker operations of moto, and the note that answers carry.
+
+Their resources are stored, and nothing of them is run.
+"""
 
 from __future__ import annotations
 

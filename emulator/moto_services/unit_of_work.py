@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from emulator.moto_services.backend_files import Place
+    from emulator.moto_services.backend_files import BackendKey
 
 
 class Store(Protocol):
     """Writes backends."""
 
-    def keep(self, used: dict[Place, Any]) -> None:
+    def keep(self, used: dict[BackendKey, Any]) -> None:
         """Write those of these backends that changed."""
 
 
 class _Thread(threading.local):
     """What the present thread used of each store since its innermost ``keeping`` began; None outside of any."""
 
-    used: dict[Store, dict[Place, Any]] | None = None
+    used: dict[Store, dict[BackendKey, Any]] | None = None
     reads: bool = False
 
 
@@ -42,7 +42,7 @@ def keeping() -> Iterator[None]:
         OSError: the disk is full, for example. What was changed is served, and written with the next change.
     """
     outer, reads = _thread.used, _thread.reads
-    used: dict[Store, dict[Place, Any]] = {}
+    used: dict[Store, dict[BackendKey, Any]] = {}
     _thread.used, _thread.reads = used, False
     try:
         yield
@@ -67,6 +67,6 @@ def is_reading() -> bool:
     return _thread.reads
 
 
-def find_used(store: Store) -> dict[Place, Any] | None:
+def find_used(store: Store) -> dict[BackendKey, Any] | None:
     """Return where to note the backends of a store that the present thread uses; None outside of any unit."""
     return None if _thread.used is None else _thread.used.setdefault(store, {})

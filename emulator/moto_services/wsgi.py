@@ -1,4 +1,4 @@
-"""moto as one WSGI application: every service this project does not have itself."""
+"""moto's WSGI application: every service that this project lacks."""
 
 from __future__ import annotations
 

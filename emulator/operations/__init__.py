@@ -1,4 +1,6 @@
-"""Operations of SageMaker, one module for each resource: a public function for each operation.
+"""SageMaker operations: one module and one function each.
+
+``<name>.py`` holds ``def <name>(request, context) -> response``.
 
 The function's name is the operation's in snake case: ``def stop_training_job(request, context) -> response``. One that
 returns None leaves the request to moto, whose resource it is about. ``validation`` checks requests that create jobs.

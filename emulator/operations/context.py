@@ -1,4 +1,4 @@
-"""Context of an operation: the jobs of an account, and what is particular to one request."""
+"""Context of an operation: the jobs, and the request's account and region."""
 
 from __future__ import annotations
 

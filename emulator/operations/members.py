@@ -1,4 +1,4 @@
-"""Declared use of an operation's request members, for ``docs/coverage.md`` (see ``docs_site/coverage.py``)."""
+"""Declared use of request members, read by ``docs_site.coverage``."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceNotFound, ValidationException
-from emulator.jobs.records.database.listing import cut_page
-from emulator.jobs.records.descriptions import describe_pipeline_execution as describe_execution
-from emulator.jobs.records.descriptions import describe_steps
+from emulator.jobs.model.descriptions import describe_pipeline_execution as describe_execution
+from emulator.jobs.model.descriptions import describe_steps
+from emulator.jobs.store.listing import cut_page
 from emulator.moto_services.pipelines import find_pipeline_definition
 from emulator.operations.members import declare_members
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.jobs.records.database.listing import cut_page
+from emulator.jobs.store.listing import cut_page
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ValidationException
-from emulator.jobs.records.profiler_config import merge_update
+from emulator.jobs.model.profiler_config import merge_update
 from emulator.operations.members import declare_members
 from emulator.operations.validation import training_job as validation
 

@@ -1,4 +1,4 @@
-"""TLS: the certificate that the emulator shows, a generated one or the user's, and what clients have to trust for it.
+"""TLS certificates: a generated or the user's own, and the CA file for clients.
 
 An authority of its own signs the generated one, anew at each start, for whatever addresses there are by then. What
 clients trust is one file, which stays the same: containers that outlast an emulator know the next one by it.
@@ -123,7 +123,7 @@ class Certificates:
         return _build_context(path, path)
 
 
-def find_bundle(state_dir: Path) -> Path:
+def find_ca_bundle(state_dir: Path) -> Path:
     """Where the file is that clients are to trust, when there is one."""
     return state_dir / _FOLDER / _TRUSTED / _BUNDLE
 

@@ -1,4 +1,6 @@
-"""The emulator's own secret: what signs as an account, what opens its API, and temporary credentials of roles.
+"""The emulator's secret, and temporary role credentials sealed with it.
+
+The secret also signs for the accounts and opens the emulator's own API.
 
 Credentials of a role are not kept anywhere: the token says whose they are and until when, and is sealed with the
 secret, as is the key that belongs to it. So they are checked after a restart, and a million of them take no memory.

@@ -1,4 +1,4 @@
-"""Signature Version 4, from the receiving side: what was signed, with which key, and whether it is what came.
+"""SigV4 verification.
 
 A signature stands in the Authorization header or in the query of a presigned address. What is signed is the method,
 the path, the query, some headers and the hash of the body; a body in AWS's own chunks has a signature for each of them,

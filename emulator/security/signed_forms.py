@@ -1,4 +1,4 @@
-"""Forms that a browser sends to a bucket: who signed the policy in them, and whether the form is within that policy.
+"""Signed browser uploads to S3: POST policies and their signatures.
 
 What is signed is the policy's text alone. Every field has to be covered by a condition of the policy, and the form is
 told from everything else a request can hold: what moto would read beside it is refused.

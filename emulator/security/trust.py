@@ -1,4 +1,4 @@
-"""How a container comes to trust the emulator's certificate: the file that it trusts, and what names it."""
+"""Certificate trust of containers: the CA file and its environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A state folder as one archive: what survives a restart, and nothing of the process that runs on it."""
+"""State archives: export and import of a state folder.
+
+An archive holds what survives a restart, and nothing of the running process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Damaged databases of a state folder: found, and mended as far as their rows can be read.
+"""Detection and repair of damage in a state folder.
+
+No emulator may run on the folder meanwhile.
 
 A damaged file is never deleted: it is kept beside the new one, under a name that ends in ``.damaged``.
 """

@@ -1,4 +1,4 @@
-"""The disk that holds the state: what says that it is full, and what is refused before it is."""
+"""Disk space of the state folder: full disks, and requests refused before that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The emulator that runs on a state folder: a lock that only one can hold, and the record by which it is found."""
+"""State folder of an emulator: its lock, and the record of the running process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 RECORD_NAME = "emulator.json"
 _LOCK_NAME = "emulator.lock"
 _POLL_SECONDS = 0.05
-_LOOKS, _LOOK_SECONDS = 10, 0.02
+_POLLS, _POLL_SECONDS = 10, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +181,10 @@ def is_free(state_dir: Path) -> bool:
 
 def _take_lock(lock: TextIO) -> bool:
     """Take the lock; who only looks whether the folder is free has it for a moment, too, and is no emulator."""
-    for _ in range(_LOOKS):
+    for _ in range(_POLLS):
         if _try_lock(lock):
             return True
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     return False
 
 

@@ -1,4 +1,4 @@
-"""States that resets forgot, each kept for a day as an archive in the state folder, so that it can be brought back."""
+"""Archives of states that resets forgot, each kept for a day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEPT_SECONDS = 24 * 3600
 MOST_KEPT = 3
 MOST_KEPT_BYTES = 4 * 1024**3
 _FOLDER = "forgotten"
-_LOOK_SECONDS = 600.0
+_POLL_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class KeptStates:
                 if path not in young and path.stem.isdecimal() and int(path.stem) < time.time_ns() // 1_000_000:
                     path.unlink(missing_ok=True)
                     logger.info("%s is removed: what was forgotten is kept for a day.", path)
-            if self._closing.wait(_LOOK_SECONDS):
+            if self._closing.wait(_POLL_SECONDS):
                 return
 
 

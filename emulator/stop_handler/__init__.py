@@ -1,1 +1,1 @@
-"""The Lambda function that stops a training job when a rule has found an issue, and what deploys it to any endpoint."""
+"""Stop handler: a Lambda function that stops jobs with issues, and its deployment."""

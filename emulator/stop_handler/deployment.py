@@ -1,4 +1,4 @@
-"""Deploys the stop handler, over HTTP and with boto3 alone, so that it works against any endpoint."""
+"""Deployment of the stop handler to any endpoint, with boto3 alone."""
 
 from __future__ import annotations
 

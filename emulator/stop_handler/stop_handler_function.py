@@ -1,4 +1,4 @@
-"""The stop handler: a Lambda function that stops a training job when one of its rules has found an issue.
+"""Stop handler: a Lambda function that stops a job when a rule finds an issue.
 
 EventBridge calls it with every "SageMaker Training Job State Change". This file is deployed as it stands, and runs on
 AWS as well. It must import nothing but the standard library and boto3.

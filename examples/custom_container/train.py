@@ -1,4 +1,7 @@
-"""Trains digits in a container of one's own: no toolkit, only SageMaker's folders under /opt/ml and a hook."""
+"""Training of a digit classifier in a custom container without a toolkit.
+
+It uses nothing but SageMaker's folders under /opt/ml and a hook.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The digits job by the sagemaker SDK (version 2). An ordinary SDK script: nothing in it knows of an emulator.
+"""The digits job by the SageMaker SDK (version 2).
+
+An ordinary SDK script: nothing in it knows of an emulator.
 
 Needs the data in S3 first, and takes two arguments: the bucket and a job name.
 """

@@ -1,4 +1,4 @@
-"""A job under a rule of one's own by the SDK; then the same rule on what was saved, with another threshold."""
+"""Custom rule on a job by the SDK, then on its saved run with another threshold."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A hook as a Keras callback, outside of SageMaker, and the trial of what it saved."""
+"""Keras hook as a callback outside of SageMaker, and a trial of its run."""
 
 import tempfile
 

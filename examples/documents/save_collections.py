@@ -1,4 +1,4 @@
-"""Three TensorFlow jobs that save built-in collections, a modified one, and one of their own."""
+"""Saved collections of three TensorFlow jobs: built-in, modified and custom."""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""A custom rule in the JSON of CreateTrainingJob, and a Lambda function that CloudWatch Events call to stop the job."""
+"""Custom rule in a CreateTrainingJob request, and a function that stops the job.
+
+CloudWatch Events call the Lambda function.
+"""
 
 import io
 import json

@@ -1,4 +1,7 @@
-"""A job whose scalars and histograms TensorBoard shows: `smdebug-emulator tensorboard JOB`, while it trains, too."""
+"""Job with TensorBoard output, shown by `smdebug-emulator tensorboard JOB`.
+
+It shows scalars and histograms, also while the job trains.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""A TensorFlow job of an untouched script, judged by ExplodingTensor in every tensor that is saved."""
+"""TensorFlow job of an unmodified script, judged by ExplodingTensor.
+
+The rule judges every tensor that is saved.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""The scripts of a framework as CreateTrainingJob requests: `<framework>/job.toml` says what is captured of them."""
+"""CreateTrainingJob requests of the framework examples.
+
+`<framework>/job.toml` says what is captured of the scripts.
+"""
 
 from __future__ import annotations
 

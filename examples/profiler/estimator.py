@@ -1,4 +1,6 @@
-"""Six profiled trainings by the sagemaker SDK (version 2), a healthy one and five that go wrong, each under its rule.
+"""Six profiled trainings by the SageMaker SDK (version 2): one healthy, five not.
+
+Each of the five is judged by the rule that finds its fault.
 
 An ordinary SDK script, which takes three arguments: the bucket, what the jobs' names begin with, and how many seconds
 the training with a long start may take to begin (20). It prints the names of the jobs, and does not wait for them.

@@ -1,4 +1,4 @@
-"""Trains a small network on made-up images, in one way that is healthy and in five that go wrong."""
+"""Training on generated images, in one healthy and five faulty ways."""
 
 import argparse
 import time

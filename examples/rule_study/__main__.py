@@ -1,4 +1,4 @@
-"""Writes the study of the built-in rules over healthy and sick trainings.
+"""Study of the built-in rules over healthy and faulty trainings.
 
 python -m examples.rule_study > docs/rules-study.md
 """

@@ -1,4 +1,4 @@
-"""What the 21 rules say of a run, and what each rule's formula says, computed once more from the saved tensors."""
+"""Verdicts of the 21 rules on a run, beside independently computed formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said on the study's page beside its tables."""
+"""Commentary of the study's page, beside its tables."""
 
 INTRODUCTION = """# The rules over healthy and sick trainings
 

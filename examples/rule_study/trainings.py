@@ -1,4 +1,7 @@
-"""Ten healthy and ten sick trainings on the data that scikit-learn brings along; each leaves a run of smdebug."""
+"""Ten healthy and ten faulty trainings on scikit-learn's data.
+
+Each leaves a run of smdebug.
+"""
 
 from __future__ import annotations
 

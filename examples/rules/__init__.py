@@ -1,1 +1,1 @@
-"""One training for each built-in rule that goes wrong in exactly the way that the rule finds."""
+"""Faulty trainings, one for each built-in rule."""

@@ -1,4 +1,4 @@
-"""Run trainings that go wrong, and see the rules find it.
+"""Runner of the faulty trainings, with their rules' verdicts.
 
 python -m examples.rules                       every example
 python -m examples.rules dead_relu overfit     these

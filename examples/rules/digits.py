@@ -1,4 +1,4 @@
-"""What the PyTorch trainings of this folder share: `table.py`'s digits and switch, and a plain loop."""
+"""Shared parts of the PyTorch trainings: data, `--cured` and a training loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From a folder of this one (`train.py`, `job.toml`) to the CreateTrainingJob request of its training."""
+"""CreateTrainingJob requests of the faulty trainings.
+
+Each is built from a folder's `train.py` and `job.toml`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trainings of this folder share: scikit-learn's handwritten digits, and the switch `--cured`."""
+"""Shared parts of the trainings: scikit-learn's digits, and `--cured`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The demo: two training jobs on handwritten digits, by an ordinary client of the emulator."""
+"""Demo: two training jobs on handwritten digits, by an ordinary client."""

@@ -1,4 +1,4 @@
-"""The whole way, offline: train, capture, judge, send events, stop.
+"""Offline demo: training, capture, rule evaluation, events, and a stopped job.
 
 Starts an emulator, puts real handwritten digits into S3, deploys the stop handler, and runs two training jobs: one
 whose gradients really vanish and the same job made healthy. Prints what happens as the events arrive, then a table.

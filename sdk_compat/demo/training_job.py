@@ -1,4 +1,4 @@
-"""CreateTrainingJob requests of small trainings: the demo's on digits, and what those of the examples share with it."""
+"""CreateTrainingJob requests of the demo, and parts shared with the examples."""
 
 from __future__ import annotations
 

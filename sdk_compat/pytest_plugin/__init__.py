@@ -1,4 +1,4 @@
-"""The pytest plugin: an emulator for the tests that ask for one, and what became of their training jobs.
+"""pytest plugin: fixtures for an emulator, and a report of its training jobs.
 
 pytest loads it wherever the distribution is installed. It imports nothing and does nothing until a test asks for one of
 its fixtures.

@@ -1,4 +1,7 @@
-"""What happens around each test that uses the emulator: its environment, and the emulator's log where it fails."""
+"""Setup and teardown of tests that use the emulator.
+
+Each gets the environment of its clients; where it fails, its report gets the emulator's log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The emulator as tests use it: clients of it, waiting for jobs and verdicts, and what became of all its jobs."""
+"""Emulator fixture object: clients, waits for jobs and rules, and job results."""
 
 from __future__ import annotations
 

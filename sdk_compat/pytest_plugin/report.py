@@ -1,4 +1,7 @@
-"""What became of the training jobs of a test run: a table for the terminal, Markdown or HTML for a CI's summary."""
+"""Training job report of a test session: a table, Markdown or HTML.
+
+The table is for the terminal, the others are for the summary of a CI run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Start-up of Python programs under ``smdebug-emulator run``: AWS's clients reach the emulator, nothing reaches AWS.
+"""Start-up of Python under ``smdebug-emulator run``: AWS clients redirected.
+
+Their requests reach the emulator, and none reaches AWS.
 
 Its folder is the first of PYTHONPATH, so that Python imports it when it starts, whichever environment it is of. Clients
 that name no endpoint read AWS_ENDPOINT_URL; those that are given one of AWS's own get the emulator's instead. A name of

@@ -1,1 +1,1 @@
-"""The base of every framework's hook: what is due at a step, a step's life, and the processes that share a run."""
+"""Base of all hooks: step planning, step recording, and processes of one run."""

@@ -1,4 +1,4 @@
-"""Framework: what the recorder of steps asks of a framework's hook, with the answers of one that has nothing to say."""
+"""Framework: the recorder's interface to a framework's hook, with defaults."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""BaseHook: what a script configures and asks for; how a framework shows its tensors is its own folder's matter."""
+"""BaseHook: the script-facing API of every framework's hook."""
 
 import atexit
 import os

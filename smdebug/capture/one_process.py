@@ -1,4 +1,4 @@
-"""What belongs to one process: forked children do not go on with it, and copied or pickled models do not hold it."""
+"""Process-local state: excluded from forked children, copies and pickles."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Inputs and outputs of the parts of a model: which of them a step wants, and their names."""
+"""Inputs and outputs of a model's parts: selection at a step, and names."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""StepRecorder: the life of a step, from what is due at it to the files that hold it."""
+"""StepRecorder: one step, from its plan to the files that hold it."""
 
 import threading
 from collections.abc import Iterable

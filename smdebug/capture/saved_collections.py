@@ -1,4 +1,4 @@
-"""The collections of one hook, completed from its configuration, and the plan of what they save."""
+"""Collections of one hook, completed from its configuration and planned."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What is saved at a step: worked out once for each set of collections that are due together."""
+"""Saving plan of a step, computed once for each set of due collections."""
 
 import sys
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The hook of this process, for code that did not make it."""
+"""The current hook of a process, for code that did not create it."""
 
 import os
 from typing import Any, Protocol, TypeVar

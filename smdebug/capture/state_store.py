@@ -1,4 +1,4 @@
-"""Step numbers kept beside a job's checkpoints, so that a restarted job counts on from where it was."""
+"""Step counts stored beside checkpoints, for restarted jobs."""
 
 import json
 import os

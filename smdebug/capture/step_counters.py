@@ -1,4 +1,4 @@
-"""How many steps a job has made, over all and in each mode."""
+"""Step counters of a job, in total and by mode."""
 
 from typing import Any
 

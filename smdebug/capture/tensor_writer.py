@@ -1,4 +1,4 @@
-"""TensorWriter: how a value, an array or a framework's tensor, is written into the file of a step."""
+"""TensorWriter: values, arrays and tensors, written into a step's file."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Capture of scripts that know nothing of smdebug: what is the same in every framework."""
+"""Capture of unmodified scripts: the parts shared by all frameworks."""
 
 import os
 from typing import Generic, TypeVar

@@ -1,1 +1,4 @@
-"""Functions and classes that only code written for smdebug calls; `smdebug.core` holds the names it imports them by."""
+"""Functions and classes that only code written for smdebug calls.
+
+`smdebug.core` holds the names by which such code imports them.
+"""

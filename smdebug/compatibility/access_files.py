@@ -1,4 +1,4 @@
-"""A local file or an S3 object that is visible once it is closed."""
+"""Local files and S3 objects that become visible when they are closed."""
 
 from pathlib import Path
 from types import TracebackType

@@ -1,4 +1,4 @@
-"""A barrier for functions of any kind, under the name that code written for smdebug knows."""
+"""ErrorHandlingAgent: smdebug's name for the error barrier of functions."""
 
 import functools
 from collections.abc import Callable

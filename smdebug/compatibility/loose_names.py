@@ -1,4 +1,4 @@
-"""Names that code written for smdebug imports one by one, and that nothing else of this library uses."""
+"""Single functions that only code written for smdebug imports."""
 
 import os
 import re

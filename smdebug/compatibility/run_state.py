@@ -1,4 +1,4 @@
-"""The end of a run, and what stands in its folder."""
+"""State of a run: its end-of-job file, folder checks, and deletion from S3."""
 
 import os
 import time

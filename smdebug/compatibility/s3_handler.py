@@ -1,4 +1,4 @@
-"""Listing, reading and deleting objects of S3, several requests at a time."""
+"""Parallel listing, reading and deletion of S3 objects."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

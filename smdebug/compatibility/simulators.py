@@ -1,4 +1,7 @@
-"""What tests of training scripts put around them: a SageMaker job's environment, or a clean folder."""
+"""Simulated SageMaker job environments for tests of training scripts.
+
+One simulator sets up a job's environment, the other an empty folder.
+"""
 
 import os
 import shutil
@@ -57,7 +60,7 @@ class SagemakerSimulator(ScriptSimulator):
 
     def __init__(
         self,
-        json_config_path: str = "/tmp/zcc_config.json",  # noqa: S108 - the original's default
+        json_config_path: str = "/tmp/zcc_config.json",  # noqa: S108 - upstream's default
         tensorboard_dir: str = "/tmp/tensorboard",  # noqa: S108
         training_job_name: str = "sm_job",
         json_file_contents: str = "{}",

@@ -1,1 +1,1 @@
-"""What a hook is told to save: collections, save and reduction configurations, and the JSON they come from."""
+"""Hook configuration: collections, save and reduction configs, and their JSON."""

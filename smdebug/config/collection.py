@@ -1,4 +1,4 @@
-"""Named groups of tensors with one configuration each, and those that hooks know."""
+"""Collections: named groups of tensors with one configuration each."""
 
 import json
 import re

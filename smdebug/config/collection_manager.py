@@ -1,4 +1,4 @@
-"""All collections of one run, and the file that describes them."""
+"""Collection manager: all collections of a run, and their file."""
 
 import json
 import os

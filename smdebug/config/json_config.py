@@ -1,4 +1,7 @@
-"""Hooks configured by a debughookconfig.json, whose values SageMaker's API delivers as text."""
+"""Hook configuration from debughookconfig.json.
+
+SageMaker's API delivers all its values as text.
+"""
 
 import difflib
 import json

@@ -1,4 +1,4 @@
-"""What to save of a tensor: its values, its shape, or numbers computed from it."""
+"""Reduction config: a tensor's saved form, as values, shape or statistics."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""When to save: step numbers, for each mode."""
+"""Save config: the steps to save, for each mode."""
 
 import json
 from collections.abc import Iterable, Mapping

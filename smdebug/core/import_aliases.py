@@ -37,9 +37,9 @@ ALIASES = {
     "tensor": "smdebug.reading.tensor",
     "tfevent.timeline_file_writer": "smdebug.compatibility.loose_names",
     "tfevent.util": "smdebug.compatibility.loose_names",
-    "tfrecord.record_reader": "smdebug.compatibility.records",
-    "tfrecord.record_writer": "smdebug.compatibility.records",
-    "tfrecord.tensor_reader": "smdebug.compatibility.records",
+    "tfrecord.record_reader": "smdebug.compatibility.tfrecord",
+    "tfrecord.record_writer": "smdebug.compatibility.tfrecord",
+    "tfrecord.tensor_reader": "smdebug.compatibility.tfrecord",
     "utils": "smdebug.compatibility.loose_names",
     "writer": "smdebug.writing.file_writer",
 }
@@ -47,7 +47,7 @@ ALIASES = {
 PACKAGES = {
     "access_layer": ("access_files", "run_state", "s3_handler"),
     "tfevent": (),
-    "tfrecord": ("records",),
+    "tfrecord": ("tfrecord",),
 }
 
 

@@ -1,4 +1,4 @@
-"""Hooks for MXNet's Gluon: what a training script imports as `smd`."""
+"""Hooks for MXNet's Gluon, imported by training scripts as `smd`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Numbers of MXNet's arrays, taken where they lie."""
+"""MXNet arrays as numpy arrays, without a copy where possible."""
 
 import ctypes
 import math

@@ -1,4 +1,4 @@
-"""Inputs and outputs of blocks: hooks that are there only in a step that saves what they see."""
+"""Capture of blocks' inputs and outputs, by hooks set for single steps."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

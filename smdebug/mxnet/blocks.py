@@ -1,4 +1,4 @@
-"""What a Gluon block is called, and which blocks there are in it."""
+"""Names of Gluon blocks, and lists of a block's children."""
 
 from typing import Any
 

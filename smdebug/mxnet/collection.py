@@ -1,4 +1,4 @@
-"""Collections that know Gluon's blocks."""
+"""Collections of Gluon blocks' tensors."""
 
 from mxnet import gluon
 

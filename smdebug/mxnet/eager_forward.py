@@ -1,4 +1,4 @@
-"""Steps that run block by block, so that the blocks inside a hybridized one can be seen.
+"""Block-by-block execution of hybridized blocks, for steps that save them.
 
 A hybridized block is one compiled operator: what is inside it is called once, to be compiled, and never again. In a
 step that saves tensors of inner blocks the same computation runs block by block instead, and compiled in the next.

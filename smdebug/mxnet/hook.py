@@ -1,4 +1,4 @@
-"""The MXNet hook: what each part of a Gluon training step gives to the step's file."""
+"""The MXNet hook: tensors of each part of a Gluon training step."""
 
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -143,7 +143,7 @@ class Hook(BaseHook):
         self._losses.add(loss, name)
         collection = self.collection_manager.get(CollectionKeys.LOSSES)
         if not collection.matches(f"{name}{OUTPUT_SUFFIX}0"):
-            # The original's regex knows no loss whose number has two digits.
+            # Upstream's regex knows no loss whose number has two digits.
             collection.include(f"^{re.escape(name)}{OUTPUT_SUFFIX}")
 
     def _wants_inside(self, root: gluon.Block, plan: StepPlan) -> bool:

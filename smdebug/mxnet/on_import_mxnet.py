@@ -1,4 +1,4 @@
-"""Capture of MXNet scripts that know nothing of smdebug.
+"""Capture of unmodified MXNet scripts.
 
 The first Gluon block that is called to be trained is registered, and every loss of `gluon.loss` when it is called.
 Nothing is written, and no hook is made, before that: a process that only imports mxnet, loads data or evaluates leaves

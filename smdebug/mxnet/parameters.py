@@ -1,4 +1,4 @@
-"""Parameters of registered blocks and the gradients that a step computed for them."""
+"""Parameters of registered blocks, and their gradients in a step."""
 
 from collections.abc import Callable, Iterator
 

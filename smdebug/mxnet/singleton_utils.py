@@ -1,4 +1,4 @@
-"""The MXNet hook of this process."""
+"""The current MXNet hook of a process."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""When a training step is over: its trainers have used the gradients."""
+"""End of a training step, when its trainers have used the gradients."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Failures of the training that capture happens to meet first.
+"""Asynchronous MXNet errors, passed from capture to the training.
 
 MXNet computes in the background and raises what went wrong there where somebody waits for the result, once. If capture
 is the one that waits, the error is the training's all the same: kept from it, the training would go on with numbers

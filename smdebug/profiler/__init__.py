@@ -1,1 +1,4 @@
-"""A profiled job read back: system metrics as samples, and trace events, from a folder or S3, while they still come."""
+"""Profiles of jobs: readers of system metrics and trace events.
+
+They read from a folder or S3, also while the job still writes.
+"""

@@ -1,4 +1,4 @@
-"""Says what a profiled job used and where its time went: `python -m smdebug.profiler PATH`."""
+"""Report of a job's resource use and time: `python -m smdebug.profiler PATH`."""
 
 import argparse
 import json

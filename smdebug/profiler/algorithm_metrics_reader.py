@@ -1,4 +1,4 @@
-"""Readers of a job's trace events, in a folder or on S3."""
+"""Readers of trace events, from a folder or S3."""
 
 import gzip
 import re
@@ -87,7 +87,7 @@ def find_suffix(name: str) -> int:
 
 
 def build_event(event: trace_events.TraceEvent, suffix: str) -> TraceEvent:
-    """Return an event with the original's names."""
+    """Return an event with upstream's names."""
     start, duration = round(event.start * 1e6), round(event.duration * 1e6)
     return TraceEvent(
         event_phase=event.phase or "Unknown",

@@ -1,4 +1,7 @@
-"""What a profiled job has left so far, each sample and each event once."""
+"""Incremental reader of a running job's profile.
+
+It returns each sample and each event once.
+"""
 
 from smdebug.profiler import system_samples, trace_events
 from smdebug.profiler.profile_files import open_profile_files

@@ -1,4 +1,4 @@
-"""What readers of system metrics and of trace events share: which files there are, and which a time needs."""
+"""Base of the metrics readers: lists of files, and selection by time."""
 
 import os
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The files of a job's `profiler-output`, in a folder or on S3."""
+"""Files of a job's `profiler-output`, in a folder or on S3."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Names and times of the profiler's files, as code written for smdebug imports them."""
+"""Constants of the profiler's files, for code written for smdebug."""
 
 DEFAULT_PREFIX = "framework/pevents"
 DEFAULT_SYSTEM_PROFILER_PREFIX = "system"

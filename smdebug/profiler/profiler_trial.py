@@ -1,4 +1,4 @@
-"""A job's profile as what a rule of one's own is given in place of a trial."""
+"""Profiler trial: a job's profile in the form that custom rules expect."""
 
 import time
 from collections.abc import Sequence

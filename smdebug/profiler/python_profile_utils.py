@@ -1,4 +1,4 @@
-"""Words of Python profiling: modes, phases of a step, profilers and timers."""
+"""Enumerations of Python profiling: modes, step phases, profilers, timers."""
 
 from enum import Enum, IntEnum
 

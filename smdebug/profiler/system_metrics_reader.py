@@ -1,4 +1,4 @@
-"""Readers of a job's system metrics, in a folder or on S3."""
+"""Readers of system metrics, from a folder or S3."""
 
 from collections.abc import Iterable
 

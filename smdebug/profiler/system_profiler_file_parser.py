@@ -1,4 +1,4 @@
-"""A system metric as the analysis API gives it."""
+"""System metric events of the analysis API."""
 
 from dataclasses import dataclass
 

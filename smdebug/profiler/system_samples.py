@@ -1,4 +1,4 @@
-"""System metrics: the rows of the profiler's files, put together to samples of a node."""
+"""System metrics: rows of the profiler's files, joined into node samples."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Numbers over time, reduced to what a screen holds."""
+"""Downsampling of time series to minimum, mean and maximum bands."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A trace event as the analysis API gives it."""
+"""Trace events of the analysis API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Trace events: what the hook and others wrote of where a process's time goes."""
+"""Trace events and their parser."""
 
 import json
 import re

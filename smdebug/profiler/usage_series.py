@@ -1,4 +1,7 @@
-"""What each node of a profiled job used, over time: of cores and GPUs the mean, of disk and network each figure."""
+"""Resource use of each node over time.
+
+Cores and GPUs give their mean; disk and network give each figure.
+"""
 
 from array import array
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Times of the profiler in units, and as text."""
+"""Time units of the profiler, their conversion and their text form."""
 
 from datetime import datetime, timedelta, timezone
 from enum import Enum

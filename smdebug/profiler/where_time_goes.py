@@ -1,4 +1,4 @@
-"""Where the time of the training loop of each process of a profiled job went."""
+"""Time breakdown of a training loop, by process."""
 
 from array import array
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Hooks for PyTorch: what a training script imports as `smd`."""
+"""Hooks for PyTorch, imported by training scripts as `smd`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Collections that know PyTorch's modules."""
+"""Collections of PyTorch modules' tensors."""
 
 from typing import Any
 

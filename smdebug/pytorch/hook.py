@@ -1,4 +1,4 @@
-"""The PyTorch hook: what each part of a training step gives to the step's file."""
+"""The PyTorch hook: tensors of each part of a training step."""
 
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref

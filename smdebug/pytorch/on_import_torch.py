@@ -1,4 +1,4 @@
-"""Capture of PyTorch scripts that know nothing of smdebug.
+"""Capture of unmodified PyTorch scripts.
 
 The models that are called to be trained are registered, by their first call; losses are, when they are called. Nothing
 is written, no hook is made, before that: a process that only imports torch, loads data or evaluates leaves no trace.

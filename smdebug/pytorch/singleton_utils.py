@@ -1,4 +1,4 @@
-"""The PyTorch hook of this process."""
+"""The current PyTorch hook of a process."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Rules: what judges the tensors of a run, step by step.
+"""Rules that judge the tensors of a run, step by step.
 
 `rule` and `built_in_rule` are what rules derive from, `builtin/` one file a rule, `action/` what they do when they
 fire, `measuring/` what several of them compute. `report/` and `drawing/` tell what came out; `evaluator` is the program

@@ -1,4 +1,4 @@
-"""The base of the built-in rules: declared parameters, choosing and reading tensors, and saying what was found."""
+"""Base of the built-in rules: parameters, tensor selection and findings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

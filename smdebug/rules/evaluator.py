@@ -1,4 +1,4 @@
-"""The rule container's program: evaluates one rule over one training job's tensors and leaves a verdict.
+"""Rule container program: one rule, evaluated over one job's tensors.
 
     python -m smdebug.rules.evaluator
 

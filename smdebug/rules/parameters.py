@@ -1,4 +1,4 @@
-"""Parameters of rules: declared by each rule, given as text, converted and checked in one place."""
+"""Rule parameters: declaration, conversion from text, and checks."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The tensors that a rule says it will read at a step, so that they are fetched together."""
+"""Required tensors of a rule at a step, declared so that they load together."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""The base of every rule, built-in or a user's own."""
+"""Base of all rules, built-in and custom."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Evaluating a rule at one step after the other."""
+"""Step-by-step evaluation of a rule."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What a rule measured, step by step: the series of its report."""
+"""Measured quantities of a rule over steps, for its report."""
 
 from typing import Any, Literal, NamedTuple, overload
 

@@ -1,4 +1,4 @@
-"""Numbers as words of a sentence."""
+"""Numbers and counted nouns in sentences."""
 
 
 def count_noun(count: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Hooks for TensorFlow and Keras: what a training script imports as `smd`.
+"""Hooks for TensorFlow and Keras, imported by training scripts as `smd`.
 
 The hooks are loaded when they are asked for: importing this package imports no framework.
 """

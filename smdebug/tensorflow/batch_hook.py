@@ -1,4 +1,4 @@
-"""What Keras hooks have in common, whatever Keras runs on: a step is a batch of a loop of Keras."""
+"""Base of the Keras hooks on any backend: one step for each batch of a loop."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Collections that know Keras' layers and TensorFlow's tensors."""
+"""Collections of Keras layers and TensorFlow tensors."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The Keras hook: a callback that saves what steps show; which it is depends on what Keras runs on."""
+"""The Keras hook: a callback, chosen by Keras' backend."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The Keras that `tf.keras` stands for.
+"""The Keras version behind `tf.keras`.
 
 That is the package keras: Keras 2 with TensorFlow before 2.16, Keras 3 since. Where TF_USE_LEGACY_KERAS asks for it,
 a later TensorFlow takes Keras 2 from the package tf_keras.

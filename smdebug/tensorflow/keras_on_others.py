@@ -1,4 +1,7 @@
-"""The Keras hook where Keras runs on torch, JAX, or anything else but TensorFlow, which need not be there."""
+"""The Keras hook for Keras on torch, JAX and other backends.
+
+TensorFlow need not be installed.
+"""
 
 import sys
 from collections.abc import Iterator

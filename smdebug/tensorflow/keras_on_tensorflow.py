@@ -1,4 +1,4 @@
-"""The Keras hook where Keras runs on TensorFlow: it looks into the functions of steps, and at tapes."""
+"""The Keras hook for Keras on TensorFlow, with step functions and tapes."""
 
 from collections.abc import Callable
 from typing import Any

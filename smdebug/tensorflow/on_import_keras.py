@@ -1,4 +1,4 @@
-"""Capture of scripts that train with Keras' own loops and know nothing of smdebug.
+"""Capture of unmodified scripts that train with Keras' own loops.
 
 Keras makes one list of callbacks for each `fit`, and for each `evaluate` and `predict` outside of it. The job's hook is
 put into that of the first `fit`, and into all that follow: a process that trains nothing leaves no trace.

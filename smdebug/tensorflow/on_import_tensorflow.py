@@ -1,4 +1,4 @@
-"""Capture of loops with `tf.GradientTape`, and of monitored sessions, in scripts that know nothing of smdebug."""
+"""Capture of unmodified scripts with `tf.GradientTape` or monitored sessions."""
 
 from smdebug.environment import is_switched_on
 

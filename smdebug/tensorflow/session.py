@@ -1,4 +1,7 @@
-"""The hook for sessions of TensorFlow 1's way, as `tf.compat.v1.train.MonitoredTrainingSession` runs them."""
+"""The session hook, for TensorFlow 1's MonitoredTrainingSession.
+
+TensorFlow 2 has it as `tf.compat.v1.train.MonitoredTrainingSession`.
+"""
 
 from collections.abc import Callable
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""The TensorFlow hook of this process."""
+"""The current TensorFlow hook of a process."""
 
 import os
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""How TensorFlow's tensors and variables are written into a step."""
+"""TensorFlow tensors and variables written into a step."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the hooks for Keras and for sessions have in common."""
+"""Common base of the Keras and session hooks."""
 
 from typing import TYPE_CHECKING, ClassVar
 

@@ -1,4 +1,4 @@
-"""Arrays of TensorFlow's tensors and variables."""
+"""TensorFlow tensors and variables as numpy arrays."""
 
 from typing import Any
 

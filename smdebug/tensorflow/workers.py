@@ -1,4 +1,4 @@
-"""Which of the processes that train together this one is."""
+"""Worker identity: this process's rank in a distributed training."""
 
 import json
 import os

@@ -1,1 +1,1 @@
-"""Where the time of a training goes while its job is profiled: trace events, profiles of Python and the framework."""
+"""Tracing of profiled jobs: trace events, and Python and framework profiles."""

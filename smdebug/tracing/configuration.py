@@ -1,4 +1,4 @@
-"""profilerconfig.json: what of a training process is traced, at which steps or times."""
+"""profilerconfig.json: traced parts of a training, by step or time ranges."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Profiles of the training's Python, from one point of a step to the next."""
+"""Python profiles of a training, between points of its steps."""
 
 import cProfile
 import importlib

@@ -1,4 +1,4 @@
-"""StepTracer: what is traced of each step while the job is profiled."""
+"""StepTracer: trace events of each step of a profiled job."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from smdebug.tracing.python_profiles import CProfiler, Pyinstrument, PythonProfi
 from smdebug.tracing.timeline import Timeline
 
 # How often it is looked whether the configuration was written anew.
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 class Watch(Protocol):
@@ -172,7 +172,7 @@ class StepTracer:
 
     def _look(self, number: int) -> None:
         """Look whether the configuration was written anew, and follow it."""
-        self._look_at = time.monotonic() + _LOOK_SECONDS
+        self._look_at = time.monotonic() + _POLL_SECONDS
         try:
             found = self._path.stat()
             state = (found.st_ino, found.st_size, found.st_mtime_ns)

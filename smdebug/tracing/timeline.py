@@ -1,4 +1,7 @@
-"""Trace events of one process, in files that AWS's readers, Perfetto and chrome://tracing open."""
+"""Trace event files of one process, for AWS's readers and trace viewers.
+
+Perfetto and chrome://tracing open them.
+"""
 
 import json
 import os

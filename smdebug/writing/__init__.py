@@ -1,1 +1,1 @@
-"""Writing a run: one process's files, step by step, and what goes beside them for TensorBoard and SageMaker."""
+"""Writing of a run: one process's files, TensorBoard files and metrics."""

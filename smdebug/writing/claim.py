@@ -1,4 +1,4 @@
-"""Which process writes a run that several processes of one worker could write."""
+"""Ownership of a run, among the processes of one worker that could write it."""
 
 import errno
 import fcntl

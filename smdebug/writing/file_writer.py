@@ -1,4 +1,4 @@
-"""FileWriter: a step written by hand, outside any hook."""
+"""FileWriter: steps written by hand, outside any hook."""
 
 import os
 from collections.abc import Sequence

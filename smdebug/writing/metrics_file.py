@@ -1,4 +1,4 @@
-"""Numbers of a training for SageMaker's metrics: one JSON object a line, as SageMaker's agent picks them up.
+"""Training metrics for SageMaker's agent: one JSON object a line.
 
     {"MetricName": "scalar/accuracy_TRAIN", "Value": 0.91, "Timestamp": 1700000000.5, "IterationNumber": 12}
 

@@ -1,4 +1,4 @@
-"""All files of a run that one process writes, apart from what is in them."""
+"""RunWriter: creation and closing of all files that one process writes."""
 
 import json
 import os

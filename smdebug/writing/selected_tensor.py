@@ -1,4 +1,4 @@
-"""One tensor written into a step: its values, its shape, and numbers computed from it, as its collections ask."""
+"""One tensor of a step: values, shape and reductions, as collections ask."""
 
 from typing import Any, NamedTuple
 

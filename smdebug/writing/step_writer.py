@@ -1,4 +1,4 @@
-"""The event file and the index file of one step, as one worker writes them."""
+"""StepWriter: the event file and the index file of one worker's step."""
 
 import json
 import time

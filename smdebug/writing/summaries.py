@@ -1,4 +1,4 @@
-"""What goes beside the run's own files: TensorBoard's summaries and SageMaker's metrics.
+"""Additional output of a run: TensorBoard summaries and SageMaker metrics.
 
 A failure here costs the summary only: the run's own files do not depend on it.
 """

@@ -1,4 +1,4 @@
-"""A file as TensorBoard reads it: numbers, histograms, and messages that others have encoded."""
+"""TensorBoard summary file: scalars, histograms and encoded messages."""
 
 import os
 import re

@@ -1,4 +1,7 @@
-"""TensorBoard files of a run: scalars and histograms, one file a step and mode, with true checksums."""
+"""TensorBoard files of a run: scalars and histograms, by step and mode.
+
+Each step and mode has a file of its own, with valid checksums.
+"""
 
 import os
 from collections.abc import Iterable

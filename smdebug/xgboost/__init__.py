@@ -1,4 +1,4 @@
-"""Hooks for XGBoost: what a training script imports."""
+"""Hooks for XGBoost, imported by training scripts."""
 
 from typing import Any
 

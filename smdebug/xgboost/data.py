@@ -1,4 +1,4 @@
-"""Data that a hook is given to predict on: a matrix of XGBoost's, or a file."""
+"""Prediction data of a hook: an XGBoost matrix or a file."""
 
 from pathlib import Path
 from typing import Any

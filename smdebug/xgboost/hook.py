@@ -1,4 +1,4 @@
-"""The XGBoost hook: a callback that saves, after a boosting round, what is due at it."""
+"""The XGBoost hook: a callback that saves tensors after boosting rounds."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping

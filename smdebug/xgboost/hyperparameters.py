@@ -1,4 +1,4 @@
-"""Hyperparameters in a form that event files hold."""
+"""Hyperparameters in a form that event files can store."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

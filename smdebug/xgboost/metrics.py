@@ -1,4 +1,4 @@
-"""The metrics of the newest boosting round, by the names that XGBoost prints."""
+"""Metrics of the latest boosting round, by XGBoost's names."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

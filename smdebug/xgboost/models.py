@@ -1,4 +1,4 @@
-"""What a callback is given to look at, a booster or the boosters of a cross-validation, and what each can tell."""
+"""Models of a callback: one booster, or the boosters of a cross-validation."""
 
 import re
 from collections.abc import Callable

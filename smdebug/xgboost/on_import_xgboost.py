@@ -1,4 +1,4 @@
-"""Capture of XGBoost scripts that know nothing of smdebug.
+"""Capture of unmodified XGBoost scripts.
 
 `xgboost.train` and `xgboost.cv` are given one more callback, wherever a script finds these functions; the estimators of
 scikit-learn's interface and those of Dask call them, too. All trainings of a process go into one run, one after the

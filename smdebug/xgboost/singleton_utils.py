@@ -1,4 +1,4 @@
-"""The XGBoost hook of this process."""
+"""The current XGBoost hook of a process."""
 
 import os
 

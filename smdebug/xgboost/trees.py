@@ -1,4 +1,4 @@
-"""The trees that a boosting round has added, as columns."""
+"""Trees added by a boosting round, as columns."""
 
 import json
 import math

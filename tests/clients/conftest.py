@@ -1,4 +1,7 @@
-"""What tests of clients share: an emulator for each back end, and the variables that lead a user's programs to it."""
+"""Fixtures of the client tests: an emulator for each back end, and variables.
+
+The variables point a user's programs at the emulator.
+"""
 
 from __future__ import annotations
 

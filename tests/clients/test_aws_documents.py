@@ -1,4 +1,6 @@
-"""The code cells of AWS's Debugger documents run as they stand, their placeholders filled.
+"""Tests of AWS's Debugger documents: their code cells run unchanged.
+
+Only their placeholders are filled.
 
 The documents are not this project's, so they are read where they lie beside the checkout, and elsewhere nothing is run.
 `examples/documents` has what they show in our words.

@@ -1,4 +1,4 @@
-"""boto3's waiters and paginators and the AWS CLI (version 1), on a few small jobs, and regions beside each other."""
+"""Tests of boto3 waiters and paginators, the AWS CLI (version 1) and regions."""
 
 from __future__ import annotations
 

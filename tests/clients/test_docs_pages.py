@@ -1,4 +1,4 @@
-"""Every command and snippet of the pages of docs/ runs, page by page, against one emulator."""
+"""Tests of the docs pages: every command and snippet runs, on one emulator."""
 
 from __future__ import annotations
 

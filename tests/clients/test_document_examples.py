@@ -1,4 +1,7 @@
-"""The scripts of examples/documents, started side by side as their README says, against one emulator."""
+"""Tests of examples/documents: the scripts run in parallel on one emulator.
+
+They are started as their README says.
+"""
 
 from __future__ import annotations
 

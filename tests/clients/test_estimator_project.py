@@ -1,4 +1,7 @@
-"""examples/estimator_project as its owner and its build machines run it: every command of its CI files, in a copy."""
+"""Tests of examples/estimator_project: every command of its CI files.
+
+They run in a copy, as the project's owner and its build machines run them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The AWS SDK for JavaScript v3: S3, SageMaker, EventBridge and CloudWatch Logs, in one script under ``run``."""
+"""Tests of the AWS SDK for JavaScript v3: one script under ``run``.
+
+It uses S3, SageMaker, EventBridge and CloudWatch Logs.
+"""
 
 from __future__ import annotations
 

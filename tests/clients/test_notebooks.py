@@ -1,4 +1,4 @@
-"""The notebooks of examples/notebooks run as users run them, and show what their text says."""
+"""Tests of examples/notebooks: the notebooks run and show what they describe."""
 
 from __future__ import annotations
 

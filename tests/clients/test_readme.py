@@ -1,4 +1,4 @@
-"""Tests of the README and of docs/commands.md: every command runs against an emulator."""
+"""Tests of the README: every command runs, against a running emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sagemaker SDK (version 2) attaches to training jobs by both of its classes: to a running one, to an ended one."""
+"""Tests of attaching the SageMaker SDK (version 2) to running and ended jobs.
+
+Both of its classes are tried.
+"""
 
 from __future__ import annotations
 

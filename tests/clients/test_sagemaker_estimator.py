@@ -1,4 +1,7 @@
-"""The sagemaker SDK (version 2): estimators with every rule of the SDK's and most of their options, in three jobs."""
+"""Tests of the SageMaker SDK (version 2): estimators with all of its rules.
+
+Three jobs use most of the estimators' options.
+"""
 
 from __future__ import annotations
 

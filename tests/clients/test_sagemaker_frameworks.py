@@ -1,4 +1,7 @@
-"""The sagemaker SDK (version 2): estimators of frameworks other than PyTorch, a pipeline, images that are not ours."""
+"""Tests of the SageMaker SDK (version 2): other frameworks, pipelines, images.
+
+The frameworks are those other than PyTorch, the images those that this project does not build.
+"""
 
 from __future__ import annotations
 

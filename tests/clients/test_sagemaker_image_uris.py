@@ -1,4 +1,7 @@
-"""What the sagemaker SDK (version 2) calls its images, in every region and version, is answered by an image of ours."""
+"""Tests of image URIs of the SageMaker SDK (version 2), resolved to our images.
+
+Every region and version is tried.
+"""
 
 from __future__ import annotations
 

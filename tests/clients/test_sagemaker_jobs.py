@@ -1,4 +1,7 @@
-"""The sagemaker SDK (version 2) runs processing jobs by each of its processors, and a tuning job, to the end."""
+"""Tests of the SageMaker SDK (version 2): processing jobs and a tuning job.
+
+Each of the SDK's processors runs to the end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sagemaker SDK (version 3), in an environment of its own: ModelTrainer, and sagemaker-core's TrainingJob."""
+"""Tests of the SageMaker SDK (version 3): ModelTrainer and sagemaker-core.
+
+The SDK has an environment of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of containers share: a server of this machine, and the agents of a Swarm's nodes."""
+"""Fixtures of the container tests: a local server, and the agents of a Swarm."""
 
 from __future__ import annotations
 

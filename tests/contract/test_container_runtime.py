@@ -1,4 +1,4 @@
-"""What every container back end does, run against each of them."""
+"""Contract tests of the container runtime interface, run on every back end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def make_process_runtime(folder: Path, _instance: str) -> ContainerRuntime:
 def make_docker_runtime(folder: Path, instance: str) -> ContainerRuntime:
     from container_runtime.docker.engine import DockerEngine
 
-    return DockerEngine(instance, doors=folder / "doors")
+    return DockerEngine(instance, sidecars=folder / "sidecars")
 
 
 def make_open_docker_runtime(_folder: Path, instance: str) -> ContainerRuntime:

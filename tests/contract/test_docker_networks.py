@@ -1,4 +1,7 @@
-"""What a Docker container reaches, and what it does not: probed from within, against servers that are really there."""
+"""Tests of Docker networks: what a container reaches, probed from within.
+
+The servers that it must not reach really exist.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from container_runtime.docker.border import connect
-from container_runtime.docker.door import DOOR_LABEL
 from container_runtime.docker.engine import INSTANCE_LABEL, DockerEngine
+from container_runtime.docker.sidecar import SIDECAR_LABEL
 from container_runtime.spec import ContainerSpec
 
 if TYPE_CHECKING:
@@ -54,8 +57,8 @@ def make_engine(tmp_path: Path) -> Iterator[Callable[..., DockerEngine]]:
     def make(*, closed: bool, instance: str | None = None) -> DockerEngine:
         instance = instance or f"test-{uuid.uuid4().hex[:12]}"
         # As long a path as state folders have below a home.
-        doors = tmp_path / ("a-folder-with-a-long-name" * 5) / instance if closed else None
-        made.append(DockerEngine(instance, doors=doors))
+        sidecars = tmp_path / ("a-folder-with-a-long-name" * 5) / instance if closed else None
+        made.append(DockerEngine(instance, sidecars=sidecars))
         return made[-1]
 
     yield make
@@ -66,7 +69,7 @@ def make_engine(tmp_path: Path) -> Iterator[Callable[..., DockerEngine]]:
             engine.remove_network(network.name)
         engine.close()
     instances = {engine._instance_id for engine in made}
-    assert not [each for instance in instances for each in list_doors(instance)]
+    assert not [each for instance in instances for each in list_sidecars(instance)]
 
 
 def build_spec(source: str, *arguments: str, **changes: Any) -> ContainerSpec:
@@ -82,10 +85,10 @@ def probe(engine: ContainerRuntime, addresses: Sequence[tuple[str, int]], **chan
     return [line for line in lines if not line.startswith("smdebug-emulator: ")]
 
 
-def list_doors(instance: str) -> list[dict[str, Any]]:
+def list_sidecars(instance: str) -> list[dict[str, Any]]:
     api = connect()
     try:
-        labels = [f"{INSTANCE_LABEL}={instance}", DOOR_LABEL]
+        labels = [f"{INSTANCE_LABEL}={instance}", SIDECAR_LABEL]
         found: list[dict[str, Any]] = api.containers(all=True, filters={"label": labels})
         return found
     finally:
@@ -130,7 +133,7 @@ def test_hosts_of_one_job_reach_each_other_and_the_server_only(
     # No name is passed on: the engine's resolver would ask an address that nobody has.
     api = connect()
     asked_for_names = [
-        api.inspect_container(each["Id"])["HostConfig"]["Dns"] for each in list_doors(engine._instance_id)
+        api.inspect_container(each["Id"])["HostConfig"]["Dns"] for each in list_sidecars(engine._instance_id)
     ]
     api.close()
     assert asked_for_names == [["192.0.2.1"]] * 2
@@ -142,7 +145,7 @@ def test_hosts_of_one_job_reach_each_other_and_the_server_only(
 def test_a_container_finds_the_next_process_that_offers_the_port(
     make_engine: Callable[..., DockerEngine], server: Listener
 ) -> None:
-    """While there is none it waits: its door holds the socket that it connects to."""
+    """While there is none it waits: its sidecar holds the socket that it connects to."""
     first = make_engine(closed=True)
     taken: list[socket.socket] = []
     first.offer(server.port, taken.append)
@@ -154,30 +157,32 @@ def test_a_container_finds_the_next_process_that_offers_the_port(
     (entrance,) = taken
     entrance.close()  # as the kernel does when the process is killed
     second = make_engine(closed=True, instance=first._instance_id)
-    assert [each.id for each in second.find({})] == [container], "a door is no container of a job's"
+    assert [each.id for each in second.find({})] == [container], "a sidecar is no container of a job's"
     second.offer(server.port, server.take)
     assert [line.text for line in lines] == ["reached"]
 
 
-def test_a_door_goes_with_its_container_and_where_there_is_none(
+def test_a_sidecar_goes_with_its_container_and_where_there_is_none(
     make_engine: Callable[..., DockerEngine], server: Listener
 ) -> None:
     engine = make_engine(closed=True)
     entrances: list[socket.socket] = []
     engine.offer(server.port, entrances.append)
     container = engine.start(build_spec("import time; time.sleep(600)"))
-    assert [each["Labels"][DOOR_LABEL] for each in list_doors(engine._instance_id)] == [engine.find({})[0].name]
+    assert [each["Labels"][SIDECAR_LABEL] for each in list_sidecars(engine._instance_id)] == [engine.find({})[0].name]
     engine.remove(container)
-    assert list_doors(engine._instance_id) == []
+    assert list_sidecars(engine._instance_id) == []
     with entrances[0] as entrance, pytest.raises(OSError, match=os.strerror(errno.EINVAL)):
         entrance.accept()
 
-    # A start that was killed between the two: the next process finds a door of nobody's.
-    assert engine._doors is not None
-    engine._doors.create("nobody", {}, network_mode="none", extra_hosts=None, dns=None, dns_opt=None, hostname="nobody")
-    assert len(list_doors(engine._instance_id)) == 1
+    # A start that was killed between the two: the next process finds a sidecar of nobody's.
+    assert engine._sidecars is not None
+    engine._sidecars.create(
+        "nobody", {}, network_mode="none", extra_hosts=None, dns=None, dns_opt=None, hostname="nobody"
+    )
+    assert len(list_sidecars(engine._instance_id)) == 1
     make_engine(closed=True, instance=engine._instance_id).offer(server.port, server.take)
-    assert list_doors(engine._instance_id) == []
+    assert list_sidecars(engine._instance_id) == []
 
 
 def test_a_log_that_misses_the_network_says_what_opens_it(make_engine: Callable[..., DockerEngine]) -> None:

@@ -1,4 +1,6 @@
-"""Folders that are carried to nodes and back outlast the death of whoever carries them, in both directions.
+"""Tests of killed file transfers with Swarm nodes, in both directions.
+
+A kill loses nothing and doubles nothing.
 
 A file is under way for as long as the test wants: it is larger than what comes within minutes, and sparse.
 """

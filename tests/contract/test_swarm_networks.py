@@ -1,4 +1,4 @@
-"""What a container on a node of a Swarm reaches, and what it does not: probed from within, across two nodes."""
+"""Tests of Swarm networks: what a container reaches, probed across two nodes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_container_on_a_node_reaches_the_server_that_it_is_offered_and_nothing
     assert reached[-1] == "Connection refused", "its loopback interface is its own"
     reached = probe(swarm_engine, [*ways, ("127.0.0.1", server.port)], isolated=True)
     assert set(reached[:-1]) == {UNREACHABLE}
-    assert reached[-1] == "Connection refused", "an isolated container has no door"
+    assert reached[-1] == "Connection refused", "an isolated container has no proxy"
 
 
 def test_hosts_on_two_nodes_reach_each_other_and_the_server_only(

@@ -1,4 +1,7 @@
-"""Images through a registry: the nodes pull them, the agents' own among them; one that refuses is named."""
+"""Tests of Swarm registries: nodes pull images, and refusals are reported.
+
+The agents' own image is pulled, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digits job of the demo, staged once in each emulator."""
+"""Fixture of the demo's digits job, staged once in each emulator."""
 
 from __future__ import annotations
 

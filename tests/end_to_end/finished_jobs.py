@@ -1,4 +1,4 @@
-"""Waiting for the end of whole jobs, and what they left: logs, tensors, models."""
+"""Waits for the end of whole jobs, and access to logs, tensors and models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An emulator that requires signatures, as a user starts it."""
+"""Emulator that requires signatures, started as a user starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of the demo's jobs that are profiled, too."""
+"""Requests of the demo's jobs with profiling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What tests of jobs on a Swarm share: a small job that runs a script, and nodes whose manager stands back."""
+"""Shared parts of the Swarm tests: a small job, and nodes but the manager's.
+
+The manager's own node takes no tasks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that is stopped by an alarm on a metric of its log, and metric filters that count its lines."""
+"""Tests of alarms and metric filters on job logs, including a stopped job."""
 
 from __future__ import annotations
 

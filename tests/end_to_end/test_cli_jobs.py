@@ -1,4 +1,4 @@
-"""The commands that know a job by its name, on one job of another region."""
+"""Tests of the commands that take a job's name, on a job of another region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console in a browser: what a person sees and does, on two jobs of one emulator."""
+"""Browser tests of the console, on two jobs of one emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The console in a browser where signatures are required: with the token it works, without it shows nothing."""
+"""Browser tests of the console where signatures are required.
+
+It works with the token, and shows nothing without it.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def guarded(tmp_path: Path) -> Iterator[Guarded]:
 
 def test_the_console_asks_for_the_token_and_keeps_it_out_of_addresses(browser: Browser, guarded: Guarded) -> None:
     """A stranger's browser sees no job and stops none; one that opened the link does both, from a clean address."""
-    refuse_a_stranger(browser, guarded)
+    refuse_a_foreign_origin(browser, guarded)
     status = guarded.client("sagemaker").describe_training_job(TrainingJobName=JOB)["TrainingJobStatus"]
     assert status == "InProgress", "what a stranger asked for was not done"
 
@@ -89,7 +92,7 @@ def test_the_console_asks_for_the_token_and_keeps_it_out_of_addresses(browser: B
     context.close()
 
 
-def refuse_a_stranger(browser: Browser, guarded: Guarded) -> None:
+def refuse_a_foreign_origin(browser: Browser, guarded: Guarded) -> None:
     """Look at the console, and ask for a job and its end, without a token and with a wrong one."""
     context = browser.new_context()
     context.set_default_timeout(PATIENCE_MS)

@@ -1,4 +1,7 @@
-"""A user's own image: built from a base of their choice with our package in it, trained in, and its tensors read."""
+"""Tests of a user's own image that contains our package.
+
+It is built on a base of the user's choice, a job trains in it, and its tensors are read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong ends in a FailureReason a person can act on; what was saved is kept."""
+"""Tests of failing jobs: a helpful FailureReason, and all saved data is kept."""
 
 from __future__ import annotations
 

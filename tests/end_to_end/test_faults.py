@@ -1,4 +1,7 @@
-"""Faults that a user asks for: clients see them, jobs outlast those of S3, and everything is as before without them."""
+"""Tests of injected faults: clients see them, and jobs survive those of S3.
+
+Nothing of a fault remains when it is switched off.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One job of many wishes, in both back ends: isolated, on Spot instances, fed by a pipe and from S3's files."""
+"""Tests of one isolated Spot job with Pipe and FastFile channels.
+
+It runs in both back ends.
+"""
 
 from __future__ import annotations
 

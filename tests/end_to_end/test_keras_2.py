@@ -1,4 +1,7 @@
-"""TensorFlow 2.11 and 2.14 asked for by the sagemaker SDK: Keras 2 and an estimator, captured, judged and stopped."""
+"""Tests of TensorFlow 2.11 and 2.14 jobs: Keras 2 and an estimator.
+
+The SageMaker SDK asks for them; they are captured, judged and stopped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A job that leaves a link where its files are read: nothing of where it leads gets out, and the job's log says so."""
+"""Tests of symbolic links in job output: nothing behind them is exposed.
+
+The job's log names the link.
+"""
 
 from __future__ import annotations
 

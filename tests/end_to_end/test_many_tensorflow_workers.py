@@ -1,4 +1,7 @@
-"""Keras on several hosts: MultiWorkerMirroredStrategy joins them, the trial shows each of them."""
+"""Tests of Keras on several hosts with MultiWorkerMirroredStrategy.
+
+The trial shows each of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One training on several hosts: torch.distributed joins them, the trial shows each of them, one end for all."""
+"""Tests of torch.distributed on several hosts: one run, one common end.
+
+The trial shows each host.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +135,7 @@ def compute_gradients(
     """What autograd gives for the batch that one worker had at a step, by the weights that the trial has for it.
 
     The example as it is written down: two hosts, 64 images a batch, the sampler's order of the epoch. A worker's saved
-    gradient is that of its own batch, as the original's is; what the optimizer applies is the mean of all workers'.
+    gradient is that of its own batch, as upstream's is; what the optimizer applies is the mean of all workers'.
     """
     import torch
     from torch.nn import functional

@@ -1,4 +1,4 @@
-"""Memory of a running emulator does not follow what goes through it."""
+"""Tests of the emulator's memory: it does not grow with the data sent through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MXNet jobs in the emulator: an untouched Gluon script, and one with a hook."""
+"""Tests of MXNet jobs: an unmodified Gluon script, and one with a hook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scripts whose requirements.txt asks for another version of the framework: it is the job's own, and captured."""
+"""Tests of a requirements.txt that asks for another framework version.
+
+The job gets that version, and it is captured.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline of a processing and a training step, and one that fails: through the API, to the end."""
+"""Tests of pipelines through the API: processing and training, and a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Profiled trainings of the SDK, five that go wrong in their own way and a healthy one, at once in one emulator."""
+"""Tests of profiled trainings by the SDK: five faulty ones and a healthy one.
+
+They run at once in one emulator.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library alone, in the oldest and the newest versions of Python and numpy that it is for."""
+"""Tests of the library alone, in the oldest and newest Python and numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""PyTorch jobs in both back ends: an untouched script and one with a hook, compared with what torch itself said."""
+"""Tests of PyTorch jobs in both back ends, compared with torch's own values.
+
+One script is unmodified, the other has a hook.
+"""
 
 from __future__ import annotations
 

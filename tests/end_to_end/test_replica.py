@@ -1,4 +1,4 @@
-"""An emulator goes on elsewhere, from the copy of its state in another S3."""
+"""Tests of an emulator restored from the replica of its state in another S3."""
 
 from __future__ import annotations
 

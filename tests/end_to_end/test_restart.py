@@ -1,4 +1,7 @@
-"""Kill -9, a clean stop, a second emulator: jobs are taken up again and nothing is left behind."""
+"""Tests of restarts: jobs are reattached, and nothing is left behind.
+
+After a kill -9, after a clean stop, and with a second emulator.
+"""
 
 from __future__ import annotations
 

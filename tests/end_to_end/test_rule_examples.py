@@ -1,4 +1,4 @@
-"""A real training for each built-in rule that goes wrong in the rule's own way, and the same without its mistake."""
+"""Tests of every built-in rule on a real faulty training and its corrected twin."""
 
 from __future__ import annotations
 

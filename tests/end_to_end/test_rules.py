@@ -1,4 +1,7 @@
-"""Rules with actions, rules of a user's own, and rules that go wrong, beside a training that saves a few numbers."""
+"""Tests of rules with actions, custom rules and failing rules.
+
+The training beside them saves a few numbers.
+"""
 
 from __future__ import annotations
 

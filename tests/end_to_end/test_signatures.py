@@ -1,4 +1,7 @@
-"""A job, its rule and a function that stops it, where every request has to be signed and allowed."""
+"""Tests of a job, its rule and its stop handler where signatures are required.
+
+Every request has to be signed and allowed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms that boto3 signs and a browser would send, to an emulator that requires signatures."""
+"""Tests of signed browser uploads, to an emulator that requires signatures."""
 
 from __future__ import annotations
 

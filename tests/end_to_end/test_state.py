@@ -1,4 +1,4 @@
-"""The emulator's own API: forget, export, import, and scripts that run at the start."""
+"""Tests of state reset, export and import, and of initialisation scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The main job, sent by each client: a rule fires, its event reaches the handler, the handler stops the job."""
+"""Tests of the main scenario: a rule fires, and the stop handler ends the job.
+
+Each client sends the job once.
+"""
 
 from __future__ import annotations
 

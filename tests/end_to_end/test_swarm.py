@@ -1,4 +1,4 @@
-"""A whole job over two nodes of a Swarm: trained on both, judged while it trains, stopped; nothing is left of it.
+"""Tests of a whole job over two Swarm nodes: trained, judged, stopped, removed.
 
 Once with a folder that all nodes see, and once with none: its files are carried to the nodes and from them.
 

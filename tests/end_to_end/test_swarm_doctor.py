@@ -1,4 +1,4 @@
-"""``doctor --runtime swarm``: what it says of the nodes of a real Swarm, of a worker, and of an engine in no Swarm."""
+"""Tests of ``doctor --runtime swarm`` on a manager, a worker and no Swarm."""
 
 from __future__ import annotations
 

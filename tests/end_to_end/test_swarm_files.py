@@ -1,4 +1,6 @@
-"""A job whose node is cut off while no disk is shared: what had come is its next attempt's, what had not is said.
+"""Tests of a job whose Swarm node is cut off, without a shared disk.
+
+The next attempt gets the files that had come, and the log names the others.
 
 Run with ``--swarm whole``: a Swarm takes most of a minute to give a node up.
 """

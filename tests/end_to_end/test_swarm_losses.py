@@ -1,4 +1,7 @@
-"""A job whose node is drained, cut off or killed begins again on another, from its checkpoint, and is never twice."""
+"""Tests of jobs whose Swarm node is drained, cut off or killed.
+
+A job starts again on another node from its checkpoint, and never runs twice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is lost with a node that is killed begins again elsewhere: a start, a rule, a processing job, a function."""
+"""Tests of a killed Swarm node: its lost work starts again elsewhere.
+
+A starting job, a rule, a processing job and a function.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Jobs of a Swarm whose manager's engine is killed and comes back, or whose emulator goes on at another manager."""
+"""Tests of Swarm jobs whose manager fails or whose emulator moves.
+
+The manager's engine is killed and returns, or the emulator continues at another manager.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +129,7 @@ def promote_other(nodes: SwarmNodes, folder: Path) -> Callable[[], bool]:
     return commands
 
 
-def test_an_emulator_at_another_manager_takes_up_its_jobs(
+def test_an_emulator_at_another_manager_reattaches_its_jobs(
     nodes: SwarmNodes, start_there: Callable[..., RunningEmulator], job_name: str
 ) -> None:
     emulator = start_there(nodes.manager.socket)
@@ -141,7 +144,7 @@ def test_an_emulator_at_another_manager_takes_up_its_jobs(
         wait_until(lambda: not api.services())
 
 
-def test_an_emulator_without_its_folder_takes_up_its_jobs_from_another_s3(
+def test_an_emulator_without_its_folder_reattaches_its_jobs_from_another_s3(
     nodes: SwarmNodes, start_alone: Callable[..., RunningEmulator], job_name: str
 ) -> None:
     emulator = start_alone(nodes.manager.socket)

@@ -1,4 +1,6 @@
-"""torch.distributed over two nodes of a Swarm, of an image of some gigabytes that only the manager has at first.
+"""Tests of torch.distributed over two Swarm nodes, with a large image.
+
+Only the manager has the image at first.
 
 Run with ``--swarm whole``: to copy such an image twice takes a minute or two.
 """

@@ -1,4 +1,7 @@
-"""TensorFlow jobs in both back ends: an untouched Keras script, and a loop of its own with a hook."""
+"""Tests of TensorFlow jobs in both back ends.
+
+An unmodified Keras script, and a custom loop with a hook.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel in an empty environment and outside the checkout: what a user of `pip install` has."""
+"""Tests of the wheel in an empty environment, outside the checkout."""
 
 from __future__ import annotations
 

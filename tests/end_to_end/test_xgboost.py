@@ -1,4 +1,7 @@
-"""XGBoost jobs in both back ends: an untouched script, a script with a hook, and the algorithm without a script."""
+"""Tests of XGBoost jobs in both back ends.
+
+An unmodified script, a script with a hook, and the algorithm without a script.
+"""
 
 from __future__ import annotations
 

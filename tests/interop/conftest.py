@@ -1,4 +1,4 @@
-"""The real smdebug 1.0.34 in a virtual environment of its own."""
+"""Fixture of the real smdebug 1.0.34 in a virtual environment of its own."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._environments import build_original
+from benchmarks._environments import build_upstream
 
 
 @pytest.fixture(scope="session")
-def original_smdebug_python() -> Path:
+def upstream_smdebug_python() -> Path:
     """Path of an interpreter that has what the real smdebug needs to read runs."""
-    return build_original(Path(__file__).parent / "requirements-original.txt")
+    return build_upstream(Path(__file__).parent / "requirements-upstream.txt")

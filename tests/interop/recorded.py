@@ -1,4 +1,4 @@
-"""Comparing what a trial answers with what the original answered, as `expected.json` records it."""
+"""Comparison of a trial with upstream's recorded answers (`expected.json`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The runs that the real smdebug 1.0.34 wrote, out of the archive that keeps them: see README.md."""
+"""Runs written by the real smdebug 1.0.34, unpacked from their archive.
+
+See README.md.
+"""
 
 from __future__ import annotations
 

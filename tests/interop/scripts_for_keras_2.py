@@ -1,4 +1,4 @@
-"""Scripts that run under TensorFlow with Keras 2, by our smdebug or the real 1.0.34."""
+"""Keras 2 scripts, for our smdebug and the real 1.0.34."""
 
 FIT = """
 import sys

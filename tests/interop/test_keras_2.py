@@ -1,4 +1,4 @@
-"""Our smdebug under TensorFlow with Keras 2, beside the real 1.0.34, which runs there, too.
+"""Tests of our smdebug under Keras 2, beside the real 1.0.34.
 
 In the environment of the image of 2.12. That of 2.15 is twice as much to install: `pytest -m versions` runs it.
 """
@@ -24,7 +24,7 @@ from tests.interop.scripts_for_keras_2 import BOTH, ESTIMATORS, EXPLICIT, FIT, K
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ORIGINAL = Path(__file__).with_name("requirements-original-alone.txt")
+ORIGINAL = Path(__file__).with_name("requirements-upstream-alone.txt")
 # TensorFlow is slow to import where the machine is busy, and the first test installs it.
 pytestmark = pytest.mark.timeout(1200)
 SAYS_NOTHING_WAS_ASKED = "\nimport sys; print(sorted(name for name in sys.modules if name.startswith('smdebug')))"
@@ -175,7 +175,7 @@ def test_the_original_names_and_writes_the_same(
     compared = {name for name in compared if not name.startswith("SGD/")}
     assert compared <= set(original.tensor_names())
     assert len(compared) >= 9
-    # By mode: a run that finds no more data is a step of ours, though it saves nothing, and none of the original's.
+    # By mode: a run that finds no more data is a step of ours, though it saves nothing, and none of upstream's.
     for mode in original.modes():
         assert ours.steps(mode=mode) == original.steps(mode=mode)
         for name in compared:

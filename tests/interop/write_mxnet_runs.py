@@ -1,4 +1,4 @@
-"""Writes runs of a Gluon training; a script for MXNet's own environment.
+"""Script that writes runs of a Gluon training, for MXNet's environment.
 
 python write_mxnet_runs.py FOLDER: one run a folder below it, named as the functions are.
 """

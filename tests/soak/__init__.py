@@ -1,1 +1,4 @@
-"""Long runs that show what ``docs/guarantees.md`` promises: ``python -m tests.soak``, and a short one in the suite."""
+"""Soak tests of docs/guarantees.md: ``python -m tests.soak``.
+
+The test suite includes a short run.
+"""

@@ -1,4 +1,4 @@
-"""Run the long courses and report them: ``python -m tests.soak [PART …]``, or ``make soak``."""
+"""Soak test runner: ``python -m tests.soak [PART …]`` or ``make soak``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A course: one part's rounds, each with a seed by which it can be repeated, what failed in them, and its figures."""
+"""One part of the soak: seeded, repeatable rounds, failures and figures."""
 
 from __future__ import annotations
 

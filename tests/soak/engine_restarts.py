@@ -1,4 +1,7 @@
-"""A Docker engine of its own is ended at a random moment of a job with hook, rule and stop handler, and comes back."""
+"""Soak: a Docker engine killed and restarted at random moments of a job.
+
+The job has a hook, a rule and a stop handler.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,16 @@
-"""Requests that no client would send to S3, SageMaker, Lambda and EventBridge of a whole emulator: none is a 5xx."""
+"""Soak: fuzzed requests to a whole emulator, none answered with a 5xx.
+
+They go to S3, SageMaker, Lambda and EventBridge.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from emulator.operations import find_operations
-from tests.room.emulator.gateway.test_conformance import find_moto_operations
-from tests.room.emulator.gateway.test_fuzz import Fuzz, is_answer
-from tests.room.emulator.moto_services.test_fuzz import build_json, build_lambda, build_s3, send, speaks
+from tests.integration.emulator.gateway.test_conformance import find_moto_operations
+from tests.integration.emulator.gateway.test_fuzz import Fuzz, is_answer
+from tests.integration.emulator.moto_services.test_fuzz import build_json, build_lambda, build_s3, send, speaks
 from tests.soak.stage import Stage
 
 if TYPE_CHECKING:

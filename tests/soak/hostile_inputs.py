@@ -1,4 +1,7 @@
-"""Jobs, keys and archives that point out of their folders: nothing outside is read into S3, or written."""
+"""Soak: jobs, keys and archives with hostile paths, all confined.
+
+Nothing outside their folders is read into S3, or written.
+"""
 
 from __future__ import annotations
 

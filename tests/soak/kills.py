@@ -1,4 +1,7 @@
-"""The emulator is killed at a random moment of a job with hook, rule and stop handler, and started again."""
+"""Soak: an emulator killed at random moments of a job, and restarted.
+
+The job has a hook, a rule and a stop handler.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large object goes in and out of S3, whole and in parts, and the emulator's memory does not follow it."""
+"""Soak: large S3 objects, whole and in parts, at constant emulator memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Jobs over three nodes of a Swarm that share no disk, one of which loses its power: all come to their right ends.
+"""Soak: jobs over three Swarm nodes, one of which loses its power.
+
+The nodes share no disk, and every job comes to its right end.
 
 A job has one host, or two, or fails, or saves tensors under a rule. Each container of a training says what it is and
 when it lives, to S3; so it is seen whether two of one host ever lived at once.

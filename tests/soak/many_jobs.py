@@ -1,4 +1,7 @@
-"""Jobs in a row, many: memory, threads, open files and the database grow with none of them beyond its own record."""
+"""Soak: many jobs in a row, at constant memory, threads and open files.
+
+The database grows by the jobs' own records only.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Many jobs on many simulated nodes, some of which are lost: who is let in, and how each job ends.
+"""Soak: many jobs on many simulated nodes, some of which are lost.
+
+Checked are the admission of the jobs and the end of each.
 
 The jobs are real: requests, admission, lives, database and events. What is simulated is where their containers run,
 behind the interface that every back end keeps, in compressed time: ``simulated_nodes.py``.
@@ -23,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ValidationException
 from emulator.jobs import Jobs, build_services
-from emulator.jobs.records.database.store import JobStore
 from emulator.jobs.runs.admission import Admission
+from emulator.jobs.store.store import JobStore
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.settings import Settings
 from emulator.state.disk import DiskBudget

@@ -1,4 +1,6 @@
-"""The machine of an emulator is lost at any moment, folder and all: another goes on from the copy in another S3.
+"""Soak: an emulator's machine lost at any moment, and its replica continued.
+
+The state folder is lost with it; another emulator continues from the copy in another S3.
 
 Whatever was answered before an answered change of a job is there; of the rest, what is there is whole.
 """

@@ -1,4 +1,7 @@
-"""One part of a job is killed: training, rule, supervisor or the stop handler's worker; the rest is right."""
+"""Soak: one part of a job killed, while all other parts stay correct.
+
+The part is the training, a rule, a supervisor or the stop handler's worker.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""S3 fails one request in ten while jobs with hook and rule run: each ends right, and the log tells of retries."""
+"""Soak: one failing S3 request in ten, beside jobs with hook and rule.
+
+Each job ends right, and the log reports the retries.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A container runtime whose containers are numbers: nodes with places, compressed time, and all that goes wrong there.
+"""Simulated container runtime: nodes with capacity, faults and compressed time.
+
+Its containers are numbers.
 
 It keeps the interface of ``container_runtime.runtime.ContainerRuntime`` as a Swarm would: a container waits for a node
 that has room, one of a node that is lost is lost with it, and the manager may be away for a while.

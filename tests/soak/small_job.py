@@ -1,4 +1,4 @@
-"""A small training job that saves tensors through a hook: one that its rule has stopped, or one that completes."""
+"""Small training job with a hook, stopped by its rule or completed."""
 
 from __future__ import annotations
 

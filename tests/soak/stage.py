@@ -1,4 +1,7 @@
-"""One emulator on a state folder that outlasts its kills, with a queue that every event of jobs is sent to."""
+"""One emulator on a persistent state folder, with a queue of all job events.
+
+The folder survives the emulator's kills.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from urllib.request import urlopen
 import boto3
 from botocore.config import Config
 
-from emulator.jobs.records.database.sent_messages import EVENT_BRIDGE, read_sent
+from emulator.jobs.store.sent_messages import EVENT_BRIDGE, read_sent
 from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.soak.course import is_true_within, list_processes_with

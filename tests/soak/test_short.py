@@ -1,4 +1,4 @@
-"""Each part of the soak with a few rounds: what ``make soak`` runs hundreds of."""
+"""Short soak tests: a few rounds of each part of ``make soak``."""
 
 from __future__ import annotations
 

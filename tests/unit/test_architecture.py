@@ -1,4 +1,7 @@
-"""docs/architecture.md and the READMEs name files, folders and definitions that are there."""
+"""Tests of docs/architecture.md and the READMEs: all named files exist.
+
+Folders and definitions are checked as well.
+"""
 
 from __future__ import annotations
 

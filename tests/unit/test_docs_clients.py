@@ -1,4 +1,4 @@
-"""Every test that docs/clients.md names is there."""
+"""Tests of docs/clients.md: every test that it names exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every test that docs/frameworks.md names is there."""
+"""Tests of docs/frameworks.md: every test that it names exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each promise of docs/guarantees.md names a test that is there."""
+"""Tests of docs/guarantees.md: each promise names an existing test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of docs/install.md can be typed as they stand; nothing is installed."""
+"""Tests of docs/install.md: its commands are valid, without installation."""
 
 from __future__ import annotations
 

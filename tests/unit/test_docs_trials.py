@@ -1,4 +1,4 @@
-"""Runs the examples of docs/trials.md in their order, in one namespace, on a run as the page describes it."""
+"""Tests of docs/trials.md: its examples run in order, in one namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples in the docstrings are true."""
+"""Tests of the examples in docstrings."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Lives of jobs, each driven top to bottom by one thread."""
+"""Job runs: one thread drives each job from start to end."""

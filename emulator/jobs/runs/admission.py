@@ -1,4 +1,6 @@
-"""How many training jobs run at once: the others wait, the oldest first, and so does every one while the disk is full.
+"""Admission of training jobs: a concurrency limit with a queue, oldest first.
+
+No job is admitted while the disk is full.
 
 A rule's container and a processing job are not counted: a training that waits for its rules to have room, while they
 wait for it, would never end.
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 _JOB_BYTES = 512 * 1024**2
 _JOBS_A_PROCESSOR, _FEWEST = 8, 2
 # How often a waiting job looks at the disk, and whether it is to stop.
-_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 # A job that waits no longer than this is not told so: where many come at once, each word would be a change to store.
 _TELL_SECONDS = 0.5
 
@@ -54,7 +56,7 @@ class Admission:
         self._running: dict[str, int] = {}
         self._waiting: list[_Waiting] = []
 
-    def take_up(self, arn: str, hosts: int) -> None:
+    def reattach(self, arn: str, hosts: int) -> None:
         """Count a job that runs already."""
         with self._lock:
             self._running[arn] = hosts
@@ -83,7 +85,7 @@ class Admission:
                         finally:
                             self._lock.acquire()
                         continue
-                    waiting.turn.wait(_LOOK_SECONDS)
+                    waiting.turn.wait(_POLL_SECONDS)
                 if reason is None:
                     self._running[arn] = hosts
             finally:

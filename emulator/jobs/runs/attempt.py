@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.spec import ContainerSpec
-from emulator.jobs.records.failures import ContainerFailure
+from emulator.jobs.model.failures import ContainerFailure
 from emulator.jobs.runs.containers.container import HOST_LABEL, remove_network
 from emulator.jobs.runs.containers.host_containers import HostContainers
 from emulator.jobs.runs.containers.refused_writes import find_hint

@@ -1,4 +1,4 @@
-"""Which hyperparameters a tuning job tries next, and which training is not worth going on: by optuna.
+"""Hyperparameter search and early stopping of tuning jobs, by optuna.
 
 Nothing is kept here: a study is made anew from the training jobs in the store, so that a restart loses none.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
 
-    from emulator.jobs.records.tuning_job import TuningJob
+    from emulator.jobs.model.tuning_job import TuningJob
 
 # With fewer, the median says nothing.
 _TRAININGS_BEFORE_STOPPING = 3

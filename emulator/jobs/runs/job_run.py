@@ -1,4 +1,4 @@
-"""Life of a job: attempts, one after the other, until one of them ends it."""
+"""Job run: attempts, one after the other, until one of them ends the job."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from container_runtime.runtime import (
     NetworkExhaustedError,
 )
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
-from emulator.jobs.records.failures import RequestFailure, StopAsked
-from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.records.rule_evaluation import RuleEvaluation
-from emulator.jobs.records.training_job import TrainingJob
+from emulator.jobs.model.failures import RequestFailure, StopAsked
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.attempt import Attempt
 from emulator.jobs.runs.containers.container import find_hosts
 from emulator.jobs.staging.job_files import RefusedError

@@ -11,8 +11,8 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emulator.jobs.records.descriptions import to_seconds
-from emulator.jobs.records.pipeline_execution import (
+from emulator.jobs.model.descriptions import to_seconds
+from emulator.jobs.model.pipeline_execution import (
     EXECUTION_STATUSES,
     PipelineExecution,
     bind_parameters,

@@ -1,4 +1,4 @@
-"""Life of a processing job: inputs, the containers that process them, outputs."""
+"""Processing job run: inputs, the containers that process them, outputs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.spec import ContainerSpec, Mount
-from emulator.jobs.records.failures import LOST_TOO_OFTEN, describe_algorithm_error
-from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.records.training_job import MOST_LOSSES
+from emulator.jobs.model.failures import LOST_TOO_OFTEN, describe_algorithm_error
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.training_job import MOST_LOSSES
 from emulator.jobs.runs.attempt import Attempt
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP
 from emulator.jobs.runs.job_context import JobContext
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from container_runtime.runtime import Container
-    from emulator.jobs.records.requested_job import JobStatus
+    from emulator.jobs.model.requested_job import JobStatus
     from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.runs.job_run import Outcome
     from emulator.jobs.staging.hosts import Host

@@ -1,4 +1,7 @@
-"""Recovery after a restart: attempts go on with the containers that are found, lost ones are given up."""
+"""Recovery after a restart: running containers reattached, other jobs ended.
+
+What else a killed emulator left behind is removed.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from emulator.jobs.records.processing_job import ProcessingJob
-from emulator.jobs.records.rule_evaluation import RuleEvaluation
-from emulator.jobs.records.training_job import TrainingJob
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.container import (
     JOB_LABEL,
     STORE_LABEL,
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.runtime import Container, ContainerRuntime
-    from emulator.jobs.records.database.store import JobStore
+    from emulator.jobs.store.store import JobStore
     from emulator.services import Services
     from emulator.settings import Settings
 
@@ -58,7 +61,7 @@ def recover(services: Services) -> None:
         if owner.arn not in going_on:
             _finish_ended(owner, folder, services)
     for job in left.restarted_jobs:
-        ledger.change_job(TrainingJob, job.region, job.name, TrainingJob.begin_again)
+        ledger.change_job(TrainingJob, job.region, job.name, TrainingJob.restart)
     for evaluation, containers in left.evaluations:
         _recover_evaluation(evaluation, containers, services)
     for processing_job, containers in left.processing_jobs:
@@ -158,8 +161,8 @@ def find_left_over(
             remove_network(runtime, network.name)
     return LeftOver(
         jobs=attached,
-        restarted_jobs=[job for job in without if job.may_begin_again],
-        lost_jobs=[job for job in without if not job.may_begin_again],
+        restarted_jobs=[job for job in without if job.may_restart],
+        lost_jobs=[job for job in without if not job.may_restart],
         evaluations=[(each, hosts) for each, hosts in evaluations if hosts or not _still_waits(each, running)],
         processing_jobs=processing,
     )

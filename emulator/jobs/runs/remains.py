@@ -1,4 +1,4 @@
-"""What ended jobs left: folders that were kept, logs, and containers that could not be removed; found, and removed."""
+"""Remains of ended jobs: folders, logs and containers, found and pruned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 60.0
+_POLL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,4 +158,4 @@ class Pruner:
                     logger.info("%d folders, logs and containers of ended jobs are removed (--retention)", len(gone))
             except Exception:  # the next look may find the engine, or the disk, well again
                 logger.exception("What ended jobs left could not be removed")
-            self._closing.wait(_LOOK_SECONDS)
+            self._closing.wait(_POLL_SECONDS)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from container_runtime.runtime import NETWORK_CLOSED, EngineUnavailableError
 from container_runtime.spec import Mount
-from emulator.jobs.records.failures import CLOSED, RequestFailure
-from emulator.jobs.records.profiler_config import is_profiler_rule
-from emulator.jobs.records.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
+from emulator.jobs.model.failures import CLOSED, RequestFailure
+from emulator.jobs.model.profiler_config import is_profiler_rule
+from emulator.jobs.model.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
 from emulator.jobs.runs.attempt import Attempt
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP
 from emulator.jobs.runs.job_context import JobContext
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.runtime import Container, Exit
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.jobs.runs.job_run import Outcome
     from emulator.services import Services
 

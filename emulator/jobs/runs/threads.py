@@ -1,4 +1,4 @@
-"""The threads of the jobs that run now: one for each run, found by its job's ARN, and all of them ended together."""
+"""Job run threads: one for each job, found by its ARN, and stopped together."""
 
 from __future__ import annotations
 

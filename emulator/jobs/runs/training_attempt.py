@@ -1,4 +1,4 @@
-"""One attempt at a training job: what goes in, what is watched and uploaded while it trains, and its results."""
+"""Training attempt: inputs, containers, uploads and results of one try."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from emulator.jobs.records.failures import RequestFailure, describe_algorithm_error
-from emulator.jobs.records.profiler_config import find_interval_seconds, is_profiled
+from emulator.jobs.model.failures import RequestFailure, describe_algorithm_error
+from emulator.jobs.model.profiler_config import find_interval_seconds, is_profiled
 from emulator.jobs.runs.attempt import Attempt
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import Container, LogLine
     from container_runtime.spec import ContainerSpec
-    from emulator.jobs.records.failures import ContainerFailure
-    from emulator.jobs.records.training_job import FinalMetric, TrainingJob
-    from emulator.jobs.records.warnings import JobWarning
+    from emulator.jobs.model.failures import ContainerFailure
+    from emulator.jobs.model.training_job import FinalMetric, TrainingJob
+    from emulator.jobs.model.warnings import JobWarning
     from emulator.jobs.runs.containers.container import Agent
     from emulator.jobs.runs.job_context import JobContext
     from emulator.jobs.staging.hosts import Host

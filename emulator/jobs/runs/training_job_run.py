@@ -1,4 +1,4 @@
-"""Life of a training job: the phases of AWS's table, its retries, and the start and end of its rules."""
+"""Training job run: AWS's phases, retries, and the start and end of rules."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError, NetworkExhaustedError
 from emulator.faults import FAULTS
-from emulator.jobs.records.failures import LOST_TOO_OFTEN, RequestFailure, StopAsked, describe_algorithm_error
-from emulator.jobs.records.training_job import TrainingJob
+from emulator.jobs.model.failures import LOST_TOO_OFTEN, RequestFailure, StopAsked, describe_algorithm_error
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 from emulator.jobs.runs.job_context import JobContext
 from emulator.jobs.runs.job_run import Ended, JobRun, Retry, Stopped
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from container_runtime.runtime import Container
-    from emulator.jobs.records.training_job import SecondaryStatus, StopCause
+    from emulator.jobs.model.training_job import SecondaryStatus, StopCause
     from emulator.jobs.runs.job_run import Outcome
     from emulator.services import Services
 
@@ -103,7 +103,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
     def _run_phases(self) -> Outcome:
         """Take the attempt through the phases of AWS's table, each called after the SecondaryStatus it begins with."""
         if self._attempt.is_complete:
-            self.context.services.admission.take_up(self.arn, len(self.context.hosts))
+            self.context.services.admission.reattach(self.arn, len(self.context.hosts))
         else:
             self._wait_for_capacity()
             self._attempt.prepare(self._enter("Starting"))
@@ -170,8 +170,8 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         attempt.check_pipes()
         if attempt.interruption is not None and not self._stop.is_set():
             return self._give_up_attempt(_INTERRUPTED, _move_to("Interrupted"))
-        if attempt.ended_unattended and any(each.failed for each in exits) and self.job.may_begin_again:
-            return self._give_up_attempt(_UNATTENDED, TrainingJob.begin_again)
+        if attempt.ended_unattended and any(each.failed for each in exits) and self.job.may_restart:
+            return self._give_up_attempt(_UNATTENDED, TrainingJob.restart)
         return None
 
     def _upload(self, job: TrainingJob) -> Ended:
@@ -204,7 +204,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
 
     def _give_up_lost_attempt(self) -> Outcome:
         """Keep what a lost attempt saved, and store that another follows, unless the job is to stop."""
-        ends = self._stop.is_set() or not self.job.may_begin_again
+        ends = self._stop.is_set() or not self.job.may_restart
         if was_prepared := self.context.folder.is_dir():
             self._upload_saved(last=ends)
         if self._stop.is_set():
@@ -213,7 +213,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
             raise ContainerRuntimeError(LOST_TOO_OFTEN)
         if was_prepared:
             self._attempt.log.note(_LOST)
-        self._change(TrainingJob.begin_again)
+        self._change(TrainingJob.restart)
         return Retry(_LOST)
 
     def _retry_after(self, error: Exception) -> Retry | None:

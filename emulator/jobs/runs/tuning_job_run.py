@@ -1,4 +1,4 @@
-"""Life of a hyperparameter tuning job: training jobs, until there is nothing more to try."""
+"""Tuning job run: concurrent training jobs until the search is exhausted."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import AwsError
-from emulator.jobs.records.tuning_job import TuningJob, build_tuning_job_arn
+from emulator.jobs.model.tuning_job import TuningJob, build_tuning_job_arn
 from emulator.jobs.runs.hyperparameters import Trial, is_hopeless, suggest
 from emulator.jobs.runs.training_job_run import TrainingJobRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from emulator.jobs.records.tuning_job import Outcome
+    from emulator.jobs.model.tuning_job import Outcome
     from emulator.services import Services
 
 logger = logging.getLogger(__name__)

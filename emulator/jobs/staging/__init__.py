@@ -1,1 +1,1 @@
-"""What a container finds when it starts: its folder, its hosts, its channels, what a rule is told."""
+"""Staging: the folders, channels and configuration a container starts with."""

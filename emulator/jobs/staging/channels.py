@@ -1,4 +1,4 @@
-"""Input channels: what S3 holds for each is in /opt/ml/input/data/<channel> before the container starts.
+"""Input channels: S3 objects placed in /opt/ml/input/data/<channel>.
 
 In FastFile mode what is there are second names of the very files in which S3 keeps the objects: a channel of a terabyte
 is there at once, takes no room, and is read as far as the script reads it.
@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey, ValidationException
-from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.staging.hosts import list_receivers
 from emulator.jobs.staging.s3_paths import parse_request_uri, resolve_relative_key
 from emulator.moto_services.s3.objects import parse_s3_uri

@@ -1,4 +1,4 @@
-"""The hosts of a training job: which there are, how they reach each other, and which part of a channel each gets."""
+"""Hosts of a training job: names, addresses, and their shares of channels."""
 
 from __future__ import annotations
 

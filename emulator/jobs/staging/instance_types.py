@@ -1,4 +1,4 @@
-"""How much memory and how many processors an instance type gives its container, and whether it has GPUs."""
+"""Memory and CPU counts of instance types."""
 
 from __future__ import annotations
 

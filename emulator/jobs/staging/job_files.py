@@ -1,4 +1,4 @@
-"""What a job wrote: opened, listed and read here only, part by part from an open folder; so is what it is told later.
+"""Safe access to a job's files: every path is opened without following links.
 
 A container sees its folder at another place than this machine does, so a link in it leads anywhere here, to files that
 the emulator can read and the job cannot. A folder that is open stays the one it was, whatever takes its place.

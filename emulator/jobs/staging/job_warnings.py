@@ -1,10 +1,10 @@
-"""Warnings of a training job: those of its request and of its end, and those that its containers report."""
+"""Warnings of a training job, from its request, its containers and its end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.jobs.records.warnings import MOST_REPORTED_BYTES, JobWarning, build_warning, parse_reported
+from emulator.jobs.model.warnings import MOST_REPORTED_BYTES, JobWarning, build_warning, parse_reported
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.instance_types import has_gpus
 from emulator.jobs.staging.opt_ml import WARNINGS
@@ -12,8 +12,8 @@ from emulator.jobs.staging.opt_ml import WARNINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from emulator.jobs.records.database.ledger import Ledger
     from emulator.jobs.staging.job_files import JobFolder
+    from emulator.jobs.store.ledger import Ledger
 
 # How AWS's toolkit for training images names this failure in /opt/ml/output/failure.
 _REQUIREMENTS_ERROR = "InstallRequirementsError"

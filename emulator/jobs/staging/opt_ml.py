@@ -1,4 +1,4 @@
-"""A job's folder on this machine and /opt/ml of each host in it: layout, files, and the container's environment."""
+"""/opt/ml of a job's hosts: layout, files and environment variables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.spec import Mount
-from emulator.jobs.records.failures import RequestFailure
-from emulator.jobs.records.profiler_config import build_profiler_configuration, find_local_path, is_profiled
+from emulator.jobs.model.failures import RequestFailure
+from emulator.jobs.model.profiler_config import build_profiler_configuration, find_local_path, is_profiled
 from emulator.jobs.staging.channels import find_mode
 from emulator.jobs.staging.hosts import build_rendezvous_environment, describe_resources, list_receivers
 from emulator.jobs.staging.job_files import JobFolder
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.jobs.staging.hosts import Cluster, Host
     from emulator.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Channels in Pipe mode: each epoch of one is read from the named pipe /opt/ml/input/data/<channel>_<epoch>."""
+"""Channels in Pipe mode: named pipes /opt/ml/input/data/<channel>_<epoch>."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
-from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.staging.channels import find_share, list_objects, reads_pipe, shuffle
 from emulator.jobs.staging.hosts import list_receivers
 from emulator.jobs.staging.s3_paths import parse_request_uri

@@ -1,4 +1,4 @@
-"""What a processing container finds when it starts: /opt/ml/config, its inputs, and folders for its outputs."""
+"""Staging of processing containers: /opt/ml/config, inputs and output folders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.staging.channels import download_source, is_sharded
 from emulator.jobs.staging.opt_ml import TARGET
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.spec import Mount
-    from emulator.jobs.records.processing_job import ProcessingJob
+    from emulator.jobs.model.processing_job import ProcessingJob
     from emulator.jobs.staging.hosts import Cluster, Host
     from emulator.moto_services.s3.objects import ObjectStore
 

@@ -1,4 +1,4 @@
-"""ruleconfig.json: what a rule container is told."""
+"""ruleconfig.json: the configuration of a rule container."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.spec import Mount
-from emulator.jobs.records.failures import RequestFailure
-from emulator.jobs.records.profiler_config import is_profiler_rule
+from emulator.jobs.model.failures import RequestFailure
+from emulator.jobs.model.profiler_config import is_profiler_rule
 from emulator.jobs.staging.instance_types import find_memory_bytes
 from emulator.jobs.staging.opt_ml import TARGET
 from emulator.jobs.staging.s3_paths import build_profiler_uri, build_tensors_uri
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from emulator.jobs.records.database.store import JobStore
-    from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.rule_evaluation import RuleEvaluation
+    from emulator.jobs.model.training_job import TrainingJob
+    from emulator.jobs.store.store import JobStore
 
 # The rule parameters that name other runs, as the SDK and the plain API give them.
 _OTHER_TRIALS = re.compile(r"other_trials|other_trial_\d+")

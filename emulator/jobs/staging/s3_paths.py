@@ -1,19 +1,19 @@
-"""Where a job's things are in S3, and how S3 keys become paths on this machine."""
+"""S3 locations of a job, and local paths of S3 keys."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.jobs.records.failures import RequestFailure
-from emulator.jobs.records.profiler_config import find_output_path
+from emulator.jobs.model.failures import RequestFailure
+from emulator.jobs.model.profiler_config import find_output_path
 from emulator.moto_services.s3.objects import S3Uri, parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from emulator.jobs.records.rule_evaluation import RuleEvaluation
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.rule_evaluation import RuleEvaluation
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.moto_services.s3.objects import ObjectStore
 
 _MAX_NAME_BYTES = 255

@@ -1,1 +1,1 @@
-"""What a container writes that goes to S3, while it runs and at its end."""
+"""Uploads of container output to S3, during a job and at its end."""

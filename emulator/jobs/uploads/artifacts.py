@@ -1,4 +1,4 @@
-"""What a job leaves in S3 at its end: model.tar.gz, output.tar.gz."""
+"""Final job artifacts in S3: model.tar.gz and output.tar.gz."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.jobs.staging.opt_ml import OptMl
     from emulator.moto_services.s3.objects import ObjectStore

@@ -1,4 +1,4 @@
-"""Checkpoints: what S3 holds is there when training starts, what training writes gets to S3 while it runs."""
+"""Checkpoints: restored from S3 before training, uploaded during it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.jobs.staging.opt_ml import OptMl
     from emulator.moto_services.s3.objects import ObjectStore
 

@@ -1,4 +1,4 @@
-"""A folder that a container writes, mirrored to an S3 prefix."""
+"""Folder upload: a container's folder mirrored to an S3 prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved tensors: from the container's folder to S3 while training runs, each index file after what it names."""
+"""Tensor upload during training: each index file after the files it names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from emulator.moto_services.s3.objects import parse_s3_uri
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from emulator.jobs.records.training_job import TrainingJob
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 

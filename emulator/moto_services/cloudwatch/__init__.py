@@ -1,1 +1,1 @@
-"""CloudWatch: metrics of jobs, alarms on them, logs, and the filters that count what logs say."""
+"""CloudWatch: metrics of jobs, alarms, logs and metric filters."""

@@ -1,4 +1,7 @@
-"""AlarmRule, the expression of a composite alarm: parsed, and computed of other alarms' states. Pure."""
+"""AlarmRule expressions of composite alarms: parser and evaluation.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CloudWatch's alarms as moto keeps them. moto changes no state by itself: ``emulator.events.alarms`` does."""
+"""CloudWatch alarms in moto's backend.
+
+moto changes no state by itself: ``emulator.events.alarms`` does.
+"""
 
 from __future__ import annotations
 

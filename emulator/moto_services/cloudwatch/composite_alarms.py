@@ -1,4 +1,7 @@
-"""Composite alarms: what moto lacks of them. ``emulator.events.composite_alarms`` judges them."""
+"""Composite alarms that moto lacks.
+
+``emulator.events.composite_alarms`` evaluates them.
+"""
 
 from __future__ import annotations
 

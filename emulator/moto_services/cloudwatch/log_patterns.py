@@ -1,4 +1,4 @@
-"""Filter patterns of CloudWatch Logs: which log events a metric filter counts."""
+"""Filter patterns of CloudWatch Logs: parser and matching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CloudWatch Logs, written straight into moto's backend."""
+"""CloudWatch Logs, written directly into moto's backend."""
 
 from __future__ import annotations
 

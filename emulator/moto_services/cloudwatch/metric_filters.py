@@ -1,4 +1,7 @@
-"""Metric filters: log events that become metrics, which moto only stores."""
+"""Metric filters: metrics derived from log events.
+
+moto only stores the filters.
+"""
 
 from __future__ import annotations
 

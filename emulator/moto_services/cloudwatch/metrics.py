@@ -1,4 +1,4 @@
-"""CloudWatch's metrics, written straight into moto's backend."""
+"""CloudWatch metrics, written directly into moto's backend."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""EventBridge: rules on buses, the patterns that events match, and schedules."""
+"""EventBridge: rules on buses, event patterns and schedules."""

@@ -1,4 +1,4 @@
-"""Event patterns of EventBridge: which events a rule matches, and which patterns PutRule refuses.
+"""Event patterns of EventBridge: validation and matching.
 
     {"source": ["aws.sagemaker"], "detail": {"$or": [{"loss": [{"numeric": [">", 2]}]}, {"rule": ["Overfit"]}]}}
 

@@ -1,4 +1,4 @@
-"""EventBridge: which targets an event goes to, and the deliveries that moto's own services take.
+"""EventBridge rules: targets of an event, and deliveries to moto's services.
 
 Rules, targets, buses and archives are moto's. Two of its habits are mended here: a rule without a pattern (a schedule)
 would match everything, and a disabled rule would still be served. Patterns are checked and matched by

@@ -1,4 +1,4 @@
-"""Rules of EventBridge with a schedule: what moto keeps of them, and when they are due."""
+"""Scheduled EventBridge rules in moto, and their next due times."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""moto's IAM: what it lacks of AWS's, and says too little of."""
+"""Additions and corrections to moto's IAM."""

@@ -1,4 +1,7 @@
-"""Which action of IAM's a request is, and on which resource: ``s3:GetObject`` on ``arn:aws:s3:::bucket/key``."""
+"""IAM action and resource of a request.
+
+For example ``s3:GetObject`` on ``arn:aws:s3:::bucket/key``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""IAM's DeletePolicy of a policy that somebody has: AWS refuses it, moto forgets the policy."""
+"""DeletePolicy of an attached policy, refused as AWS does.
+
+moto deletes such a policy.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IAM's GetRole of a role that is not there: what AWS says, and what makes the role here."""
+"""GetRole of an absent role: an error that explains how to create it."""
 
 from __future__ import annotations
 

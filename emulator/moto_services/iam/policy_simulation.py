@@ -1,4 +1,6 @@
-"""IAM's SimulatePrincipalPolicy and SimulateCustomPolicy, which moto does not have.
+"""IAM policy simulation: SimulatePrincipalPolicy and SimulateCustomPolicy.
+
+moto has neither.
 
 The policies of a principal are judged as moto's own access control judges them: a Deny wins, then an Allow, and what
 nobody allows is denied. Conditions, boundaries and resource policies are not looked at.

@@ -1,4 +1,4 @@
-"""Whose an access key is, as moto's IAM and STS gave it out, and what the policies of its owner allow."""
+"""Principals of access keys, and the policies that apply to them."""
 
 from __future__ import annotations
 

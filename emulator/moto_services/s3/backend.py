@@ -1,4 +1,4 @@
-"""moto's S3 made durable: a backend that notes what a request touches, and puts it back after a restart.
+"""Durable S3 backend: moto's S3 with a journal of what requests change.
 
 Before a request is answered, the journal gets the present state of every object and bucket it touched.
 """
@@ -27,11 +27,7 @@ from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.bodies import passing_on, receive_body, serving_in_pieces, taking_received
 from emulator.moto_services.s3.content import ContentReader, StoredContent, name_object
 from emulator.moto_services.s3.documents import checking
-from emulator.moto_services.s3.journal import S3Journal
-from emulator.moto_services.s3.listings import choose_keys, writing_contents
-from emulator.moto_services.s3.parts import join_parts
-from emulator.moto_services.s3.policy import check_policy, judge_permission
-from emulator.moto_services.s3.records import (
+from emulator.moto_services.s3.index_rows import (
     StoredPart,
     copied_key,
     describe_bucket,
@@ -43,6 +39,10 @@ from emulator.moto_services.s3.records import (
     restore_object,
     store_content,
 )
+from emulator.moto_services.s3.journal import S3Journal
+from emulator.moto_services.s3.listings import choose_keys, writing_contents
+from emulator.moto_services.s3.parts import join_parts
+from emulator.moto_services.s3.policy import check_policy, judge_permission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The bodies of S3's requests and answers, which pass through in pieces: moto sees only what stands for them.
+"""Stream bodies; moto sees placeholders.
 
 What a put sends is in a file of the journal before S3's lock is taken, and what a get asks for is opened under it and
 read after it.
@@ -20,7 +20,7 @@ from werkzeug.wsgi import wrap_file
 from emulator.exceptions import AwsError, SignatureError
 from emulator.moto_services.s3.checksums import encode_checksum, start_checksum
 from emulator.moto_services.s3.content import ContentReader, StoredContent
-from emulator.moto_services.s3.records import StoredKey
+from emulator.moto_services.s3.index_rows import StoredKey
 from emulator.security.signatures import BODY_HASH, CHUNK_SIGNATURES, hash_body
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The checksums that S3 knows, of bytes that come in pieces."""
+"""S3 checksums of streamed bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of one object: a file that is written once, in pieces, and read in pieces, each with a checksum.
+"""Object contents: files written once, streamed and checksummed.
 
 Nobody holds more of an object than a block. Nothing here knows moto or the index.
 """

@@ -1,4 +1,4 @@
-"""The XML documents of S3's requests, checked against S3's published model before moto reads them.
+"""XML documents of S3 requests, validated against S3's service model.
 
 moto takes them apart without looking: a document of another kind ends in an exception and the answer 500.
 """

@@ -1,4 +1,4 @@
-"""The folder in which S3's contents outlive the process: objects as files, and an index of them in SQLite.
+"""S3 journal: object files, and their index in SQLite.
 
 Contents lie in files that are written once, under a name that nobody else has, before the index names them; a crash in
 between leaves a file that the next start removes. Nothing waits for the disk: what is acknowledged survives a kill -9,

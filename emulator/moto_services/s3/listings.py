@@ -1,4 +1,6 @@
-"""Listings of buckets with many keys: what a page of one shows is looked up, where moto looks at every key for each.
+"""Indexed listings of large buckets.
+
+moto examines every key of a bucket for each page; here a page's keys are found by an index.
 
 The answers are moto's own: it is given the keys that can be among them. A run of 100,000 steps has 200,000 keys, and is
 listed a thousand keys at a time.

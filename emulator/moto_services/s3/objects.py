@@ -1,4 +1,4 @@
-"""S3 for the emulator's own rooms: straight on moto's backend, without HTTP."""
+"""S3 client for the emulator itself: moto's backend without HTTP."""
 
 from __future__ import annotations
 

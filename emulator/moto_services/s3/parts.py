@@ -1,4 +1,4 @@
-"""The parts of an upload made one object, from file to file."""
+"""Multipart uploads joined into one object, file by file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bucket's policy: what S3 refuses when it comes, and what moto makes of it at every request for an object."""
+"""Bucket policies: validation when set, and evaluation at each request."""
 
 from __future__ import annotations
 

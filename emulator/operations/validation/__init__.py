@@ -1,1 +1,1 @@
-"""Validation of requests that create jobs, beyond what the service model says: one module for each operation."""
+"""Request validation beyond the service model, one module for each operation."""

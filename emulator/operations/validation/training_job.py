@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
-from emulator.jobs.records.profiler_config import describe_fault
-from emulator.jobs.records.training_job import DEFAULT_RUNTIME_SECONDS
+from emulator.jobs.model.profiler_config import describe_fault
+from emulator.jobs.model.training_job import DEFAULT_RUNTIME_SECONDS
 from emulator.jobs.staging.channels import check_channels
 from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.opt_ml import find_taken_path

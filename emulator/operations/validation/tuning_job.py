@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ValidationException
-from emulator.jobs.records.tuning_job import TuningJob
+from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.runs.hyperparameters import count_combinations
 from emulator.operations.validation import training_job
 

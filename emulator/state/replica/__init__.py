@@ -1,1 +1,4 @@
-"""The state of the emulator once more, in a bucket of another S3: from there another emulator goes on."""
+"""State replication to another S3.
+
+Another emulator can continue from the copy in its bucket.
+"""

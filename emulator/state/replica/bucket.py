@@ -1,4 +1,4 @@
-"""The bucket of another S3 that holds the copy of the state: requests to it, and what their failures mean.
+"""Replica bucket: requests to the other S3, and their errors.
 
 Credentials are those that boto3 finds on the emulator's side. No container gets to know them, or this S3.
 """

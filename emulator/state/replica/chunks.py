@@ -1,4 +1,4 @@
-"""Chunks of a copy: objects of the bucket under the hash of what they hold, written once and kept while named."""
+"""Content-addressed chunks of a replica, kept while referenced."""
 
 from __future__ import annotations
 

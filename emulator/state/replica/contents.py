@@ -1,4 +1,4 @@
-"""Files of S3's objects on their way into the copy: large ones as objects, small ones in entries and then in packs.
+"""Replication of S3 object files: large ones alone, small ones in packs.
 
 A small file goes with the entry of the log whose index names it. A snapshot, which makes the log short, puts what the
 log had into packs: chunks of a megabyte, of which the snapshot says where each file is. So a thousand tensors take few

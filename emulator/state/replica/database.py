@@ -1,4 +1,4 @@
-"""Follows one SQLite database in WAL mode: what its write-ahead log has more, byte by byte, as SQLite wrote it.
+"""Replication of one SQLite database by its write-ahead log.
 
 A write-ahead log grows at its end by whole transactions, until all of it has been moved into the database's file and
 the next writer begins it anew. Here nobody but this class moves anything (the stores switch their own checkpoints

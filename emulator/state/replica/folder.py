@@ -1,4 +1,4 @@
-"""What of a state folder has a copy elsewhere, and the record by which the folder knows its own copy."""
+"""Replicated files of a state folder, and its record of the replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lease on a bucket: one object that says which emulator writes there, renewed while that one lives."""
+"""Bucket lease: one emulator writes there, and renews its claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a state in a bucket: numbered entries, each written once, of which each says what has changed.
+"""Replication log: numbered, immutable entries in a bucket.
 
 An entry is one object, so it is there in whole or not at all, over all databases and files. It is only ever created:
 of two emulators that both believe to be the writer, one finds its number taken. Every now and then an entry is a

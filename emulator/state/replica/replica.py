@@ -1,4 +1,4 @@
-"""The copy of a state folder in a bucket, kept while an emulator runs on the folder; see ``log`` for its form.
+"""Continuous replication of a running emulator's state folder.
 
 One thread looks twice a second for what has changed, and at once where somebody waits for it (``settle``). Files of
 objects go first, then one entry with what databases and other files have more. Another thread renews the lease.
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 # What may be away.
 _LOG, _LEASE = "log", "lease"
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 # How long an answer waits for its record: a client waits a minute.
 _PATIENCE_SECONDS = 20.0
 _AGAIN_SECONDS = 1.0
@@ -218,7 +218,7 @@ class Replica:
     def _follow(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._asked > self._covered or self._closing.is_set(), _LOOK_SECONDS)
+                self._changed.wait_for(lambda: self._asked > self._covered or self._closing.is_set(), _POLL_SECONDS)
                 if self._closing.is_set():
                     return
                 asked = self._asked

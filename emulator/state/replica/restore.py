@@ -1,4 +1,7 @@
-"""Builds a state folder from its copy in a bucket: the last snapshot, what came after it, and the objects of S3."""
+"""Restoration of a state folder from its replica.
+
+It consists of the last snapshot, the later entries and the objects of S3.
+"""
 
 from __future__ import annotations
 

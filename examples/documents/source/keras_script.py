@@ -1,4 +1,7 @@
-"""Trains a Keras network. It knows nothing of SageMaker Debugger, and needs no data."""
+"""Training of a Keras network that needs no data.
+
+The script knows nothing of SageMaker Debugger.
+"""
 
 import keras
 import numpy as np

@@ -1,4 +1,7 @@
-"""Trains a PyTorch network whose sigmoid layers let no gradient through. It knows nothing of SageMaker Debugger."""
+"""Training of a PyTorch network with vanishing gradients in sigmoid layers.
+
+The script knows nothing of SageMaker Debugger.
+"""
 
 import argparse
 import time

@@ -1,4 +1,4 @@
-"""A rule of one's own: the gradients of some layer are nearly nothing."""
+"""Custom rule: gradients of some layer near zero."""
 
 from smdebug.rules import Rule
 

@@ -1,4 +1,7 @@
-"""What the tests train on: a table on S3, scaled as the script wants it, and one as the hospital sends it."""
+"""Training data of the tests: a scaled table on S3, and an unscaled one.
+
+The unscaled table is in the form in which the hospital sends it.
+"""
 
 import numpy as np
 import pytest

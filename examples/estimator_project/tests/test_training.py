@@ -1,4 +1,4 @@
-"""What the project promises of a training, and of its rules where a training goes wrong."""
+"""Tests of a healthy training, and of the project's rules on failing ones."""
 
 import io
 import json

@@ -1,4 +1,7 @@
-"""The training job. `python -m tumours.job DATA` starts it, wherever AWS's clients lead."""
+"""The project's training job: `python -m tumours.job DATA`.
+
+It runs on AWS or on the emulator, as the clients' environment says.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Trains a classifier of handwritten digits. An ordinary Gluon script: it knows nothing of SageMaker Debugger."""
+"""Training of a digit classifier: an ordinary Gluon script.
+
+It knows nothing of SageMaker Debugger.
+"""
 
 import argparse
 import json

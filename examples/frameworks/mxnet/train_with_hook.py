@@ -1,4 +1,4 @@
-"""Trains the classifier of train.py with a hook of its own: modes, a collection by block, a scalar."""
+"""The training of train.py with its own hook: modes, a collection and a scalar."""
 
 import argparse
 import json

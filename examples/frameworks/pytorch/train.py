@@ -1,4 +1,7 @@
-"""Trains a classifier of handwritten digits. An ordinary PyTorch script: it knows nothing of SageMaker Debugger."""
+"""Training of a digit classifier: an ordinary PyTorch script.
+
+It knows nothing of SageMaker Debugger.
+"""
 
 import argparse
 import os

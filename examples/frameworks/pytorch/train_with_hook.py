@@ -1,4 +1,4 @@
-"""Trains a classifier of handwritten digits and says itself what is to be captured: `train.py` with a hook."""
+"""The training of `train.py` with a hook that the script configures."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Trains a classifier of handwritten digits on several hosts with DistributedDataParallel over gloo.
+"""Training of a digit classifier with DistributedDataParallel on several hosts.
+
+The hosts communicate over gloo.
 
 An ordinary PyTorch script: it knows nothing of SageMaker Debugger. Who it is and who the others are it reads from what
 SageMaker tells every script: SM_HOSTS and SM_CURRENT_HOST.

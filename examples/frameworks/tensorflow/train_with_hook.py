@@ -1,4 +1,4 @@
-"""Trains a classifier of handwritten digits in a loop of its own, and shows each step of it to a hook."""
+"""Training of a digit classifier in a custom loop with a hook."""
 
 import json
 import os

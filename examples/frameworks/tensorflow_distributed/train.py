@@ -1,4 +1,6 @@
-"""Trains a classifier of handwritten digits on several hosts with Keras under MultiWorkerMirroredStrategy.
+"""Training of a digit classifier with Keras on several hosts.
+
+It uses MultiWorkerMirroredStrategy.
 
 An ordinary Keras script: it knows nothing of SageMaker Debugger. Who it is and who the others are it reads from what
 SageMaker tells every script, SM_HOSTS and SM_CURRENT_HOST, and hands on as TF_CONFIG.

@@ -1,4 +1,6 @@
-"""Both scripts by the sagemaker SDK (version 2), for the last TensorFlow that AWS's Debugger knew.
+"""Jobs of both Keras 2 scripts, by the SageMaker SDK (version 2).
+
+They use the last TensorFlow that AWS's Debugger supported.
 
 Each job has a rule that stops it. An ordinary SDK script: nothing in it knows of an emulator. It needs the digits in
 S3 first, and takes a bucket, two job names, and, where it is not to be 2.11, a framework and a Python version.

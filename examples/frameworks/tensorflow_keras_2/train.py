@@ -1,4 +1,7 @@
-"""Trains a classifier of handwritten digits, as scripts for TensorFlow 2.11 did: Keras 2 and a legacy optimizer."""
+"""Training of a digit classifier for TensorFlow 2.11: Keras 2.
+
+It uses a legacy optimizer, as scripts of that time did.
+"""
 
 import argparse
 import os

@@ -1,4 +1,7 @@
-"""Trains a classifier of handwritten digits by `tf.estimator`, which TensorFlow has had until 2.15."""
+"""Training of a digit classifier by `tf.estimator`.
+
+TensorFlow has had estimators until 2.15.
+"""
 
 import argparse
 import os

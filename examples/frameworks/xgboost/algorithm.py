@@ -1,4 +1,7 @@
-"""SageMaker's own XGBoost algorithm as a CreateTrainingJob request: trained by hyperparameters and channels alone."""
+"""CreateTrainingJob request of SageMaker's own XGBoost algorithm.
+
+The job has hyperparameters and channels, and no script.
+"""
 
 from __future__ import annotations
 

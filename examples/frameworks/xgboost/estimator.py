@@ -1,4 +1,6 @@
-"""SageMaker's XGBoost algorithm by the sagemaker SDK (version 2). An ordinary SDK script: it knows of no emulator.
+"""SageMaker's XGBoost algorithm by the SageMaker SDK (version 2).
+
+An ordinary SDK script: it knows of no emulator.
 
 Needs the data in S3 first, and takes two arguments: the bucket and a job name.
 """

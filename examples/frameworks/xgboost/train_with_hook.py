@@ -1,4 +1,7 @@
-"""Trains a classifier of tumours with a hook of its own: as a callback of the estimator, with what it shall look at."""
+"""Training of a tumour classifier with its own hook.
+
+The hook is a callback of the estimator, and is given the data to evaluate the model on.
+"""
 
 import argparse
 import json

@@ -1,4 +1,7 @@
-"""All weights set to zero: nothing comes through the hidden layers, so nothing flows back, and nothing is learnt."""
+"""Training with all weights set to zero: nothing is learnt.
+
+Nothing comes through the hidden layers, so no gradient flows back.
+"""
 
 from digits import is_cured, load_digits, train
 from torch import nn

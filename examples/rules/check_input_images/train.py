@@ -1,4 +1,7 @@
-"""A convolutional network that is given pixels as they are, not centred around zero."""
+"""Training on raw pixels that are not centred around zero.
+
+The network is convolutional.
+"""
 
 from digits import is_cured, load_digits, train
 from torch import nn

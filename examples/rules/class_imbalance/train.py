@@ -1,4 +1,4 @@
-"""A set with hundreds of each digit and ten nines: the nines are hardly ever seen."""
+"""Training on hundreds of each digit, but only ten nines."""
 
 import torch
 from digits import is_cured, load_digits, train

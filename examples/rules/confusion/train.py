@@ -1,4 +1,4 @@
-"""Digits told apart by two pixels: the classes that these do not separate are taken for each other."""
+"""Training on two pixels of each image, so that classes are confused."""
 
 import xgboost
 from table import is_cured, load_digits

@@ -1,4 +1,4 @@
-"""A training that one wants to look at: every metric, what was taken for what, and which pixels mattered."""
+"""XGBoost training for a report: metrics, confusion and important pixels."""
 
 import xgboost
 from table import is_cured, load_digits

@@ -1,4 +1,7 @@
-"""Biases that start far below zero: no image reaches the ReLUs' open side, and without output there is no gradient."""
+"""Training with biases far below zero, so that ReLUs never open.
+
+A ReLU without output has no gradient either.
+"""
 
 import torch
 from digits import is_cured, load_digits, train

@@ -1,4 +1,7 @@
-"""Squared error without a bound and a learning rate that is far too high: every step overshoots further."""
+"""Training with an unbounded squared error and a far too high learning rate.
+
+Every step overshoots further.
+"""
 
 import torch
 from digits import is_cured, load_digits

@@ -1,4 +1,7 @@
-"""A column that holds the answer: all that is learnt is to read it."""
+"""Training on a table with the answer in one column.
+
+All that is learnt is to read that column.
+"""
 
 import numpy as np
 import xgboost

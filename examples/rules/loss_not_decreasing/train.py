@@ -1,4 +1,7 @@
-"""An optimizer that was given the parameters of another network: it steps, and the one that trains never changes."""
+"""Training with an optimizer of another network's parameters.
+
+The optimizer steps, but the trained network never changes.
+"""
 
 import torch
 from digits import is_cured, load_digits, train

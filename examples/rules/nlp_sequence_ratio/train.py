@@ -1,4 +1,7 @@
-"""Sentences of some ten words, each filled up with zeros to sixty-four: most of what is computed is filling."""
+"""Training on sentences of about ten words, padded to sixty-four.
+
+Most of the computation is spent on padding.
+"""
 
 import torch
 from digits import is_cured

@@ -1,4 +1,7 @@
-"""Forty images and a wide network: it learns them by heart, and the loss on images that it has not seen rises."""
+"""Training of a wide network on forty images, which it memorises.
+
+The loss on images that it has not seen rises.
+"""
 
 import torch
 from digits import is_cured, load_digits, train

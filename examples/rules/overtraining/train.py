@@ -1,4 +1,4 @@
-"""A training that goes on long after it has learnt all there is: neither loss gets any better."""
+"""Training that continues long after both losses stopped improving."""
 
 from digits import is_cured, load_digits, train
 from torch import nn

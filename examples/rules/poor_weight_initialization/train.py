@@ -1,4 +1,7 @@
-"""Weights of spread 1 whatever the layer's width: the spread of the activations grows eightfold with every layer."""
+"""Training with initial weights of spread 1, whatever a layer's width.
+
+The spread of the activations grows eightfold with every layer.
+"""
 
 import torch
 from digits import is_cured, load_digits, train

@@ -1,4 +1,7 @@
-"""Pixels from 0 to 255 and weights of spread 2: every tanh is driven to its end, where it has no slope."""
+"""Training on pixels from 0 to 255 with weights of spread 2.
+
+Every tanh is driven to its end, where it has no slope.
+"""
 
 import torch
 from digits import is_cured, load_digits, train

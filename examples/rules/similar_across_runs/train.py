@@ -1,4 +1,7 @@
-"""Two runs of one seed: the second one, meant as another sample of the experiment, tells nothing new."""
+"""Two trainings with the same seed, and so with the same result.
+
+The second one was meant as another sample of the experiment.
+"""
 
 import os
 

@@ -1,4 +1,7 @@
-"""A loader that waits for a batch which never comes; nothing fails, and nothing goes on."""
+"""Training whose data loader waits for a batch that never comes.
+
+Nothing fails, and nothing goes on.
+"""
 
 import queue
 

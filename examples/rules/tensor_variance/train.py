@@ -1,4 +1,7 @@
-"""Weight decay a thousand times too strong: the weights shrink to nothing, whatever the data say."""
+"""Training with a thousand times too strong weight decay.
+
+The weights shrink to nothing, whatever the data say.
+"""
 
 import torch
 from digits import is_cured, load_digits, train

@@ -1,4 +1,7 @@
-"""Trees that may grow to ten levels: each takes in what only a handful of images have in common."""
+"""Training of trees with up to ten levels.
+
+Each learns what only a handful of images have in common.
+"""
 
 import xgboost
 from table import is_cured, load_digits

@@ -1,4 +1,7 @@
-"""An optimizer that was given the last layer's parameters only: the layers before it stay as they began."""
+"""Training with an optimizer of the last layer's parameters only.
+
+The layers before it stay as they began.
+"""
 
 import torch
 from digits import is_cured, load_digits, train

@@ -1,4 +1,7 @@
-"""Ten sigmoid layers: each shrinks the gradient that flows back through it, so the first ones never learn."""
+"""Training of ten sigmoid layers with vanishing gradients.
+
+Each layer shrinks the gradient that flows back through it, so the first ones never learn.
+"""
 
 from digits import is_cured, load_digits, train
 from torch import nn

@@ -1,4 +1,7 @@
-"""Adam with a learning rate of 1: its first step alone moves every weight by many times the weight's own size."""
+"""Training by Adam with a learning rate of 1.
+
+Its first step alone moves every weight by many times the weight's own size.
+"""
 
 import torch
 from digits import is_cured, load_digits, train

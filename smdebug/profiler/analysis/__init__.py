@@ -1,1 +1,4 @@
-"""What notebooks ask a job's profile, by names of the original: frames, statistics, charts, Python profiles."""
+"""Profile analysis for notebooks, under upstream's names.
+
+Frames, statistics, charts and Python profiles.
+"""

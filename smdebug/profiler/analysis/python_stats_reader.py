@@ -1,4 +1,4 @@
-"""Which Python profiles a job has left, in a folder or on S3."""
+"""Readers of the list of a job's Python profiles, from a folder or S3."""
 
 import os
 from pathlib import Path

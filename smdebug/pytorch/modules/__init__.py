@@ -1,1 +1,1 @@
-"""Modules: their names, their inputs and outputs, and what torch.compile makes of them."""
+"""PyTorch modules: names, inputs and outputs, and torch.compile."""

@@ -1,4 +1,4 @@
-"""How a module is being called: to train, while a model is built, to be looked at, or once more for its gradients."""
+"""Context of a module call: training, building, tracing or recomputation."""
 
 import sys
 from types import FrameType

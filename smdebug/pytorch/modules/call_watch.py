@@ -1,4 +1,4 @@
-"""Sees the calls of all modules of a process, for as long as that is needed to find out which are trained."""
+"""Detection of trained modules by a temporary watch on all module calls."""
 
 import functools
 from collections.abc import Callable

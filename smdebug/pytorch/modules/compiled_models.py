@@ -1,4 +1,4 @@
-"""Models that `torch.compile` was given: their steps begin outside of what is compiled, which stays whole.
+"""Models compiled by `torch.compile`: step counts outside the compiled graph.
 
 The compiler takes a model with its hooks, so a hook inside cannot count steps without splitting the graph at every
 one. What it returns is therefore called through a function that counts first. Inputs and outputs of a model's parts

@@ -1,4 +1,7 @@
-"""Losses of scripts that register none: every call of a loss of torch.nn or torch.nn.functional is seen."""
+"""Losses of scripts that register none, captured at each call.
+
+Every call of a loss in torch.nn or torch.nn.functional is captured.
+"""
 
 import functools
 from collections.abc import Callable

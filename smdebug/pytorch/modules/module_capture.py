@@ -1,4 +1,4 @@
-"""Inputs and outputs of modules: their names, and hooks that are there only in a step that saves what they see."""
+"""Capture of modules' inputs and outputs, by hooks set for single steps."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext

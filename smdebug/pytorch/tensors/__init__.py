@@ -1,1 +1,1 @@
-"""Tensors on their way from a device's memory to a step's file."""
+"""Tensors: their transfer from a device's memory to a step's file."""

@@ -1,4 +1,4 @@
-"""Tensors on their way from a device to a step's file: copies run beside the training, which waits once a step."""
+"""Asynchronous copies of device tensors, awaited once a step."""
 
 import torch
 

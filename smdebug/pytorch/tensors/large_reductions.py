@@ -1,4 +1,4 @@
-"""Numbers computed from a large tensor in the machine's memory, piece by piece.
+"""Reductions of large CPU tensors, computed in pieces.
 
 What abs() or a difference gives of a whole tensor is new memory each time, whose pages take the system several times as
 long as the arithmetic takes. Here it goes into one small piece of memory that is used again, and a piece of the tensor

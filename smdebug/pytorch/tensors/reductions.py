@@ -1,4 +1,4 @@
-"""Numbers computed from a tensor by torch, on the tensor's own device and in as few passes as there can be."""
+"""Reductions of tensors on their own device, in as few passes as possible."""
 
 import math
 from collections.abc import Sequence

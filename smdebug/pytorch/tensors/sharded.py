@@ -1,4 +1,4 @@
-"""Tensors of which each worker holds a part: DTensors, as the parameters of `fully_shard()` are."""
+"""Sharded tensors: DTensors, such as the parameters of `fully_shard()`."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""Bytes of tensors, taken where they lie."""
+"""PyTorch tensors as numpy arrays, without a copy where possible."""
 
 from functools import cache
 from typing import Any, NamedTuple

@@ -1,4 +1,7 @@
-"""How PyTorch's tensors are written into a step: those of any device, and within torch.func's transforms."""
+"""PyTorch tensors written into a step, on any device.
+
+Tensors inside of torch.func's transforms are included.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,1 +1,1 @@
-"""Parameters, gradients and optimizers of a training step, and when the step is over."""
+"""Training steps: parameters, gradients, optimizers, and a step's end."""

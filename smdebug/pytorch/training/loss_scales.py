@@ -1,4 +1,4 @@
-"""Scales of losses: what a GradScaler multiplies a loss by comes out of its gradients again before they are saved."""
+"""Loss scales: gradients freed of a GradScaler's factor before they are saved."""
 
 import functools
 from collections.abc import Callable, Iterator

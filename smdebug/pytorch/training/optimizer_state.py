@@ -1,4 +1,4 @@
-"""What optimizers keep: momenta and the like, and their learning rates.
+"""Optimizer state: momenta and the like, and learning rates.
 
 Tensors are named `optimizer/<class>/<number>/<key>` as `optimizer.state_dict()` has them, which numbers parameters in
 the order of its groups; learning rates `optimizer/<class>/group_<number>/lr`. A second optimizer of one class is

@@ -1,4 +1,4 @@
-"""Parameters before a step's forward pass, and their gradients as the backward pass brings them."""
+"""Parameters before the forward pass, and gradients of the backward pass."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""When a training step is over: its optimizers have used the gradients."""
+"""End of a training step, when its optimizers have used the gradients."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""What is traced of a PyTorch training: its passes, its loading of data, and torch's own profile."""
+"""Tracing of a PyTorch training: passes, data loading and torch's profiler."""
 
 import time
 from collections.abc import Callable, Iterable

@@ -1,4 +1,7 @@
-"""What a rule does, beside answering, when its condition is met: stop the training, send mail or a text message."""
+"""Rule actions: a stopped training, an email or a text message.
+
+A rule performs them when its condition is met.
+"""
 
 from smdebug.rules.action.action import Action, Actions
 from smdebug.rules.action.message_action import MessageAction

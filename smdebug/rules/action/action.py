@@ -1,4 +1,4 @@
-"""The actions of one rule, from the JSON text that SageMaker hands to it."""
+"""Actions of one rule, parsed from SageMaker's JSON text."""
 
 import json
 from collections.abc import Mapping

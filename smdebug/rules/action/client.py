@@ -1,4 +1,7 @@
-"""Clients of AWS for actions: the endpoint, the region and the credentials come from the environment."""
+"""AWS clients of actions, configured by environment variables.
+
+These give the endpoint, the region and the credentials.
+"""
 
 import os
 from typing import Any

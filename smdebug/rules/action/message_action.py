@@ -1,4 +1,4 @@
-"""Sends mail or a text message through SNS."""
+"""Email and text message actions, through SNS."""
 
 import json
 from typing import Any

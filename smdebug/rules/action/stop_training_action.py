@@ -1,4 +1,4 @@
-"""Stops the training job that a rule watches."""
+"""Action that stops the training job of a rule."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""The built-in rules, one file each: a pure function and a thin class named as users call it.
+"""Built-in rules, one module each: a pure function and a thin class.
+
+The class has the name that users give.
 
 A file of this folder is a rule: `find_built_in_rule("DeadRelu")` imports dead_relu.py and takes its class DeadRelu.
 Nothing else has to be told about a new one, and a rule costs nothing before it is asked for.

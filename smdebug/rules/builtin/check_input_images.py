@@ -1,4 +1,4 @@
-"""CheckInputImages: images that were not normalised to a mean near 0."""
+"""CheckInputImages: images not normalised to a mean near 0."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""ClassImbalance: classes that are rare among the labels, or hardly ever predicted right."""
+"""ClassImbalance: rare classes, and classes rarely predicted correctly."""
 
 from collections.abc import Mapping
 from typing import ClassVar

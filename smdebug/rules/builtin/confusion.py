@@ -1,4 +1,4 @@
-"""Confusion: a confusion matrix with too little on its diagonal, or too much beside it."""
+"""Confusion: too small diagonal or too large other cells of a confusion matrix."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""CreateXgboostReport: a page about an XGBoost training."""
+"""CreateXgboostReport: a report page about an XGBoost training."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""DeadRelu: units that hardly ever let anything through."""
+"""DeadRelu: ReLU units that almost never let anything through."""
 
 from typing import Any, ClassVar
 

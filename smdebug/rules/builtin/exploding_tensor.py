@@ -1,4 +1,4 @@
-"""ExplodingTensor: values that are no numbers any more."""
+"""ExplodingTensor: tensors with NaN or infinite values."""
 
 from typing import Any, ClassVar
 

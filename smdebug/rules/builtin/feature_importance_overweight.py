@@ -1,4 +1,4 @@
-"""FeatureImportanceOverweight: a few features that decide everything."""
+"""FeatureImportanceOverweight: a few features that dominate all others."""
 
 import math
 from collections.abc import Iterable

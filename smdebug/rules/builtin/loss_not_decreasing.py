@@ -1,4 +1,4 @@
-"""LossNotDecreasing: the loss does not fall, or rises."""
+"""LossNotDecreasing: a loss that does not fall."""
 
 import math
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""NLPSequenceRatio: sequences that consist of one token, such as padding, for the most part."""
+"""NLPSequenceRatio: sequences that consist mostly of one token, like padding."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""Overfit: validation losses that lie too far above training losses."""
+"""Overfit: validation losses too far above training losses."""
 
 import math
 from typing import ClassVar

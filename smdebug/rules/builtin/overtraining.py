@@ -1,4 +1,4 @@
-"""Overtraining: going on although the loss has stopped improving."""
+"""Overtraining: training continued after the loss has stopped improving."""
 
 from typing import ClassVar
 

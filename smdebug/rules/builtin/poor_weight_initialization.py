@@ -1,4 +1,4 @@
-"""PoorWeightInitialization: weights that start where training cannot begin well."""
+"""PoorWeightInitialization: initial weights that prevent learning."""
 
 import math
 from collections.abc import Sequence

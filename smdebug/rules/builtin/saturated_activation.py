@@ -1,4 +1,4 @@
-"""SaturatedActivation: inputs so far out that tanh or sigmoid is flat there."""
+"""SaturatedActivation: inputs in the flat range of tanh or sigmoid."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""SimilarAcrossRuns: tensors that came out the same in another run."""
+"""SimilarAcrossRuns: tensors equal to those of another run."""
 
 from typing import Any, ClassVar
 

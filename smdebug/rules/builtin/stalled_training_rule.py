@@ -1,4 +1,4 @@
-"""StalledTrainingRule: a training that saves nothing any more."""
+"""StalledTrainingRule: a training that no longer saves anything."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""TensorVariance: tensors that scatter too much or too little."""
+"""TensorVariance: tensors with too large or too small variance."""
 
 import math
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""UnchangedTensor: tensors that stay as they are from step to step."""
+"""UnchangedTensor: tensors that do not change between steps."""
 
 from typing import Any, ClassVar
 

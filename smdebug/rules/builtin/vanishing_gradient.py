@@ -1,4 +1,4 @@
-"""VanishingGradient: gradients have become too small for the weights to move."""
+"""VanishingGradient: gradients too small to change the weights."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""WeightUpdateRatio: weights that move too far, or hardly at all, between two steps."""
+"""WeightUpdateRatio: too large or too small weight changes between steps."""
 
 from typing import Any, ClassVar
 

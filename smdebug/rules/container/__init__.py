@@ -1,1 +1,1 @@
-"""What a rule container does before and after it judges: its configuration, the rule's code, the runs, the verdict."""
+"""Rule container: configuration, rule code, runs and verdict."""

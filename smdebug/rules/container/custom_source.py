@@ -1,4 +1,4 @@
-"""Custom rules: a user's code from S3, imported, and the class in it that is to be invoked."""
+"""Custom rules: a user's code from S3, imported, with its rule class."""
 
 import ast
 import importlib.util

@@ -1,4 +1,4 @@
-"""A custom rule's own requirements.txt: installed before its file is imported."""
+"""Installation of a custom rule's requirements.txt before its import."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a rule container is told: its ruleconfig.json, with the rule's parameters sorted by whom they are for."""
+"""ruleconfig.json of a rule container, with its parameters sorted by recipient."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Making a rule ready: finding its class and checking its parameters before any tensor is waited for."""
+"""Preparation of a rule: class lookup and parameter checks before any tensor."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

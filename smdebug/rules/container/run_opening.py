@@ -1,4 +1,7 @@
-"""Opening the runs of a rule container: the one that is judged, which may not have begun, and those to compare with."""
+"""Opening of a rule's runs: the judged one, which may be late, and others.
+
+The others are those that the judged run is compared with.
+"""
 
 import json
 import os

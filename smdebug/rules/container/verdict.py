@@ -1,4 +1,4 @@
-"""How a rule evaluation ended, and the file that says so."""
+"""Verdict of a rule evaluation, and its file."""
 
 import json
 from dataclasses import dataclass

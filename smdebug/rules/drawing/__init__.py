@@ -1,1 +1,4 @@
-"""Pages, pictures and notebooks of numbers; nothing here knows a rule."""
+"""Rendering of numbers as HTML pages, SVG pictures and notebooks.
+
+The modules here know no rule.
+"""

@@ -1,4 +1,7 @@
-"""A page of charts and tables as one HTML file that needs no network: inline SVG and CSS, no script."""
+"""Self-contained HTML pages of charts and tables.
+
+Inline SVG and CSS; a page needs neither a network nor scripts.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Notebooks, and the XGBoost report as one: the same figures, each with the code that makes it, to go on from."""
+"""Notebooks, and the XGBoost report as a notebook with its code.
+
+It has the report's figures, each with the code that makes it.
+"""
 
 import json
 from collections.abc import Sequence

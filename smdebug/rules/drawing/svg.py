@@ -1,4 +1,4 @@
-"""Pictures as SVG: elements, and scales that turn numbers into places."""
+"""SVG elements, and scales that map numbers to coordinates."""
 
 import math
 from collections.abc import Iterable, Sequence

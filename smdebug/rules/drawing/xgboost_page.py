@@ -1,4 +1,4 @@
-"""The page about an XGBoost training: AWS's sections in AWS's order, each with what it means and what to do."""
+"""XGBoost report page: AWS's sections in AWS's order, with explanations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""What several rules measure: losses, activations, classes, moments, and many small tensors at once."""
+"""Measurements shared by rules: losses, activations, classes and moments."""

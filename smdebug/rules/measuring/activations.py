@@ -1,4 +1,4 @@
-"""Finding the tensors around activation functions, whatever a framework calls them.
+"""Detection of activation functions' tensors in every framework.
 
 Names: MXNet `dense0_relu_output_0` and `relu0_output_0`, Keras `re_lu_1/outputs` and `relu/outputs`, PyTorch
 `layer1.0.relu_output_0` and `relu1_output_0`. A module whose name does not tell, as the third of an nn.Sequential

@@ -1,4 +1,4 @@
-"""Labels and predictions as class numbers, whatever a framework saves them as."""
+"""Class numbers of labels and predictions, from any framework's format."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How good predictions are: precision, recall and F1 of a confusion matrix, residuals and errors by label."""
+"""Prediction quality: precision, recall, F1, residuals and errors by label."""
 
 from typing import Any, NamedTuple
 

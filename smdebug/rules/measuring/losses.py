@@ -1,4 +1,4 @@
-"""Which losses of a step are those of training, and which those of validation."""
+"""Classification of a step's losses into training and validation losses."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Means and variances of tensors, from what was saved of them."""
+"""Means and variances of tensors, from their values or saved reductions."""
 
 import math
 from typing import Any

@@ -1,4 +1,6 @@
-"""What rules ask of many small tensors at once: one number of each row of a matrix, exact to a thousandth at least.
+"""Statistics of many small tensors at once, one for each row of a matrix.
+
+They are exact to a thousandth at least.
 
 Sums are made in the tensor's own precision. A rule takes them to see which tensors are far from firing, and looks at
 the others by themselves, in the precision that it promises.

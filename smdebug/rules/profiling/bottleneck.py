@@ -1,4 +1,4 @@
-"""What the rules for bottlenecks share: how often a GPU has nothing to do while something else is busy."""
+"""Base of the bottleneck rules: GPU idle time while another resource is busy."""
 
 from array import array
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Following a profiled job with rules of the profiler until it has ended, and the verdict then."""
+"""Evaluation of profiler rules over a job, until its end and verdict."""
 
 import math
 import time

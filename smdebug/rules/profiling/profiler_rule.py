@@ -1,4 +1,4 @@
-"""The base of the profiler's rules: declared parameters, pieces of a job's time, and saying what was found."""
+"""Base of the profiler rules: parameters, time windows and findings."""
 
 import json
 from collections import defaultdict, deque

@@ -1,1 +1,1 @@
-"""What is told of rules: the report and picture of an evaluation, and the page of all built-in rules."""
+"""Rule reports: report and plot of an evaluation, and the built-in rules page."""

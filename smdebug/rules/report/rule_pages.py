@@ -1,4 +1,4 @@
-"""What can be told about the built-in rules, written from the rules themselves."""
+"""Documentation of the built-in rules, generated from their code."""
 
 import inspect
 import json

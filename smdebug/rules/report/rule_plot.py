@@ -1,4 +1,4 @@
-"""The picture of a rule evaluation: what was measured over the steps, with its threshold, as one SVG file."""
+"""SVG plot of a rule evaluation: measured values and threshold over steps."""
 
 import math
 import textwrap

@@ -1,4 +1,4 @@
-"""The report of a rule evaluation: what was judged, what came out, and how what was measured went."""
+"""Report of a rule evaluation: subject, outcome and measured values."""
 
 import json
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""What a step shows: of Keras' own loops, of tapes, and of graphs."""
+"""Tensors of a step: from Keras' own loops, gradient tapes and graphs."""

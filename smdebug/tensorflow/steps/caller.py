@@ -1,4 +1,4 @@
-"""Who is calling: a step that Keras makes is Keras' own, whatever is used in it."""
+"""Call stack inspection: detection of Keras' own loops and of estimators."""
 
 import sys
 import threading

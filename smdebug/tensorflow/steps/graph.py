@@ -1,4 +1,4 @@
-"""What can be fetched from a graph of TensorFlow 1's way, and what a run of it computes."""
+"""Fetchable tensors of a TensorFlow 1 graph, and the updates of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Keras 2 runs a step and updates a model; `keras_3_steps` says the same of Keras 3."""
+"""Keras 2 steps and model updates; `keras_3_steps` is the Keras 3 counterpart."""
 
 from collections.abc import Iterator
 from importlib import import_module

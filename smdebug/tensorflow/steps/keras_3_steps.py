@@ -1,4 +1,4 @@
-"""How Keras 3 runs a step and updates a model; `keras_2_steps` says the same of Keras 2."""
+"""Keras 3 steps and model updates; `keras_2_steps` is the Keras 2 counterpart."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""How the Keras in use runs a step: the one place that chooses between its generations."""
+"""Steps of the installed Keras: the one choice between Keras 2 and Keras 3."""
 
 from importlib import import_module
 from typing import Any

@@ -1,4 +1,4 @@
-"""The functions that the loops of Keras call once a batch, and how another takes the place of one for one call."""
+"""Functions of Keras' loops called once a batch, and their replacement once."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the variables and layers of a Keras model are called in a run."""
+"""Names of a Keras model's variables and layers in a run."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""What TensorFlow's own profiler saw, as files that TensorBoard, Perfetto and chrome://tracing open."""
+"""TensorFlow profiler traces as files for TensorBoard and trace viewers.
+
+Perfetto and chrome://tracing open them, too.
+"""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Models of a loop of the script's own, whose layers are to be shown."""
+"""Models registered by custom training loops, for capture of their layers."""
 
 from collections.abc import Iterator
 from typing import Any

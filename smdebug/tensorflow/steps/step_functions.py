@@ -1,4 +1,4 @@
-"""A Keras model's step as a function that also returns what is tapped in it.
+"""Keras step functions that also return captured tensors.
 
 Keras calls `model.train_function` (or `test_function`, or `predict_function`) once a batch. Steps with nothing due run
 the very function that Keras has compiled. For a step that is due, another function takes its place for one call: it

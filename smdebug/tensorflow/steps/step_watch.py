@@ -1,4 +1,4 @@
-"""What is traced of a TensorFlow training: its steps, passes, the waiting for tf.data, and TensorFlow's own profile."""
+"""Tracing of a TensorFlow training: steps, passes, tf.data waits, profiler."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""Steps of a loop of the script's own, as `tf.GradientTape` shows them.
+"""Steps of custom training loops, captured from `tf.GradientTape`.
 
 A step begins when the outermost tape begins to record. Inside a `tf.function` Python runs only while it is traced, so
 the steps are counted and saved by calls that become part of the traced function; what they save is computed there

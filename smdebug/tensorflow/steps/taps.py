@@ -1,4 +1,4 @@
-"""Taking values out of a Keras step while TensorFlow runs or traces it.
+"""Taps: values captured inside a Keras step while it runs or is traced.
 
 Layers and optimizers are tapped only while a step that is due runs in Python: eagerly, or when its function is traced.
 What was tapped in a trace are outputs of the traced function from then on, so the step stays one compiled function.

@@ -1,4 +1,7 @@
-"""Reading many small variables by one call of TensorFlow, which takes longer than to copy the numbers of one."""
+"""Batched reading of many small variables, by one TensorFlow call.
+
+A call takes longer than the copy of a small variable.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What a step is to show besides its logs: worked out once for each set of collections that are due together."""
+"""Tensors wanted of a step, computed once for each set of due collections."""
 
 from collections.abc import Callable
 from typing import NamedTuple

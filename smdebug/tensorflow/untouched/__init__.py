@@ -1,1 +1,1 @@
-"""Capture of Keras loops, tapes and sessions in scripts that know nothing of smdebug."""
+"""Capture of unmodified scripts with Keras loops, tapes or sessions."""

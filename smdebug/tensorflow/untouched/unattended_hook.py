@@ -1,4 +1,7 @@
-"""The Keras hook that no script's author made: apart from its class's own, since it imports Keras."""
+"""The automatically created Keras hook.
+
+It is apart from its creator's module, since it imports Keras.
+"""
 
 from smdebug.capture.zero_script_change import UnattendedHook
 from smdebug.tensorflow.keras import KerasHook

@@ -1,4 +1,7 @@
-"""The session hook that no script's author made: apart from its class's own, since it imports TensorFlow."""
+"""The automatically created session hook.
+
+It is apart from its creator's module, since it imports TensorFlow.
+"""
 
 from smdebug.capture.zero_script_change import UnattendedHook
 from smdebug.tensorflow.session import SessionHook

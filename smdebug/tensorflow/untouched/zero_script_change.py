@@ -1,4 +1,4 @@
-"""The hook of a script that knows nothing of smdebug: when it is made, and who calls it.
+"""Automatic Keras and tape hooks: their creation and calls.
 
 No framework is imported here before the script trains.
 """

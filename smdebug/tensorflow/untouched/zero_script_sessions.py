@@ -1,4 +1,4 @@
-"""The hook of a script that trains a graph in a MonitoredSession and knows nothing of smdebug.
+"""Automatic hooks of unmodified scripts that train in a MonitoredSession.
 
 No framework is imported here: the classes to watch are given.
 """

@@ -1,4 +1,4 @@
-"""An emulator and a plain moto_server, each for all tests of this folder."""
+"""Fixtures of an emulator and a plain moto_server, shared by this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a resource of each kind that SageMaker tags is made."""
+"""Factories of every kind of taggable SageMaker resource."""
 
 from __future__ import annotations
 

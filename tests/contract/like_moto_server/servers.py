@@ -1,4 +1,4 @@
-"""The two servers of this suite, and how a case says that one of them departs from what AWS documents."""
+"""The two servers of this suite, and marks of known departures from AWS."""
 
 from __future__ import annotations
 

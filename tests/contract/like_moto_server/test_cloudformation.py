@@ -1,4 +1,7 @@
-"""A stack of a bucket, a queue and a topic: made, updated, described and deleted with all that it made."""
+"""Tests of CloudFormation: create, update, describe and delete of a stack.
+
+The stack has a bucket, a queue and a topic.
+"""
 
 from __future__ import annotations
 

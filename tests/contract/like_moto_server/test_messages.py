@@ -1,4 +1,4 @@
-"""What one service sends another: topics to queues, rules to their targets, buckets to queues, alarms to topics."""
+"""Tests of messages between services: topics, rules, buckets, alarms, queues."""
 
 from __future__ import annotations
 

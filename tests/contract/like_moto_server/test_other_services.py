@@ -1,4 +1,4 @@
-"""IAM, STS, CloudWatch Logs, Secrets Manager, parameters of Systems Manager, DynamoDB and KMS."""
+"""Tests of IAM, STS, Logs, Secrets Manager, SSM parameters, DynamoDB and KMS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S3: versions of objects, and what is set on a bucket."""
+"""Tests of S3: object versions and bucket settings."""
 
 from __future__ import annotations
 

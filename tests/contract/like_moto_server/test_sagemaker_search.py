@@ -1,4 +1,4 @@
-"""Search: by name, by tags, by several filters."""
+"""Tests of Search: by name, by tags, by several filters."""
 
 from __future__ import annotations
 

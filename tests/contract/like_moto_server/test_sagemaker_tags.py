@@ -1,4 +1,7 @@
-"""Tags of every kind of SageMaker resource: those of Create, AddTags, ListTags and DeleteTags."""
+"""Tests of tags on every kind of SageMaker resource.
+
+Tags are set by Create and AddTags, removed by DeleteTags and read by ListTags.
+"""
 
 from __future__ import annotations
 

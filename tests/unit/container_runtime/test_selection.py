@@ -1,4 +1,4 @@
-"""Which back end is chosen, and what is said about it."""
+"""Tests of the selection of the back end, and of its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specifications that no back end could run are refused when they are made."""
+"""Tests of invalid container specifications, refused at creation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated pages of the site: commands, variables, messages, and the order of all."""
+"""Tests of the generated docs pages: commands, variables, messages and order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from docs_site.hooks import sort_pages
 from docs_site.messages import REMEDIES, SECTIONS, Message, build_messages_page, find_messages
 from docs_site.warnings import build_warnings_page
 from emulator.cli.commands import main
-from emulator.jobs.records.warnings import WARNING_KINDS, WARNINGS_HEADER
+from emulator.jobs.model.warnings import WARNING_KINDS, WARNINGS_HEADER
 from emulator.settings import list_options
 
 CHECKOUT = Path(__file__).parents[3]

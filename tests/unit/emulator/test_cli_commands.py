@@ -1,4 +1,4 @@
-"""The list of commands: every one is found by its name, and only the one that is asked for is imported."""
+"""Tests of the command list: each command is found and imported on demand."""
 
 from __future__ import annotations
 

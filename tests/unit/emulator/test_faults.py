@@ -1,4 +1,4 @@
-"""Faults as they are written, and how often they strike."""
+"""Tests of fault injection: syntax and frequency."""
 
 from __future__ import annotations
 

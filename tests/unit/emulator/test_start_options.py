@@ -1,4 +1,4 @@
-"""Options of ``start`` that say where it listens and what it shows, and what is said of bad ones."""
+"""Tests of ``start`` options for addresses, TLS and replicas, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixtures that the tests of more than one of the library's rooms use."""
+"""Fixtures shared by the library's unit tests."""
 
 from __future__ import annotations
 

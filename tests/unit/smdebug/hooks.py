@@ -1,4 +1,4 @@
-"""What tests of hooks share: the run that one writes, what the logger says, and hooks that end with their test."""
+"""Shared parts of hook tests: the written run, log messages, and cleanup."""
 
 from __future__ import annotations
 

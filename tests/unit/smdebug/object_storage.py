@@ -1,4 +1,4 @@
-"""S3 in this process: moto's server on a free port, and how many requests of each kind it was sent."""
+"""In-process S3 that counts requests by kind: moto's server on a free port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making runs, step by step, as hooks would write them."""
+"""Generated runs, written step by step as hooks write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts in processes of their own, as a job starts them."""
+"""Scripts in separate processes, started as a job starts them."""
 
 from __future__ import annotations
 

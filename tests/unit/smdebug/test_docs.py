@@ -1,4 +1,7 @@
-"""The examples of docs/smdebug.md run, in their order and in one namespace; its tables name what there is."""
+"""Tests of docs/smdebug.md: its examples run, and its tables are complete.
+
+The examples run in their order and in one namespace.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that environment variables set."""
+"""Tests of numbers set by environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every exception of smdebug.exceptions: what it derives from, what it carries, and that it says what to do."""
+"""Tests of every exception: base classes, attributes, and advice in messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What smdebug reports to the service beside its log."""
+"""Warnings that smdebug reports to the service beside its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every name that users of smdebug import can be imported, says what it is, and is listed where there is a list."""
+"""Tests of smdebug's public names: importable, documented and listed."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ HOOK_MEMBERS = [
     "_prepare_collections",
 ]
 
-# Members of other classes that the original's tests, documents and examples use.
+# Members of other classes that upstream's tests, documents and examples use.
 MEMBERS = {
     "smdebug.core.writer.FileWriter": "close flush name write_graph write_histogram_summary write_scalar_summary "
     "write_shape write_summary write_tensor",
@@ -172,7 +172,7 @@ MEMBERS = {
 MEMBER_PAIRS = [(owner, name) for owner, names in MEMBERS.items() for name in names.split()]
 
 # Modules whose `__all__` is the whole of what they offer.
-DOORS = [
+ALIASES = [
     "smdebug",
     "smdebug.pytorch",
     "smdebug.pytorch.collection",
@@ -219,15 +219,15 @@ def test_member_is_there_and_says_what_it_is(owner: Any, member: str) -> None:
     assert (inspect.getdoc(found) or "").strip()
 
 
-@pytest.mark.parametrize("module", DOORS)
+@pytest.mark.parametrize("module", ALIASES)
 def test_all_is_what_can_be_imported(module: str) -> None:
-    door = importlib.import_module(module)
-    assert len(door.__all__) == len(set(door.__all__))
-    for name in door.__all__:
-        assert hasattr(door, name)
+    alias = importlib.import_module(module)
+    assert len(alias.__all__) == len(set(alias.__all__))
+    for name in alias.__all__:
+        assert hasattr(alias, name)
     pinned = set(NAMES.get(module, "").split())
     public = {name for name in pinned if not name.startswith("_")} - {"exceptions"}
-    assert public <= set(door.__all__)
+    assert public <= set(alias.__all__)
 
 
 def test_version_is_that_of_the_library_whose_files_these_are() -> None:

@@ -1,4 +1,4 @@
-"""The program `train` of our images beside the toolkit's own: the same ends, without TensorFlow."""
+"""Program `train` beside the toolkit's own: the same ends, without TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A look into the files that a hook wrote."""
+"""Access to the files of a run that a hook wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One container of a job: its log, its measures, its end, and the ways to bring that about."""
+"""One container of a job: its log, its meter, its stop and its exit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The containers of a training job's hosts: started side by side, ended together."""
+"""Containers of a training job's hosts: parallel start, common end."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class HostContainers:
             check: called now and then before they start; what it raises ends the start.
 
         Raises:
-            ContainerRuntimeError: as ``ContainerRuntime.keep_room`` and ``start``.
+            ContainerRuntimeError: as ``ContainerRuntime.reserve_capacity`` and ``start``.
         """
-        with self._runtime.keep_room(list(specs.values()), check):
+        with self._runtime.reserve_capacity(list(specs.values()), check):
             check()
             with ThreadPoolExecutor(len(specs), thread_name_prefix=f"start-{self._job_name}") as pool:
                 starting = {host: pool.submit(self._runtime.start, spec) for host, spec in specs.items()}

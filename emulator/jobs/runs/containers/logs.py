@@ -1,4 +1,4 @@
-"""Container logs: each line to CloudWatch Logs as it comes, many lines in one call."""
+"""Container logs, written to CloudWatch Logs in batches as lines arrive."""
 
 from __future__ import annotations
 

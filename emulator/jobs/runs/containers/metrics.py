@@ -1,4 +1,4 @@
-"""A job's metrics: those that MetricDefinitions find in its log, and the last value of each."""
+"""Metrics of a job: values that MetricDefinitions match in its log."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
-from emulator.jobs.records.failures import RequestFailure
-from emulator.jobs.records.training_job import FinalMetric
+from emulator.jobs.model.failures import RequestFailure
+from emulator.jobs.model.training_job import FinalMetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

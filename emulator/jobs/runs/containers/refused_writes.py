@@ -1,4 +1,4 @@
-"""What to tell a job that failed where its container may not write, or is not the user that its image expects."""
+"""Hints for jobs that failed by refused writes or an unexpected user."""
 
 from __future__ import annotations
 

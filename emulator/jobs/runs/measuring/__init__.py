@@ -1,1 +1,1 @@
-"""What a job's hosts take of their machine: read beside the container, written into AWS's files when profiled."""
+"""Resource use of a job's hosts, and system metrics files of profiled jobs."""

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, by NVML, where there is one and ``nvidia-ml-py`` is installed."""
+"""GPU counters by NVML, where ``nvidia-ml-py`` is installed."""
 
 from __future__ import annotations
 

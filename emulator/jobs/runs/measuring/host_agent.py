@@ -1,4 +1,4 @@
-"""The agent beside a job's container: what it takes of its instance, and the metrics and warnings that it writes."""
+"""Host agent: resource use of a job's container, and its custom metrics files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError
-from emulator.jobs.records.training_job import FinalMetric
+from emulator.jobs.model.training_job import FinalMetric
 from emulator.jobs.staging.instance_types import find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError
 from emulator.moto_services.cloudwatch.metrics import Datum

@@ -1,4 +1,4 @@
-"""What the agent says of a host: the counters of a container and of the machine, read twice, as rates and shares."""
+"""Rates and shares of a host, from two readings of its counters."""
 
 from __future__ import annotations
 

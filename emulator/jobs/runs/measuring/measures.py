@@ -1,4 +1,4 @@
-"""The system metrics of one host as files: a line for each figure, a file for each minute, named as AWS names them."""
+"""System metrics files of one host, one for each minute, named as AWS's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent that profiles: measures one host's container at the interval of its job's ProfilerConfig, into files."""
+"""System profiler of one host, at the interval of its job's ProfilerConfig."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The volume of a job's host: how much of it is taken, and the end of a container that takes more.
+"""Volume limit of a job's host: use of space, and the end of a job beyond it.
 
 Nothing is mounted, so the bound is kept by looking: at the disk, which costs next to nothing, several times a second;
 at the job's folders when they may have reached it by what the disk has lost since.

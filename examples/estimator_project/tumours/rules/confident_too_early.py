@@ -1,4 +1,4 @@
-"""A rule of this project: large scores in the first steps come from data that nobody has scaled."""
+"""Custom rule: large scores in the first steps, a sign of unscaled data."""
 
 from smdebug.rules import Rule
 

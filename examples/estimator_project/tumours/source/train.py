@@ -1,4 +1,7 @@
-"""Trains a classifier of tumours on a table: one row a tumour, its label in the last column."""
+"""Training of a tumour classifier on a table.
+
+The table has one row for each tumour, with its label in the last column.
+"""
 
 import argparse
 import json

@@ -1,1 +1,4 @@
-"""SageMaker's XGBoost algorithm: trains from hyperparameters and channels alone, without a script."""
+"""SageMaker's XGBoost algorithm: training without a script.
+
+Hyperparameters and channels alone say what is trained.
+"""

@@ -1,4 +1,7 @@
-"""Entry point of the image: `train` trains, by a script or by the algorithm; any other command is run as it is."""
+"""Entry point of the image: `train`, or any other command as it is.
+
+`train` runs the job's script where there is one, else the algorithm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The channels of a job as XGBoost's matrices: files of CSV, libsvm, Parquet or RecordIO-protobuf."""
+"""Channels as XGBoost matrices: CSV, libsvm, Parquet and RecordIO-protobuf."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import xgboost
 
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError, NoDataError, summarise_xgboost_error
-from rules_images.training.xgboost.built_in_algorithm.records import read_records
+from rules_images.training.xgboost.built_in_algorithm.recordio import read_records
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the author of a training job can put right."""
+"""Errors that the author of a training job can fix."""
 
 from __future__ import annotations
 

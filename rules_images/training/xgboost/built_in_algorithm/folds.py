@@ -1,4 +1,4 @@
-"""Cross validation: a model for each fold, the metrics of all, and what was predicted of the rows held out."""
+"""Cross-validation: a model for each fold, metrics, and held-out predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The hosts of a job as XGBoost's workers: a tracker on the first, and each trains with the rows that it has."""
+"""Distributed XGBoost: a job's hosts as workers, a tracker on the first.
+
+Each host trains with the rows that it has.
+"""
 
 from __future__ import annotations
 

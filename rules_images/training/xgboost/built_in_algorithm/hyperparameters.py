@@ -1,4 +1,4 @@
-"""The hyperparameters that SageMaker documents for its XGBoost algorithm: what each may be, and what a job gives."""
+"""Hyperparameters of SageMaker's XGBoost algorithm: parsing and validation."""
 
 from __future__ import annotations
 

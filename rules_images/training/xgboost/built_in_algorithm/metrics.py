@@ -1,4 +1,7 @@
-"""Metrics that SageMaker's container has beside XGBoost's own: what eval_metric may name, too."""
+"""Evaluation metrics that SageMaker's container adds to XGBoost's own.
+
+eval_metric may name them as well.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job from its channels to its model."""
+"""Training of the XGBoost algorithm, from channels to the saved model."""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""A training job's readers, and charts of what they read, for notebooks; the charts need bokeh (`[analysis]`)."""
+"""Notebook charts of a profiled job (extra `[analysis]`), and its readers.
+
+Only the charts need bokeh, which the extra installs.
+"""

@@ -1,4 +1,7 @@
-"""Showing bokeh's figures where the code runs in a notebook; elsewhere they are kept to be saved or looked at."""
+"""Display of bokeh figures in notebooks; elsewhere nothing is shown.
+
+Outside of a notebook the figures are kept, and can be saved.
+"""
 
 import sys
 from typing import Any

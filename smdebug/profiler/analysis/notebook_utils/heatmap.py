@@ -1,4 +1,4 @@
-"""System metrics as rows of colours."""
+"""Heat map of system metrics."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""System metrics as series by dimension and name, and those of them that regexes select."""
+"""System metrics as series by dimension and name, selected by regexes."""
 
 import re
 from collections import defaultdict

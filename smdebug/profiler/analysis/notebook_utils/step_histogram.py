@@ -1,4 +1,4 @@
-"""Histograms of how long steps and their parts last."""
+"""Histograms of the durations of steps and their phases."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How long each step lasted, over time."""
+"""Chart of step durations over time."""
 
 from collections.abc import Iterable
 from typing import Any

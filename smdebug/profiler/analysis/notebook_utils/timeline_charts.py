@@ -1,4 +1,4 @@
-"""System metrics over time, and the trace events of a part of it."""
+"""Charts of system metrics over time, with trace events of a selected range."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,1 +1,1 @@
-"""Frames of a profile and what is computed of them, a merged time line, and parts of a Python profile."""
+"""Data frames and statistics of a profile, and a merged timeline."""

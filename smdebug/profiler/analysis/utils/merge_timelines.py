@@ -1,4 +1,7 @@
-"""A job's trace events and system metrics as one time line, which Perfetto and chrome://tracing open."""
+"""Merged timeline of trace events and system metrics, for trace viewers.
+
+Perfetto and chrome://tracing open it.
+"""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Statistics of frames that `PandasFrame` gives."""
+"""Statistics of `PandasFrame`'s data frames."""
 
 from collections.abc import Sequence
 from enum import Enum

@@ -1,4 +1,4 @@
-"""One profile of Python's, and what it tells of functions."""
+"""One Python profile, and statistics of its functions."""
 
 import pstats
 from enum import Enum

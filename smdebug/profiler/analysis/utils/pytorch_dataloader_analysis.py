@@ -1,4 +1,4 @@
-"""What the data loaders of a PyTorch training did."""
+"""Analysis of a PyTorch training's data loaders."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""The profiler's rules, one file each: a pure function and a thin class named as users call it."""
+"""Profiler rules, one module each: a pure function and a thin class.
+
+The class has the name that users give.
+"""
 
 from importlib import import_module
 from pathlib import Path

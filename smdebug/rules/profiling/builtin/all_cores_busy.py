@@ -1,4 +1,4 @@
-"""AllCoresBusy: a training that a processor bounds, on machines without a GPU."""
+"""AllCoresBusy: a training limited by the CPU, on machines without a GPU."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""BatchSize: a machine that is larger than what it computes at a time."""
+"""BatchSize: a machine that its batches do not fully use."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""CPUBottleneck: a GPU that waits for a processor."""
+"""CPUBottleneck: a GPU that waits for the CPU."""
 
 from smdebug.profiler.system_samples import CPU, GPU
 from smdebug.rules.parameters import number

@@ -1,4 +1,4 @@
-"""Dataloader: too few or too many processes that load data."""
+"""Dataloader: too few or too many data loading processes."""
 
 from collections import defaultdict
 from collections.abc import Iterable

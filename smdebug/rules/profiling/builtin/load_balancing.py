@@ -1,4 +1,4 @@
-"""LoadBalancing: GPUs of a node of which one works more than another."""
+"""LoadBalancing: unequal load on the GPUs of a node."""
 
 from collections.abc import Iterator
 from itertools import combinations

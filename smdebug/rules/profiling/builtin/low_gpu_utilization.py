@@ -1,4 +1,4 @@
-"""LowGPUUtilization: a GPU that has little to do, or that stops and goes."""
+"""LowGPUUtilization: a GPU with little or fluctuating load."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""MaxInitializationTime: a training that takes long to begin."""
+"""MaxInitializationTime: a training that starts slowly."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""OverallFrameworkMetrics: where the time of the training's processes went."""
+"""OverallFrameworkMetrics: time breakdown of the training's processes."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""OverallSystemUsage: what each node used of its machine."""
+"""OverallSystemUsage: each node's use of its resources."""
 
 from array import array
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""ProfilerReport: all other rules in one, and a page and a notebook of what they and the job show."""
+"""ProfilerReport: all other profiler rules in one, with a page and a notebook."""
 
 import ast
 from collections.abc import Mapping

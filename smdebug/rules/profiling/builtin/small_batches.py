@@ -1,4 +1,4 @@
-"""SmallBatches: steps so short that the framework's own work is most of them."""
+"""SmallBatches: short steps that are mostly framework overhead."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,1 +1,1 @@
-"""ProfilerReport's pages: what of a job they need, kept while it comes, and the page and the notebook made of it."""
+"""ProfilerReport output: data collected from a job, the page and the notebook."""

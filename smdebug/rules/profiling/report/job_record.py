@@ -1,4 +1,4 @@
-"""What of a profiled job a report shows, kept in a size that does not grow with every sample."""
+"""Data of a profiled job for reports, bounded in size."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""ProfilerReport as a notebook: the report's figures, each with the code that makes it, to go on from."""
+"""ProfilerReport as a notebook: its figures, each with its code."""
 
 from smdebug.rules.drawing.notebook import build_notebook
 from smdebug.rules.profiling.profiler_rule import REPORTS, ProfiledJob

@@ -1,4 +1,7 @@
-"""ProfilerReport's page: AWS's sections, in one HTML file that needs no network and tells nobody that it was opened."""
+"""ProfilerReport page: AWS's sections in one self-contained HTML file.
+
+It sends no request when it is opened.
+"""
 
 import inspect
 import math

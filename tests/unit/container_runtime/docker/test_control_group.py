@@ -1,4 +1,4 @@
-"""A container's control group, as each of the kernel's versions shows it."""
+"""Tests of the Docker meter, on both versions of control groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys and build contexts."""
+"""Tests of image keys and build contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image's files in a mounted folder: what is taken, what stays, and that nothing is written elsewhere."""
+"""Image files copied into a mounted folder, and nowhere else."""
 
 from __future__ import annotations
 

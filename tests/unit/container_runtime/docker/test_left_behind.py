@@ -1,4 +1,4 @@
-"""What could not be removed while the engine was away is removed when it is back."""
+"""Tests of the removal of containers after an outage of the engine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Engine:
             raise ContainerRuntimeError("it is stuck")
         self.removed.append(container)
         if container == "container":
-            self.left.add("its door")
+            self.left.add("its sidecar")
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def test_it_is_removed_when_the_engine_is_back_with_what_that_leaves(engine: Eng
     wait_until(lambda: engine.tried > 1)
     assert engine.removed == []
     engine.away = False
-    wait_until(lambda: engine.removed == ["container", "its door"])
+    wait_until(lambda: engine.removed == ["container", "its sidecar"])
     engine.left.add("later")
-    wait_until(lambda: engine.removed == ["container", "its door", "later"])
+    wait_until(lambda: engine.removed == ["container", "its sidecar", "later"])
 
 
 def test_whoever_starts_one_of_its_name_has_it_removed_first(engine: Engine) -> None:

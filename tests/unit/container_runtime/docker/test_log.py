@@ -1,4 +1,4 @@
-"""How messages of the engine's log become lines."""
+"""Tests of the decoding of the engine's log stream into lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folders that a container writes to."""
+"""Tests of the writable folders of a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A shared object, written without a compiler, that is linked to a library which is nowhere, and to the C library."""
+"""Generated shared object with a missing library, made without a compiler.
+
+It is linked to the C library as well.
+"""
 
 from __future__ import annotations
 

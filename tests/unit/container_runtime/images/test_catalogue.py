@@ -1,4 +1,4 @@
-"""Names, versions and the folders of rules_images."""
+"""Tests of the image catalogue: names, versions and folders."""
 
 from __future__ import annotations
 

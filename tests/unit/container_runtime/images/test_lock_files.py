@@ -1,4 +1,4 @@
-"""Lock files: each image has them, they hold what it requires, and nothing else is taken."""
+"""Tests of lock files: each image has them, complete and without extras."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
-from container_runtime.images.lock_files import PROCESSOR_MARK, locate_lock, read_requirements
+from container_runtime.images.lock_files import CPU_ONLY_MARK, locate_lock, read_requirements
 from container_runtime.images.lock_making import PYTHONS
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
 from container_runtime.runtime import WheelhouseError
@@ -32,7 +32,7 @@ def _processor(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_an_image_requires_is_locked_with_hashes(definition: ImageDefinition) -> None:
     for python in (definition.python,) if definition.python else PYTHONS:
         assert locate_lock(definition, python).is_file(), "run `make lock`"
-        lines = [line for line in read_requirements(definition, python) if not line.endswith(PROCESSOR_MARK)]
+        lines = [line for line in read_requirements(definition, python) if not line.endswith(CPU_ONLY_MARK)]
         assert all("--hash=sha256:" in line for line in lines)
         locked = dict(line.split()[0].split("==") for line in lines)
         for required in map(Requirement, definition.requirements):

@@ -1,4 +1,4 @@
-"""Shared objects load without the libraries that they were linked to, and do as before what needs none of them."""
+"""Tests of shared objects without their libraries: they load and still work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meter of a local process, over a tree that comes late and goes away."""
+"""Tests of the local process meter, over a process tree that comes and goes."""
 
 from __future__ import annotations
 

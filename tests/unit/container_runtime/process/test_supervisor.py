@@ -1,4 +1,4 @@
-"""The supervisor's parts that need no process."""
+"""Tests of the supervisor's parts that need no process."""
 
 from __future__ import annotations
 

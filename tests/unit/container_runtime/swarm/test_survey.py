@@ -1,4 +1,4 @@
-"""What speaks against a node of a Swarm."""
+"""Tests of the health check of Swarm nodes."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, cast
 from emulator.api.application import build_pages
 from emulator.api.changes import Streams, build_changes_pages
 from emulator.api.faults import build_fault_pages
+from emulator.api.job_exports import build_job_exports_pages
 from emulator.api.jobs import build_jobs_pages
 from emulator.api.objects import build_objects_pages
 from emulator.api.openapi import PAGES, build_document, build_openapi_pages, render_docs
 from emulator.api.profiles import build_profiles_pages
 from emulator.api.prune import build_prune_pages
-from emulator.api.records import build_records_pages
 from emulator.api.reset import build_reset_pages
 from emulator.api.short_names import build_names_pages
 from emulator.api.spot import build_spot_pages
@@ -28,19 +28,19 @@ OF_THE_DOCUMENT = {("GET", "/_emulator/openapi.json"), ("GET", "/_emulator/docs"
 
 
 def test_the_table_has_every_address_and_no_other() -> None:
-    rooms, readers = cast("RequestAccounts", None), cast("RunReaders", None)
+    accounts, readers = cast("RequestAccounts", None), cast("RunReaders", None)
     unused: Any = None
     pages = build_pages(
         dict,
         [
-            build_jobs_pages(rooms),
-            build_names_pages(rooms),
-            build_tensors_pages(rooms, readers, unused),
-            build_profiles_pages(rooms, readers, unused),
-            build_tensorboards_pages(rooms, unused),
-            build_objects_pages(rooms),
-            build_records_pages(rooms),
-            build_changes_pages(rooms, Streams(), unused),
+            build_jobs_pages(accounts),
+            build_names_pages(accounts),
+            build_tensors_pages(accounts, readers, unused),
+            build_profiles_pages(accounts, readers, unused),
+            build_tensorboards_pages(accounts, unused),
+            build_objects_pages(accounts),
+            build_job_exports_pages(accounts),
+            build_changes_pages(accounts, Streams(), unused),
             build_spot_pages(unused),
             build_fault_pages(),
             build_reset_pages(unused, unused, unused),

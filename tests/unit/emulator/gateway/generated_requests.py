@@ -1,4 +1,6 @@
-"""Requests generated from botocore's shapes: good ones, and ones with one thing wrong, with AWS's words for it.
+"""Requests generated from botocore's shapes: valid ones, and faulty ones.
+
+A faulty one has one thing wrong, and AWS's words for it.
 
 Nothing here knows the gateway's schemas: the words are put together a second time, from the shapes themselves.
 """

@@ -1,4 +1,4 @@
-"""Where the emulator listens, by what its settings say, and the addresses that lead nowhere."""
+"""Tests of listening addresses from settings, and of unusable ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SDK's versions that were tried are those that the tests' environments pin."""
+"""Tests of the list of tested SDK versions, against the pinned ones."""
 
 from __future__ import annotations
 

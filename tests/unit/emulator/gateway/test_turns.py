@@ -1,4 +1,4 @@
-"""Who is let in, in which order."""
+"""Tests of the request queue: admission and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands in for EventBridge and what it delivers to."""
+"""Recording substitute for EventBridge and its targets."""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulator.exceptions import StartupError
-from emulator.moto_services.backend_files import BackendFiles, DamagedFileError, Place
+from emulator.moto_services.backend_files import BackendFiles, BackendKey, DamagedFileError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PLACE = Place("sqs", "123456789012", "us-east-1")
+PLACE = BackendKey("sqs", "123456789012", "us-east-1")
 
 
 def test_what_is_written_is_read_and_listed(tmp_path: Path) -> None:
@@ -19,13 +19,13 @@ def test_what_is_written_is_read_and_listed(tmp_path: Path) -> None:
     files.write(PLACE, b"first")
     files.write(PLACE, b"second\nwith lines\n")
     assert BackendFiles(tmp_path).read(PLACE) == b"second\nwith lines\n"
-    assert list(files.list_places()) == [PLACE]
+    assert list(files.list_keys()) == [PLACE]
     (path,) = (tmp_path / "sqs" / "123456789012").iterdir()
     path.with_name("us-east-1.1.state").write_bytes(b"what a kill left of the first")
     assert files.read(PLACE) == b"second\nwith lines\n"
-    assert list(files.list_places()) == [PLACE]
+    assert list(files.list_keys()) == [PLACE]
     files.remove(PLACE)
-    assert list(files.list_places()) == []
+    assert list(files.list_keys()) == []
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_damaged_file_is_set_aside_and_said_in_one_line(tmp_path: Path, caplog
     text = record.getMessage()
     assert "\n" not in text
     assert "sqs of the account 123456789012 in us-east-1 cannot be read (ValueError: why)" in text
-    assert list(files.list_places()) == []
+    assert list(files.list_keys()) == []
     assert (tmp_path / "sqs" / "123456789012" / "us-east-1.1.damaged").exists()
 
 

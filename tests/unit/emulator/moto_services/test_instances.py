@@ -1,4 +1,4 @@
-"""What moto made is forgotten when nobody holds it."""
+"""Tests that moto's unused objects are freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log events on disk: moto answers as it does from memory, and neither memory nor disk grows for good."""
+"""Tests of log events on disk: moto's answers, and bounded memory and disk."""
 
 from __future__ import annotations
 

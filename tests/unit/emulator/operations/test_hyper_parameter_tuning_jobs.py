@@ -1,4 +1,4 @@
-"""What CreateHyperParameterTuningJob refuses beyond the model."""
+"""Tests of CreateHyperParameterTuningJob's checks beyond the service model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates: what the generated one is for, and what is said of a user's that cannot be used."""
+"""Tests of certificates: the generated one, and errors in a user's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The emulator's own secret, and the credentials that are sealed with it."""
+"""Tests of the emulator's secret, and of credentials sealed with it."""
 
 from __future__ import annotations
 

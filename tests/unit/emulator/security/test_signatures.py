@@ -1,4 +1,4 @@
-"""Signatures as botocore makes them are right, and every change of what was signed makes them wrong."""
+"""Tests of signature verification: botocore's pass, tampered requests fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the disk is full, and what is refused before it is."""
+"""Tests of full disks, and of requests refused before that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a framework that a hook was not made for."""
+"""Tests of warnings about unsupported framework versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of hooks: models hold them, and scripts copy and pickle models."""
+"""Tests of copied and pickled models that hold hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the names do that exist for code written for smdebug."""
+"""Tests of functions that exist only for code written for smdebug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""debughookconfig.json: every case that smdebug 1.0.34 was recorded with, and what it leaves open."""
+"""Tests of debughookconfig.json: cases recorded with smdebug 1.0.34, and others.
+
+The others are those that the recorded ones leave open.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import aliases of `smdebug.core`."""
+"""Tests of the import aliases of `smdebug.core`, against their table."""
 
 import importlib
 import pickle

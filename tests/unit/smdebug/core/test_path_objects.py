@@ -1,4 +1,7 @@
-"""Path objects, pathlib's and what else has `__fspath__`, in the place of paths given as text."""
+"""Tests of path objects: pathlib's, and others with `__fspath__`.
+
+They are accepted wherever a path may be text.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Records against the bytes that smdebug 1.0.34 wrote, and damage."""
+"""Tests of records against the bytes of smdebug 1.0.34, and of damaged ones."""
 
 from __future__ import annotations
 

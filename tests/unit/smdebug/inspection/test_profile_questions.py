@@ -1,4 +1,4 @@
-"""What a page shows of a profiled job: lines, steps and phases over time, profiles of Python as flame graphs."""
+"""Tests of the page data of a profile: lines, steps, phases, flame graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's profile, made up, in the files that the agent and the hook write."""
+"""Generated job profiles, in the files that the agent and the hook write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A profiled job of twelve seconds, made up: two nodes, five steps, data loading, in figures that are easy to check."""
+"""Generated profile of a job of twelve seconds, with simple figures.
+
+Two nodes, five steps and data loading.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers of a profile: what of a time they give, and what they do with files that are not as they should be."""
+"""Tests of profile readers: time ranges, and damaged or unexpected files."""
 
 from __future__ import annotations
 

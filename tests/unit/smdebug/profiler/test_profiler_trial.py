@@ -1,4 +1,4 @@
-"""A rule of one's own over a profile: what it is given, how it ends, and how it waits."""
+"""Tests of custom rules over a profile: input, waits and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `python -m smdebug.profiler` says of a profile."""
+"""Tests of the report of `python -m smdebug.profiler`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks that end with their test, and a training for them."""
+"""Fixtures of hooks that end with their test, and of a training for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What users, configs, disks and S3 get wrong: a clear error or a stated fallback, and nothing written is lost."""
+"""Tests of bad input: clear errors or fallbacks, and no loss of written data.
+
+The mistakes are those of users, configs, disks and S3.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled models: captured as if they were not, and compiled as if they were not captured."""
+"""Tests of compiled models: capture and compilation do not affect each other."""
 
 from __future__ import annotations
 

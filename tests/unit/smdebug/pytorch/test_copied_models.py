@@ -1,4 +1,4 @@
-"""Models that a script copies or pickles while they are captured."""
+"""Tests of models that a script copies or pickles during capture."""
 
 from __future__ import annotations
 

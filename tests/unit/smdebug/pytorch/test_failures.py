@@ -1,4 +1,4 @@
-"""Nothing that goes wrong while saving reaches the training."""
+"""Tests of failures while saving: none reaches the training."""
 
 from __future__ import annotations
 

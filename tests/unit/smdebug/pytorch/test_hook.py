@@ -1,4 +1,4 @@
-"""What a hook saves, under which names, at which steps."""
+"""Tests of the hook: saved tensors, their names and their steps."""
 
 from __future__ import annotations
 

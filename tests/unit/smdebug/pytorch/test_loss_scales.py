@@ -1,4 +1,4 @@
-"""Gradients under a GradScaler: those of the loss are saved, whatever it is scaled by."""
+"""Tests of gradients under a GradScaler: saved without its factor."""
 
 from __future__ import annotations
 

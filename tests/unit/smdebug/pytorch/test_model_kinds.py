@@ -1,4 +1,4 @@
-"""Models of many kinds: what a hook saves of each is what torch itself holds in its parameters and their `grad`."""
+"""Tests of many kinds of models, against torch's own parameters and gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trainings that are not as they should be: captured as far as they go, and what is missing is said once."""
+"""Tests of unusual trainings: partial capture, and one message on what is missing."""
 
 from __future__ import annotations
 

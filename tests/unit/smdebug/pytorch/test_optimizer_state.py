@@ -1,4 +1,4 @@
-"""The state of optimizers, for who asks for it: what `optimizer.state_dict()` says after each step."""
+"""Tests of optimizer state, against `optimizer.state_dict()` after each step."""
 
 from __future__ import annotations
 

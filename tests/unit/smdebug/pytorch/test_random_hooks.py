@@ -1,4 +1,7 @@
-"""Random configurations, types, modes and reductions: what a hook saves is what a trial reads, and numpy computes."""
+"""Tests of random hook configurations, against numpy's results.
+
+Types, modes and reductions are random, too; a trial reads what the hook saved.
+"""
 
 from __future__ import annotations
 

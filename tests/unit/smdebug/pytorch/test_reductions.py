@@ -1,4 +1,4 @@
-"""Saved reductions against numpy, and their place in the run."""
+"""Tests of saved reductions against numpy, and of their names in the run."""
 
 from __future__ import annotations
 

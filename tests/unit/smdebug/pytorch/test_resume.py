@@ -1,4 +1,4 @@
-"""A restarted job counts its steps on from the state beside its checkpoints."""
+"""Tests of a restarted job's step count, continued beside its checkpoints."""
 
 from __future__ import annotations
 

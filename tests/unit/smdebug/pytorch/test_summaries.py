@@ -1,4 +1,4 @@
-"""SageMaker's metrics, and TensorBoard's files read by a reader that shares nothing with their writer."""
+"""Tests of SageMaker metrics and TensorBoard files, by an independent reader."""
 
 from __future__ import annotations
 

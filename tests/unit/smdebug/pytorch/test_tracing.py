@@ -1,4 +1,4 @@
-"""A PyTorch training that is profiled: each step's passes, the loading of data, Python, torch's own profile."""
+"""Tests of a profiled PyTorch training: passes, data loading, Python, torch."""
 
 import json
 import pstats
@@ -61,7 +61,7 @@ class Training:
 def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Training:
     monkeypatch.setenv("SMPROFILER_CONFIG_PATH", str(tmp_path / "profilerconfig.json"))
     # Each step looks whether the configuration is another one.
-    monkeypatch.setattr(step_tracer, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(step_tracer, "_POLL_SECONDS", 0.0)
     return Training(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""What is read beyond what is asked for, and what of it is kept."""
+"""Tests of the event cache: read-ahead and eviction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The containers that smdebug's Tensor is made of, for code that uses them by themselves."""
+"""Tests of the containers of smdebug's Tensor, used on their own."""
 
 from __future__ import annotations
 

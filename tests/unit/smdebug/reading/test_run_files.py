@@ -1,4 +1,4 @@
-"""Reading event files of a folder: what is mapped, and what is copied instead."""
+"""Tests of reading event files of a folder: mapped and copied parts."""
 
 from __future__ import annotations
 

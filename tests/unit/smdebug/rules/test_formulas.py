@@ -1,4 +1,7 @@
-"""The formulas of the rules have examples; `tests/unit/test_doctests.py` runs them."""
+"""Tests that the formulas of rules have examples.
+
+`tests/unit/test_doctests.py` runs them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report's notebook is one, and its code runs on a run."""
+"""Tests of the report's notebook: its format, and its code on a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report and the plot that a rule leaves behind."""
+"""Tests of the report and the plot of a rule evaluation."""
 
 from __future__ import annotations
 

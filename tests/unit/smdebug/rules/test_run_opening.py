@@ -1,4 +1,4 @@
-"""Rules that wait for a run that does not come, or compare it with one that is not there."""
+"""Tests of rules whose run is late or stalls, or whose other run is absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small tensors measured together: the same answers as one by one, on data of every kind."""
+"""Tests of small tensors measured together: the same answers as one by one."""
 
 from __future__ import annotations
 

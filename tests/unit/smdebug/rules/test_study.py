@@ -1,4 +1,4 @@
-"""Part of docs/rules-study.md: two of its trainings, trained and judged again."""
+"""Tests of docs/rules-study.md: two of its trainings, judged again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Storage that fails is asked again only after a pause that fits how long it held things up."""
+"""Tests of pauses between attempts on failing storage.
+
+A pause fits the time that a failed attempt cost.
+"""
 
 from __future__ import annotations
 

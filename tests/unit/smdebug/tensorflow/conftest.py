@@ -1,4 +1,7 @@
-"""Hooks that end with their test, and two logical processors for strategies of several replicas."""
+"""Fixtures of hooks, and of two logical CPUs for replica strategies.
+
+The hooks end with their test.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small models of Keras, data for them, and what Keras itself reports of a training."""
+"""Small Keras models, their data, and Keras' own report of a training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Trainings of every kind, with a hook that saves everything and without one: to the last bit the same.
+"""Tests that a hook changes no bit of any kind of training.
+
+Each runs with a hook that saves everything, and without one.
 
 SMDEBUG_FUZZ_TRAININGS=200 tries as many mixtures instead of three.
 """

@@ -1,4 +1,7 @@
-"""What scripts do that is hard to capture: nothing of it reaches the training, and the log says what is lost."""
+"""Tests of scripts that are hard to capture: omissions are logged.
+
+Nothing of it reaches the training.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fit, evaluate and predict leave in a run, and that they do what they did without a hook."""
+"""Tests of fit, evaluate and predict with a hook: runs and unchanged results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of every kind that Keras has, and strategies of several replicas."""
+"""Tests of every kind of Keras model, and of strategies with replicas."""
 
 from __future__ import annotations
 

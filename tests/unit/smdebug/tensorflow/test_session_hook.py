@@ -1,4 +1,4 @@
-"""Graphs in a MonitoredTrainingSession."""
+"""Tests of graphs in a MonitoredTrainingSession."""
 
 from __future__ import annotations
 

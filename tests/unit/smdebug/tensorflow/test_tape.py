@@ -1,4 +1,4 @@
-"""Loops of the script's own, eager and compiled."""
+"""Tests of custom training loops, eager and compiled."""
 
 from __future__ import annotations
 

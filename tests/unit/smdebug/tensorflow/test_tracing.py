@@ -1,4 +1,7 @@
-"""A TensorFlow training that is profiled: steps, passes, the waiting for tf.data, Python, TensorFlow's own profile."""
+"""Tests of a profiled TensorFlow training: steps, tf.data waits and profiles.
+
+The profiles are Python's and TensorFlow's own.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ class Profile:
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Profile:
     monkeypatch.setenv("SMPROFILER_CONFIG_PATH", str(tmp_path / "profilerconfig.json"))
     # Each step looks whether the configuration is another one.
-    monkeypatch.setattr(step_tracer, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(step_tracer, "_POLL_SECONDS", 0.0)
     (tmp_path / "resourceconfig.json").write_text('{"current_host": "algo-1"}')
     return Profile(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Trainings of this process that know nothing of smdebug: whose hook they get, and what is not captured."""
+"""Tests of unmodified trainings in this process: hooks, and capture limits."""
 
 from __future__ import annotations
 

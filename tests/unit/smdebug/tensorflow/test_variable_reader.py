@@ -1,4 +1,4 @@
-"""Many small variables, read by one call of TensorFlow."""
+"""Tests of batched reading of many small variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""profilerconfig.json as the SDK, the guide's examples and careless hands write it."""
+"""Tests of profilerconfig.json by the SDK and the guide, and with mistakes."""
 
 import json
 import time

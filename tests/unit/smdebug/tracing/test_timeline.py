@@ -1,4 +1,4 @@
-"""Files of trace events: named, cut and numbered as AWS's."""
+"""Tests of trace event files: names, splits and numbers as AWS's."""
 
 import json
 from pathlib import Path

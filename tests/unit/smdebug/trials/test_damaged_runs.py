@@ -1,4 +1,4 @@
-"""Damaged files: whatever is done to them, a trial raises what is documented, and undamaged steps stay readable."""
+"""Tests of damaged files: documented errors, and undamaged steps readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of a run and of a verdict."""
+"""Tests of the notebook display of runs and verdicts."""
 
 from __future__ import annotations
 

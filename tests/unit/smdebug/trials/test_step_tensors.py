@@ -1,4 +1,4 @@
-"""What rules share on one run: the tensors of a step and their values, in little memory."""
+"""Tests of tensor values shared by rules, in little memory."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_only_the_first_record_of_a_kind_is_decoded_field_by_field(tmp_path: Pat
     for step in (*trial.steps(), *trial.steps()):
         trial.reader.read_shared("a", locate(trial, "a", step), step)
         trial.tensor("a").value(step)
-    # Step 0 is left out of its records, so they are shorter than all others.
+    # Step 0 is left out of its tfrecord, so they are shorter than all others.
     assert learned == [locate(trial, "a", step).length for step in (0, 1)]
 
 

@@ -1,4 +1,7 @@
-"""Whatever is written is what is read: random tensors, types, shapes, modes, workers and gaps between steps."""
+"""Tests of random runs, written and read back unchanged.
+
+Tensors, types, shapes, modes, workers and gaps between steps are random.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FileWriter, StepWriter and what of a run surrounds them."""
+"""Tests of FileWriter, StepWriter and a run's other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real data for XGBoost, and trainings on it."""
+"""Breast cancer data for XGBoost, and trainings on it."""
 
 from __future__ import annotations
 

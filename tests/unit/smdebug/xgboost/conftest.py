@@ -1,4 +1,4 @@
-"""Hooks that end with their test, and real data for XGBoost."""
+"""Fixtures of hooks that end with their test, and of real data."""
 
 from __future__ import annotations
 

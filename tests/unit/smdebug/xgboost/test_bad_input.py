@@ -1,4 +1,4 @@
-"""Trainings that lack something or fail: captured as far as they go, and never worse for having a hook."""
+"""Tests of incomplete and failing trainings: partial capture, and no harm."""
 
 from __future__ import annotations
 

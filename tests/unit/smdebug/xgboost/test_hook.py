@@ -1,4 +1,4 @@
-"""What a training saves, against what XGBoost itself says of it."""
+"""Tests of saved tensors, against XGBoost's own values."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_second_training_on_other_features(make_hook: MakeHook, cancer: Cancer
     for names in (["p", "q"], ["is", "was"]):
         hook.train_data = xgboost.DMatrix(np.arange(20.0).reshape(10, 2), np.arange(10), feature_names=names)
         xgboost.train({"nthread": 1}, hook.train_data, 1, callbacks=[hook])
-    # The original's regex leaves out what ends in one of `abis`, the bias on purpose.
+    # Upstream's regex leaves out what ends in one of `abis`, the bias on purpose.
     assert [sorted(run.values(step)) for step in (0, 1)] == [
         ["average_shap/p", "average_shap/q"],
         ["average_shap/is", "average_shap/was"],

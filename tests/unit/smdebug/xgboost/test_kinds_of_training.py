@@ -1,4 +1,4 @@
-"""Every way in which XGBoost trains, each on data for it."""
+"""Tests of every XGBoost training API, each on suitable data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scripts written for smdebug find in smdebug.xgboost."""
+"""Tests of smdebug.xgboost's public names, for existing scripts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NAMES = {
 
 @pytest.mark.parametrize("module", NAMES)
 def test_names(module: str) -> None:
-    door = importlib.import_module(module)
-    assert sorted(door.__all__) == sorted(NAMES[module].split())
-    for name in door.__all__:
-        found = getattr(door, name)
+    alias = importlib.import_module(module)
+    assert sorted(alias.__all__) == sorted(NAMES[module].split())
+    for name in alias.__all__:
+        found = getattr(alias, name)
         assert not (inspect.isclass(found) or inspect.isroutine(found)) or (inspect.getdoc(found) or "").strip()
 
 

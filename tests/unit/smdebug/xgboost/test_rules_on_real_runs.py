@@ -1,4 +1,4 @@
-"""The rules for XGBoost judge what the hook has saved of real trainings."""
+"""Tests of the XGBoost rules on saved runs of real trainings."""
 
 from __future__ import annotations
 

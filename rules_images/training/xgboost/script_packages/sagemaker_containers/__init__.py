@@ -1,1 +1,4 @@
-"""What scripts for SageMaker's older containers import of their toolkit, whose newer name is sagemaker_training."""
+"""Substitute for SageMaker's older toolkit, sagemaker_containers.
+
+Its newer name is sagemaker_training.
+"""

@@ -1,4 +1,4 @@
-"""What distributed scripts call before they join the other hosts."""
+"""Hostname resolution, called by distributed scripts before they start."""
 
 import json
 import os

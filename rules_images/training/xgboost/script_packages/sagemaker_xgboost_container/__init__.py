@@ -1,1 +1,4 @@
-"""What scripts import of SageMaker's XGBoost container: readers of channels and requests, checkpoints, hosts."""
+"""Substitute for the package of SageMaker's XGBoost container.
+
+Scripts import readers of channels and requests, checkpoints and hosts from it.
+"""

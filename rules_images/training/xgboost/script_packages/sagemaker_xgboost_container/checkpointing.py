@@ -1,4 +1,4 @@
-"""Checkpoints of boosters, one file a round: a training that was interrupted goes on from the newest."""
+"""Booster checkpoints, one file a round, and training resumed from the newest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels as XGBoost's matrices, for scripts."""
+"""Channels as XGBoost matrices, for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One training on all hosts of a job, for scripts."""
+"""Distributed training on all hosts of a job, for scripts."""
 
 from __future__ import annotations
 

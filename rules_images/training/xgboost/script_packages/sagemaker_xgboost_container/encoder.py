@@ -1,4 +1,4 @@
-"""Requests to a model as XGBoost's matrices, for scripts that serve the model they train."""
+"""Inference requests as XGBoost matrices, for scripts that serve their model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import xgboost
 
 from rules_images.training.xgboost.built_in_algorithm.channels import read_matrix
-from rules_images.training.xgboost.built_in_algorithm.records import read_records
+from rules_images.training.xgboost.built_in_algorithm.recordio import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable

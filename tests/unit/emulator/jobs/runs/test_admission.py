@@ -1,4 +1,4 @@
-"""Who is let in, in which order, and what those who wait are told."""
+"""Tests of job admission: order, and messages to waiting jobs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_oldest_is_let_in_first_whoever_asked_first() -> None:
 
 def test_many_hosts_take_many_places_and_more_than_there_are_run_alone() -> None:
     admission = Admission(2)
-    admission.take_up("running", 1)
+    admission.reattach("running", 1)
     wide = Job(admission, 1, hosts=5)
     wait_until(lambda: wide.told)
     small = Job(admission, 2)
@@ -74,7 +74,7 @@ def test_many_hosts_take_many_places_and_more_than_there_are_run_alone() -> None
 
 def test_who_is_stopped_waits_no_longer_and_takes_no_place() -> None:
     admission = Admission(1)
-    admission.take_up("running", 1)
+    admission.reattach("running", 1)
     stopped = Job(admission, 1)
     wait_until(lambda: stopped.told)
     stopped.stop.set()

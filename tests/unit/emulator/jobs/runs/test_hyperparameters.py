@@ -1,4 +1,4 @@
-"""Which hyperparameters are tried next, and which trainings are stopped early, strategy by strategy."""
+"""Tests of hyperparameter suggestions and early stopping, by strategy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emulator.jobs.records.tuning_job import TuningJob
+from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.runs.hyperparameters import Trial, is_hopeless, suggest
 
 RANGES: dict[str, list[dict[str, Any]]] = {

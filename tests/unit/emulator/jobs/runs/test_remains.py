@@ -1,4 +1,7 @@
-"""What ended jobs left is found, chosen by age and size, and removed; nothing of a job that runs is."""
+"""Tests of pruning: remains of ended jobs, by age and size.
+
+Nothing of a running job is removed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs that are found, driven and ended: also those whose jobs are only just being stored."""
+"""Tests of job run threads: lookup, start and end.
+
+Jobs that are only just being stored are included.
+"""
 
 from __future__ import annotations
 

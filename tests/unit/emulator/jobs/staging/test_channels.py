@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.exceptions import ValidationException
-from emulator.jobs.records.failures import RequestFailure, StopAsked
+from emulator.jobs.model.failures import RequestFailure, StopAsked
 from emulator.jobs.staging.channels import check_channels, check_objects, download_channels, shuffle
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.moto_services.s3.objects import ObjectStore

@@ -1,4 +1,4 @@
-"""Which hosts a request asks for, what each is told of the others, and which part of a channel each gets."""
+"""Tests of a job's hosts: number, mutual addresses and shares of channels."""
 
 from __future__ import annotations
 

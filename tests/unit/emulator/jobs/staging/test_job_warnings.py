@@ -1,4 +1,4 @@
-"""Warnings that follow from a request and from how a job ended, and those that containers report."""
+"""Warnings of a request, of a job's end, and of its containers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from emulator.jobs.records.warnings import JobWarning, build_warning
+from emulator.jobs.model.warnings import JobWarning, build_warning
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.staging.job_warnings import (
     ReportedWarnings,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from emulator.jobs.records.database.ledger import Ledger
+    from emulator.jobs.store.ledger import Ledger
 
 RULES: dict[str, Any] = {"DebugRuleConfigurations": [{"RuleConfigurationName": "a"}]}
 HOOK = {"S3OutputPath": "s3://bucket"}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from emulator.jobs.records.failures import RequestFailure
-from emulator.jobs.records.training_job import new_training_job
+from emulator.jobs.model.failures import RequestFailure
+from emulator.jobs.model.training_job import new_training_job
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.opt_ml import build_environment, locate_opt_ml, stage_opt_ml
 from emulator.settings import Settings

@@ -1,4 +1,4 @@
-"""Which folders below /opt/ml are the service's own, where containers of rules and processing jobs run."""
+"""Folders below /opt/ml that the service gives to processing jobs and rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emulator.jobs.records.rule_evaluation import new_rule_evaluation
+from emulator.jobs.model.rule_evaluation import new_rule_evaluation
 from emulator.jobs.staging import processing, rule_configuration
 
 

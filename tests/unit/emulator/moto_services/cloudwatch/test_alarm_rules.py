@@ -1,4 +1,4 @@
-"""The rules of composite alarms: what they are of other alarms' states, and what is none."""
+"""Tests of AlarmRule expressions: evaluation and invalid ones."""
 
 from __future__ import annotations
 

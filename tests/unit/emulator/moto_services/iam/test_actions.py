@@ -1,4 +1,4 @@
-"""What a request is in the words of IAM's policies, and what these say to it."""
+"""Tests of IAM actions of requests, and of policy decisions on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents in files: written in pieces, read in pieces, and found out where they are not what was written."""
+"""Tests of object content files: streamed writes and reads, and damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of S3's contents, where it fails: one row, or all of it."""
+"""Tests of damage to the index of S3's journal: one row, or all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CreateProcessingJob refuses beyond the model."""
+"""Tests of CreateProcessingJob's checks beyond the service model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a database's write-ahead log says is followed without a gap, and makes the same database elsewhere."""
+"""Replication of a database by its write-ahead log, without a gap."""
 
 from __future__ import annotations
 

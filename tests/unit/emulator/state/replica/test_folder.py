@@ -1,4 +1,4 @@
-"""What of a state folder is copied, and what a copy takes the place of."""
+"""Replicated content of a state folder, and folders that a replica replaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""SageMaker's XGBoost algorithm, run as its container runs it, in a folder that stands for /opt/ml."""
+"""Tests of SageMaker's XGBoost algorithm, with a substitute for /opt/ml.
+
+It runs as its container runs it.
+"""
 
 from __future__ import annotations
 

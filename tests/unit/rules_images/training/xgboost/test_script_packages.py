@@ -1,4 +1,4 @@
-"""What scripts import of SageMaker's XGBoost container."""
+"""Tests of the packages that scripts import in SageMaker's XGBoost container."""
 
 from __future__ import annotations
 

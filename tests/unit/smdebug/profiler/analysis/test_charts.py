@@ -1,4 +1,4 @@
-"""Charts outside of a notebook: what is in them, what is selected, and what is added while a job goes on."""
+"""Tests of charts outside a notebook: content, selection and updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PandasFrame, and what is computed of its frames."""
+"""Tests of PandasFrame and of statistics of its frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A merged time line: that it is one, in the order of its rows, and what of the job is in it."""
+"""Tests of merged timelines: validity, order and content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles that our own profiler of Python makes, asked by step, time and mode."""
+"""Tests of queries on our Python profiles, by step, time and mode."""
 
 from __future__ import annotations
 

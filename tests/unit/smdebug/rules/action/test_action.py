@@ -1,4 +1,4 @@
-"""Actions against moto's SNS and against a SageMaker that is two methods."""
+"""Tests of rule actions, against moto's SNS and a minimal SageMaker."""
 
 from __future__ import annotations
 

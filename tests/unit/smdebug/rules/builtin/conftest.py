@@ -1,4 +1,4 @@
-"""Runs of the real smdebug, for rules to be tried on."""
+"""Fixtures of runs of the real smdebug, for rules."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def original_run(recorded_runs: Path) -> Callable[[str], Trial]:
+def upstream_run(recorded_runs: Path) -> Callable[[str], Trial]:
     return lambda case: create_trial(str(recorded_runs / case / "run"))

@@ -1,4 +1,4 @@
-"""Writing a small run and asking a rule about each of its steps."""
+"""Small runs, and a rule's answers at each of their steps."""
 
 from __future__ import annotations
 

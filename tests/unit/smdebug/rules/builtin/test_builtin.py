@@ -1,4 +1,4 @@
-"""What holds for all built-in rules, and what others say about them."""
+"""Tests of all built-in rules together, and of claims about them elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""UnchangedTensor, WeightUpdateRatio and SimilarAcrossRuns: a tensor against another of the same name."""
+"""Tests of UnchangedTensor, WeightUpdateRatio and SimilarAcrossRuns.
+
+They compare a tensor with another of the same name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ClassImbalance and Confusion."""
+"""Tests of ClassImbalance and Confusion."""
 
 from __future__ import annotations
 
@@ -208,8 +208,8 @@ def test_labels_that_cannot_be_paired(tmp_path: Path) -> None:
         Confusion(trial).invoke_at_step(0)
 
 
-def test_real_run(original_run: Any) -> None:
-    trial = original_run("xgb_all")
+def test_real_run(upstream_run: Any) -> None:
+    trial = upstream_run("xgb_all")
     rule = Confusion(trial, min_diag="0", max_off_diag="1")
     assert find_firing(rule) == []
     assert rule.inspected == 2

@@ -73,8 +73,8 @@ def test_reductions_stand_in_where_they_tell(tmp_path: Path, reduction: str, val
     assert rule.invoke_at_step(0) is fires
 
 
-def test_healthy_real_run(original_run: Any) -> None:
-    trial = original_run("pt_save_all")
+def test_healthy_real_run(upstream_run: Any) -> None:
+    trial = upstream_run("pt_save_all")
     rule = ExplodingTensor(trial)
     assert [rule.invoke_at_step(step) for step in trial.steps()] == [False] * 3
     assert rule.inspected > 50

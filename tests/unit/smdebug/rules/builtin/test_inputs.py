@@ -1,4 +1,4 @@
-"""CheckInputImages and NLPSequenceRatio."""
+"""Tests of CheckInputImages and NLPSequenceRatio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overfit, Overtraining and PoorWeightInitialization."""
+"""Tests of Overfit, Overtraining and PoorWeightInitialization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AllZero and TensorVariance: one number of one tensor against a threshold."""
+"""Tests of AllZero and TensorVariance: one tensor's statistic and a threshold."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ def test_every_worker_is_judged(tmp_path: Path) -> None:
     assert rule.finding.worker == "worker_1"
 
 
-def test_agrees_with_plain_numpy_on_a_real_run(original_run: Any) -> None:
-    trial, threshold = original_run("pt_save_all"), 0.05
+def test_agrees_with_plain_numpy_on_a_real_run(upstream_run: Any) -> None:
+    trial, threshold = upstream_run("pt_save_all"), 0.05
     for step in trial.steps():
         means = [np.abs(trial.tensor(n).value(step)).mean() for n in trial.tensor_names(step=step, regex="^gradient")]
         assert VanishingGradient(trial, threshold=threshold).invoke_at_step(step) == any(m < threshold for m in means)

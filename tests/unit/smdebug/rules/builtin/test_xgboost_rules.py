@@ -1,4 +1,4 @@
-"""FeatureImportanceOverweight, TreeDepth and CreateXgboostReport."""
+"""Tests of FeatureImportanceOverweight, TreeDepth and CreateXgboostReport."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def test_depth_of_the_deepest_tree(tmp_path: Path) -> None:
     assert find_firing(TreeDepth(rule.base_trial, depth="5.5")) == []
 
 
-def test_depth_of_a_real_run(original_run: Any) -> None:
-    trial = original_run("xgb_all")
+def test_depth_of_a_real_run(upstream_run: Any) -> None:
+    trial = upstream_run("xgb_all")
     assert find_firing(TreeDepth(trial)) == []
     assert find_firing(TreeDepth(trial, depth="1")) == [0, 2]
 
@@ -172,8 +172,8 @@ OF_NUMBERS = (
 )
 
 
-def test_report_of_classes(tmp_path: Path, original_run: Any) -> None:
-    page = make_report(tmp_path, original_run("xgb_all"))
+def test_report_of_classes(tmp_path: Path, upstream_run: Any) -> None:
+    page = make_report(tmp_path, upstream_run("xgb_all"))
     found = [page.text.find(heading) for heading in ("Hyperparameters", *OF_ALL, *OF_CLASSES)]
     assert found == sorted(found)
     assert -1 not in found
@@ -185,7 +185,7 @@ def test_report_of_classes(tmp_path: Path, original_run: Any) -> None:
     assert page.tags.count("svg") == 10
     assert page.text.count("What to do: ") == len(OF_ALL) + len(OF_CLASSES)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["xgboost_report.html", "xgboost_report.ipynb"]
-    assert original_run("xgb_all").path in (tmp_path / "xgboost_report.ipynb").read_text(encoding="utf-8")
+    assert upstream_run("xgb_all").path in (tmp_path / "xgboost_report.ipynb").read_text(encoding="utf-8")
 
 
 def test_accuracy_of_each_class_is_drawn_round_by_round(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a report's page draws."""
+"""Tests of a report page's charts and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ProfilerReport: its parameters, its pages, and what it says of jobs of every kind."""
+"""Tests of ProfilerReport: parameters, pages, and all kinds of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rule of the profiler over a series that it is made for, and over a healthy one."""
+"""Tests of each profiler rule, on a matching and a healthy series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A container of a job ends when it is to stop, though the back end refuses at first."""
+"""Tests of stopping a container, though the back end refuses at first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The hosts of a job are started side by side, and none is forgotten where another is not started."""
+"""Tests of the parallel start of a job's hosts, including failed starts.
+
+No container is forgotten where another is not started.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from container_runtime.runtime import LogLine
-from emulator.jobs.records.failures import RequestFailure
+from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.runs.containers.logs import LogWriter, build_stream_name
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.moto_services.cloudwatch.logs import LogGroups

@@ -1,4 +1,4 @@
-"""GPUs by NVML: a module in its place answers as ``nvidia-ml-py`` does."""
+"""Tests of GPU counters by NVML, with a substitute for ``nvidia-ml-py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters of a container and of its machine, as AWS's figures."""
+"""Tests of AWS's figures, from counters of a container and its machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The files of the system metrics: named and cut as AWS's, whole whatever happens to clock, disk and process."""
+"""Tests of system metrics files: names, contents, and no damage by failures.
+
+Clock, disk and process fail meanwhile.
+"""
 
 from __future__ import annotations
 

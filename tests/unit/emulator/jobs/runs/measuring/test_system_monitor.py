@@ -1,4 +1,7 @@
-"""The agent over a container that dies between two samples, or whose counters or disk fail meanwhile."""
+"""Tests of the system profiler with dying containers and failing counters.
+
+The disk fails, too.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,246 @@
+"""Network sidecars: this process listens in a container's isolated network.
+
+A sidecar is a small container that has no network but its loopback interface, or the network of its job's hosts alone.
+It listens at the given ports and hands the listening sockets to this process, through a Unix socket in a shared
+folder. A socket stays in the network in which it was made: whoever connects to it there is accepted here,
+with nothing between. The container itself then joins the sidecar's network. So no address of this machine, nor of any
+other, has a way into it or out of it, and no packet filter is needed.
+
+The sidecar holds its sockets as well: while this process is away clients wait, and the next one asks for them again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import threading
+import time
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+import docker
+import docker.errors
+from docker.types import Mount as EngineMount
+
+from container_runtime.runtime import NETWORK_CLOSED, ContainerStartError, LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    Take = Callable[[socket.socket], None]
+
+SIDECAR_LABEL = "smdebug-emulator.door"
+"""On every sidecar; its value is the name of the container that it is for."""
+LOOPBACK = "127.0.0.1"
+
+_IMAGE = "smdebug-emulator/sagemaker-debugger-rules"
+_FOLDER = "/sidecar"
+_SOCKET = "socket"
+_PROGRAM = f"""
+import os, signal, socket, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+listening = [socket.create_server(("{LOOPBACK}", int(port)), backlog=1024) for port in sys.argv[1:]]
+sidecar = socket.socket(socket.AF_UNIX)
+sidecar.bind("{_FOLDER}/new")
+sidecar.listen()
+os.rename("{_FOLDER}/new", "{_FOLDER}/{_SOCKET}")
+while True:
+    with sidecar.accept()[0] as asking:
+        socket.send_fds(asking, [b"."], [each.fileno() for each in listening])
+"""
+# What resolvers and sockets say, in the words of the C library.
+_SIGNS_OF_NO_NETWORK = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|Network is unreachable|Could not resolve host"
+)
+_EXPLANATION = (
+    f"{NETWORK_CLOSED}: it reaches the emulator and the other hosts of its job. Where it needs the internet, as pip "
+    "does for a requirements.txt, start the emulator with --allow-internet, or with SMDEBUG_EMULATOR_ALLOW_INTERNET=1 "
+    "in its environment."
+)
+# Why a job failed is looked for among its last lines.
+_REPEATED_AFTER = 10
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.01
+_ANSWER_SECONDS = 10.0
+_MOST_PORTS = 16
+_MEMORY_BYTES = 64 * 1024**2
+
+
+class Sidecars:
+    """The sidecars of one back end's containers. Thread safe.
+
+    Args:
+        api: client of the engine.
+        folder: where each sidecar has a folder of its own; of this process's user alone.
+        labels: on each sidecar.
+    """
+
+    def __init__(self, api: docker.APIClient, folder: Path, labels: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._api = api
+        self._folder = folder
+        self._labels = dict(labels)
+        self._offered: dict[int, Take] = {}
+        self._listening: dict[str, list[socket.socket]] = {}
+        self._lock = threading.Lock()
+
+    def offer(self, port: int, take: Take) -> None:
+        """Open a port in every network behind a sidecar, in those that are there already where they have it."""
+        self._offered[port] = take
+        for sidecar in self._list():
+            if sidecar["State"] == "running":
+                self._hand_over(sidecar["Labels"][SIDECAR_LABEL], self._offered)
+
+    def create(self, name: str, ports: Mapping[int, Take], **options: Any) -> str:
+        """Start a container's sidecar; returns the network mode of the container.
+
+        Args:
+            name: of the container.
+            ports: those that are open in this network beside the ones of ``offer``.
+            options: ``hostname``, ``network_mode``, ``extra_hosts``, ``dns``, ``dns_opt`` and
+                ``networking_config``, as of a container.
+        """
+        folder = self._folder / name
+        shutil.rmtree(folder, ignore_errors=True)  # of one that was killed in its start
+        folder.mkdir(mode=0o700)
+        host_config = self._api.create_host_config(
+            network_mode=options.pop("network_mode"),
+            extra_hosts=options.pop("extra_hosts"),
+            dns=options.pop("dns"),
+            dns_opt=options.pop("dns_opt"),
+            mounts=[EngineMount(_FOLDER, str(folder), type="bind")],
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            read_only=True,
+            mem_limit=_MEMORY_BYTES,
+            pids_limit=8,
+        )
+        created = self._api.create_container(
+            _IMAGE,
+            name=_name_sidecar(name),
+            entrypoint=["python", "-I", "-S", "-c"],
+            command=[_PROGRAM, *map(str, {**self._offered, **ports})],
+            labels={**self._labels, SIDECAR_LABEL: name},
+            user=f"{os.getuid()}:{os.getgid()}",
+            host_config=host_config,
+            **options,
+        )
+        try:
+            self._api.start(created["Id"])
+        except BaseException:
+            self.remove(created["Id"], name)
+            raise
+        return f"container:{created['Id']}"
+
+    def wait(self, name: str, network_mode: str, ports: Mapping[int, Take]) -> None:
+        """Wait until a sidecar listens, and give its sockets to who takes them.
+
+        Raises:
+            ContainerStartError: it does not.
+        """
+        sidecar = network_mode.partition(":")[2]
+        deadline = time.monotonic() + _START_SECONDS
+        looks = 0
+        while not (self._folder / name / _SOCKET).exists():
+            looks += 1
+            if looks % 100 == 0 and not self._api.inspect_container(sidecar)["State"]["Running"]:
+                said = self._api.logs(sidecar).decode(errors="replace").strip()
+                raise ContainerStartError(f"Container {name}: its network could not be made: {said}")
+            if time.monotonic() > deadline:
+                raise ContainerStartError(f"Container {name}: its network was not made within {_START_SECONDS:g} s.")
+            time.sleep(_POLL_SECONDS)
+        self._hand_over(name, {**self._offered, **ports})
+
+    def remove(self, sidecar: str, name: str) -> None:
+        """Close a container's sidecar, after the container was removed. Idempotent."""
+        with self._lock:
+            listening = self._listening.pop(name, [])
+        for each in listening:
+            with closing(each), suppress(OSError):  # the sidecar's own end may have come first
+                # Who accepts has a socket of his own, and is to see that this one is over.
+                each.shutdown(socket.SHUT_RDWR)
+        with suppress(docker.errors.NotFound):
+            self._api.remove_container(sidecar, force=True)
+        shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def remove_of(self, name: str) -> None:
+        """Close the sidecar of a container that there is not, if there is one."""
+        self.remove(_name_sidecar(name), name)
+
+    def remove_unused(self) -> None:
+        """Remove the sidecars whose container was never made, or went without them: their starter was killed."""
+        containers = self._api.containers(all=True, filters=self._filters())
+        used = {each["HostConfig"]["NetworkMode"] for each in containers}
+        for sidecar in self._list():
+            if f"container:{sidecar['Id']}" not in used:
+                self.remove(sidecar["Id"], sidecar["Labels"][SIDECAR_LABEL])
+
+    def close(self) -> None:
+        """Remove the sidecars of nobody; containers that are left go on waiting at theirs for another process."""
+        self.remove_unused()
+        with self._lock:
+            listening = [each for some in self._listening.values() for each in some]
+            self._listening.clear()
+        for each in listening:
+            each.close()
+
+    def _list(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._api.containers(all=True, filters=self._filters(SIDECAR_LABEL))
+        return found
+
+    def _filters(self, *more: str) -> dict[str, list[str]]:
+        return {"label": [*(f"{key}={value}" for key, value in self._labels.items()), *more]}
+
+    def _hand_over(self, name: str, takers: Mapping[int, Take]) -> None:
+        for listening in fetch_sockets(self._folder / name):
+            take = takers.get(listening.getsockname()[1])
+            if take is None:
+                listening.close()
+                continue
+            with self._lock:
+                self._listening.setdefault(name, []).append(listening)
+            take(listening.dup())
+
+
+def read_sidecar(container: Mapping[str, Any]) -> str | None:
+    """Read a container's network mode where that is a sidecar."""
+    mode: str = container["HostConfig"]["NetworkMode"]
+    return mode if mode.startswith("container:") else None
+
+
+def _name_sidecar(name: str) -> str:
+    return f"{name}-sidecar"
+
+
+def explain_network(lines: Iterator[LogLine]) -> Iterator[LogLine]:
+    """Pass a container's lines on; after the first that tells of a missing network comes why, and what to do.
+
+    So it does after the last, where that is far from the first.
+    """
+    for line in lines:
+        yield line
+        if _SIGNS_OF_NO_NETWORK.search(line.text):
+            yield LogLine(line.timestamp_ms, _EXPLANATION)
+            break
+    number, last = 0, None
+    for number, last in enumerate(lines, start=1):  # noqa: B007 - read after the loop
+        yield last
+    if last is not None and number > _REPEATED_AFTER:
+        yield LogLine(last.timestamp_ms, _EXPLANATION)
+
+
+def fetch_sockets(folder: Path) -> list[socket.socket]:
+    """Ask a sidecar for the sockets that it listens with."""
+    # A socket's address has room for 107 bytes, and the folder's name may be longer.
+    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(_ANSWER_SECONDS)
+            asking.connect(f"/proc/self/fd/{handle}/{_SOCKET}")
+            _, handles, _, _ = socket.recv_fds(asking, 1, _MOST_PORTS)
+    finally:
+        os.close(handle)
+    return [socket.socket(fileno=each) for each in handles]

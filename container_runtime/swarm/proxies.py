@@ -1,0 +1,186 @@
+"""Emulator's side of the proxies in the isolated networks of containers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from container_runtime.runtime import ContainerRuntimeError, ContainerStartError
+from container_runtime.swarm import agent
+from container_runtime.swarm.inside import GONE, KEEP_ALIVE, LISTENING, LOOPBACK, close, pass_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from container_runtime.swarm.inside import Stream
+
+logger = logging.getLogger(__name__)
+
+_START_SECONDS = 60.0
+_AGAIN_SECONDS = 1.0
+# An agent whose node has gone says no farewell.
+_END_SECONDS = 2.0
+
+
+@dataclass(slots=True, eq=False)
+class _Proxy:
+    """One container's.
+
+    Attributes:
+        node: that it is on.
+        pid: of its first process, there.
+        ports: of this machine that it reaches.
+        ready: is done once its agent listens.
+        keeping: asks its agent who connects.
+        removed: whether its agent is to forget it.
+    """
+
+    node: str
+    pid: int
+    ports: Sequence[int]
+    ready: Future[None] = field(default_factory=Future)
+    keeping: asyncio.Task[None] | None = None
+    removed: bool = False
+
+
+class Proxies:
+    """The proxies of one back end's containers; see ``inside.py``. Thread safe.
+
+    Args:
+        find_agent: returns IP address and port of a node's agent; raises ContainerRuntimeError while there is none.
+        key: that the agents are known by.
+    """
+
+    def __init__(self, find_agent: Callable[[str], tuple[str, int]], key: Path) -> None:
+        self._find_agent = find_agent
+        self._context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key, agent.PROXY)
+        self._proxies: dict[str, _Proxy] = {}
+        self._passing: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
+        self._thread.start()
+
+    def open(self, container: str, node: str, pid: int, ports: Sequence[int], *, wait: bool = True) -> None:
+        """Open a container's proxy, and keep it open through losses of its agent until ``close``.
+
+        Args:
+            container: its id.
+            node: that it is on.
+            pid: of its first process, there.
+            ports: what it is to reach.
+            wait: whether to return when the agent listens only.
+
+        Raises:
+            ContainerStartError: the agent refuses, or does not answer.
+        """
+        proxy = _Proxy(node, pid, ports)
+        self._run(self._begin(container, proxy))
+        if not wait:
+            return
+        try:
+            proxy.ready.result(_START_SECONDS)
+        except TimeoutError as error:
+            self.close(container)
+            raise ContainerStartError(
+                f"The network of container {container} was not made within {_START_SECONDS:g} s: the agent of its node "
+                "does not answer."
+            ) from error
+
+    def close(self, container: str) -> None:
+        """Forget a container. Idempotent."""
+        self._run(self._end(container))
+
+    def shut(self) -> None:
+        """End; containers that are left go on waiting at their proxies for another process."""
+        if not self._loop.is_closed():
+            self._run(self._end_all())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _run(self, doing: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(doing, self._loop).result()
+
+    async def _begin(self, container: str, proxy: _Proxy) -> None:
+        if (before := self._proxies.get(container)) is not None:
+            await _cancel(before)
+        self._proxies[container] = proxy
+        proxy.keeping = asyncio.create_task(self._keep(container, proxy))
+
+    async def _end(self, container: str) -> None:
+        if (proxy := self._proxies.pop(container, None)) is not None:
+            proxy.removed = True
+            await _cancel(proxy)
+
+    async def _end_all(self) -> None:
+        for proxy in self._proxies.values():
+            await _cancel(proxy)
+        for task in (passing := list(self._passing)):
+            task.cancel()
+        await asyncio.gather(*passing, return_exceptions=True)
+
+    async def _keep(self, container: str, proxy: _Proxy) -> None:
+        while True:
+            try:
+                if not await self._serve(proxy):
+                    return
+            except (OSError, ContainerRuntimeError) as error:
+                logger.info("The proxy of container %s is closed for the moment: %s", container, error)
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _serve(self, proxy: _Proxy) -> bool:
+        """Ask the agent who connects; returns whether to ask again when it has gone away."""
+        address = await asyncio.to_thread(self._find_agent, proxy.node)
+        reader, writer = await self._connect(address)
+        try:
+            writer.write(f"open {proxy.pid} {' '.join(map(str, proxy.ports))}\n".encode())
+            answer = (await reader.readline()).decode().strip()
+            if answer not in (LISTENING, GONE, "") and not proxy.ready.done():
+                proxy.ready.set_exception(ContainerStartError(f"The node refuses a container's network: {answer}"))
+                return False
+            if answer in (LISTENING, GONE) and not proxy.ready.done():
+                proxy.ready.set_result(None)
+            if answer == GONE:
+                return False
+            if answer != LISTENING:
+                raise ConnectionError(answer or "its agent has ended")
+            while line := await reader.readline():
+                number, port = map(int, line.split())
+                task = asyncio.create_task(self._pass_on(address, number, port))
+                self._passing.add(task)
+                task.add_done_callback(self._passing.discard)
+        finally:
+            if proxy.removed:
+                writer.write(b"close\n")
+            await close(writer)
+        return True
+
+    async def _pass_on(self, address: tuple[str, int], number: int, port: int) -> None:
+        """Give who has a number, on a node, to the server of a port. Either may have gone meanwhile."""
+        with suppress(OSError):
+            there = await self._connect(address)
+            try:
+                there[1].write(f"take {number}\n".encode())
+                await pass_on(there, await asyncio.open_connection(LOOPBACK, port))
+            finally:
+                await close(there[1])
+
+    async def _connect(self, address: tuple[str, int]) -> Stream:
+        reader, writer = await asyncio.open_connection(*address, ssl=self._context, ssl_shutdown_timeout=_END_SECONDS)
+        for option in KEEP_ALIVE:
+            writer.get_extra_info("socket").setsockopt(*option)
+        return reader, writer
+
+
+async def _cancel(proxy: _Proxy) -> None:
+    assert proxy.keeping is not None
+    proxy.keeping.cancel()
+    await asyncio.wait([proxy.keeping])

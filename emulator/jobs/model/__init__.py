@@ -1,0 +1,1 @@
+"""Job records and the transitions of their statuses."""

@@ -1,0 +1,282 @@
+"""Describe responses, built from job records.
+
+Pure functions. Times are in epoch seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.profiler_config import DEFAULT_INTERVAL_MS, is_profiled, is_profiler_rule
+from emulator.jobs.model.tuning_job import count_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from emulator.jobs.model.pipeline_execution import PipelineExecution
+    from emulator.jobs.model.rule_evaluation import RuleEvaluation
+    from emulator.jobs.model.training_job import SecondaryStatusTransition, TrainingJob
+    from emulator.jobs.model.tuning_job import Outcome, TuningJob
+
+# The two members of CreateTrainingJob that Describe does not give back.
+_NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
+
+# What AWS fills in where a request says nothing, as jobs described there show: clients read some of it unasked.
+_DEFAULTS: dict[str, Any] = {
+    "InputDataConfig": [],
+    "EnableNetworkIsolation": False,
+    "EnableInterContainerTrafficEncryption": False,
+    "EnableManagedSpotTraining": False,
+}
+_OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
+_CHANNEL_DEFAULTS = {"CompressionType": "None", "RecordWrapperType": "None"}
+_RULE_DEFAULTS = {"VolumeSizeInGB": 0}
+
+_INPUT_DEFAULTS = {"S3DataDistributionType": "FullyReplicated", "S3CompressionType": "None"}
+
+_STEP_METADATA = {"Training": "TrainingJob", "Processing": "ProcessingJob", "Tuning": "TuningJob"}
+
+_RULE_INSTANCE_TYPE = "ml.t3.medium"
+_RULE_VOLUME_GB = 30
+
+
+def describe_training_job(job: TrainingJob, evaluations: Sequence[RuleEvaluation]) -> dict[str, Any]:
+    """DescribeTrainingJob's members that have a value."""
+    description = _describe_request(job.request)
+    description |= {
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "TrainingJobStatus": job.status,
+        "SecondaryStatus": job.secondary_status,
+        "CreationTime": to_seconds(job.creation_ms),
+        "LastModifiedTime": to_seconds(job.last_modified_ms),
+        "SecondaryStatusTransitions": [_describe_transition(entry) for entry in job.transitions],
+    }
+    if job.failure_reason is not None:
+        description["FailureReason"] = job.failure_reason
+    if job.model_artifacts is not None:
+        description["ModelArtifacts"] = {"S3ModelArtifacts": job.model_artifacts}
+    if job.training_start_ms is not None:
+        description["TrainingStartTime"] = to_seconds(job.training_start_ms)
+    if job.training_end_ms is not None:
+        description["TrainingEndTime"] = to_seconds(job.training_end_ms)
+        description["TrainingTimeInSeconds"] = job.training_seconds
+        description["BillableTimeInSeconds"] = job.billable_seconds
+    if job.final_metrics:
+        description["FinalMetricDataList"] = [
+            {"MetricName": metric.name, "Value": metric.value, "Timestamp": to_seconds(metric.timestamp_ms)}
+            for metric in job.final_metrics
+        ]
+    for member, of_profiler in (("DebugRuleEvaluationStatuses", False), ("ProfilerRuleEvaluationStatuses", True)):
+        statuses = [
+            _describe_evaluation(each)
+            for each in evaluations
+            if is_profiler_rule(job.request, each.rule_configuration_name) is of_profiler
+        ]
+        if statuses:
+            description[member] = statuses
+    return description
+
+
+def describe_processing_job(
+    job: ProcessingJob | RuleEvaluation, training_job: TrainingJob | None = None
+) -> dict[str, Any]:
+    """DescribeProcessingJob's members that have a value; of a rule evaluation, with the training job it judges."""
+    if isinstance(job, ProcessingJob):
+        description, exit_message, failure_reason = _describe_processing(job), job.exit_message, job.failure_reason
+    else:
+        assert training_job is not None
+        description, failed = _describe_rule(job, training_job), job.status == "Error"
+        exit_message = None if failed else job.status_details
+        failure_reason = job.status_details if failed else None
+    description |= {
+        "ProcessingJobName": job.name,
+        "ProcessingJobArn": job.arn,
+        "ProcessingJobStatus": job.processing_job_status,
+        "CreationTime": to_seconds(job.creation_ms),
+        "LastModifiedTime": to_seconds(job.last_modified_ms),
+    }
+    for member, time_ms in (("ProcessingStartTime", job.start_ms), ("ProcessingEndTime", job.end_ms)):
+        if time_ms is not None:
+            description[member] = to_seconds(time_ms)
+    for member, text in (("ExitMessage", exit_message), ("FailureReason", failure_reason)):
+        if text is not None:
+            description[member] = text
+    return description
+
+
+def _describe_processing(job: ProcessingJob) -> dict[str, Any]:
+    """Describe what was asked for, with AWS's defaults for what was not."""
+    request = {key: value for key, value in job.request.items() if key not in _NOT_DESCRIBED}
+    described = {"StoppingCondition": {"MaxRuntimeInSeconds": job.max_runtime_seconds}} | request
+    if inputs := request.get("ProcessingInputs"):
+        described["ProcessingInputs"] = [
+            {"AppManaged": False, **each}
+            | ({"S3Input": _INPUT_DEFAULTS | each["S3Input"]} if "S3Input" in each else {})
+            for each in inputs
+        ]
+    if output := request.get("ProcessingOutputConfig"):
+        described["ProcessingOutputConfig"] = output | {
+            "Outputs": [{"AppManaged": False, **each} for each in output["Outputs"]]
+        }
+    return described
+
+
+def _describe_rule(evaluation: RuleEvaluation, training_job: TrainingJob) -> dict[str, Any]:
+    configuration = evaluation.configuration
+    description: dict[str, Any] = {
+        "ProcessingResources": {
+            "ClusterConfig": {
+                "InstanceCount": 1,
+                "InstanceType": configuration.get("InstanceType") or _RULE_INSTANCE_TYPE,
+                "VolumeSizeInGB": configuration.get("VolumeSizeInGB") or _RULE_VOLUME_GB,
+            }
+        },
+        "AppSpecification": {"ImageUri": configuration["RuleEvaluatorImage"]},
+        "Environment": dict(configuration.get("RuleParameters") or {}),
+        "TrainingJobArn": training_job.arn,
+    }
+    if role := training_job.request.get("RoleArn"):
+        description["RoleArn"] = role
+    return description
+
+
+def describe_tuning_job(job: TuningJob, training_jobs: Sequence[TrainingJob]) -> dict[str, Any]:
+    """DescribeHyperParameterTuningJob's members that have a value, with those of its summary."""
+    outcomes = [job.read_outcome(each) for each in training_jobs]
+    end_ms = job.end_ms or job.last_modified_ms
+    description: dict[str, Any] = {key: value for key, value in job.request.items() if key not in _NOT_DESCRIBED}
+    description |= {
+        "HyperParameterTuningJobName": job.name,
+        "HyperParameterTuningJobArn": job.arn,
+        "HyperParameterTuningJobStatus": job.status,
+        "Strategy": job.configuration["Strategy"],
+        "ResourceLimits": job.configuration["ResourceLimits"],
+        "CreationTime": to_seconds(job.creation_ms),
+        "LastModifiedTime": to_seconds(job.last_modified_ms),
+        "ConsumedResources": {"RuntimeInSeconds": (end_ms - job.creation_ms) // 1000},
+        **count_jobs(outcomes),
+    }
+    if job.end_ms is not None:
+        description["HyperParameterTuningEndTime"] = to_seconds(job.end_ms)
+    if job.failure_reason is not None:
+        description["FailureReason"] = job.failure_reason
+    if best := job.find_best(outcomes):
+        described = describe_tuned_job(job, best)
+        description["BestTrainingJob"] = described
+        if "WarmStartConfig" in job.request:
+            description["OverallBestTrainingJob"] = {**described, "TuningJobName": job.name}
+    return description
+
+
+def describe_tuned_job(tuning_job: TuningJob, outcome: Outcome) -> dict[str, Any]:
+    """HyperParameterTrainingJobSummary of one of a tuning job's training jobs."""
+    job = outcome.job
+    description: dict[str, Any] = {
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "CreationTime": to_seconds(job.creation_ms),
+        "TrainingJobStatus": job.status,
+        "TunedHyperParameters": dict(outcome.parameters),
+        "ObjectiveStatus": outcome.objective_status,
+    }
+    if name := outcome.definition.get("DefinitionName"):
+        description["TrainingJobDefinitionName"] = name
+    for member, time_ms in (("TrainingStartTime", job.training_start_ms), ("TrainingEndTime", job.training_end_ms)):
+        if time_ms is not None:
+            description[member] = to_seconds(time_ms)
+    if job.failure_reason is not None:
+        description["FailureReason"] = job.failure_reason
+    if outcome.value is not None:
+        metric = {"MetricName": outcome.objective["MetricName"], "Value": outcome.value}
+        if tuning_job.definitions[0].get("TuningObjective") is not None:
+            metric["Type"] = outcome.objective["Type"]
+        description["FinalHyperParameterTuningJobObjectiveMetric"] = metric
+    return description
+
+
+def describe_pipeline_execution(execution: PipelineExecution) -> dict[str, Any]:
+    """DescribePipelineExecution's members that have a value, with those of its summary."""
+    request = execution.request
+    echoed = ("PipelineExecutionDescription", "ParallelismConfiguration")
+    described: dict[str, Any] = {key: request[key] for key in echoed if key in request}
+    described |= {
+        "PipelineArn": execution.pipeline_arn,
+        "PipelineExecutionArn": execution.arn,
+        "PipelineExecutionDisplayName": request.get("PipelineExecutionDisplayName", f"execution-{execution.name}"),
+        "PipelineExecutionStatus": EXECUTION_STATUSES[execution.status],
+        "StartTime": to_seconds(execution.creation_ms),
+        "CreationTime": to_seconds(execution.creation_ms),
+        "LastModifiedTime": to_seconds(execution.last_modified_ms),
+    }
+    if execution.failure_reason is not None:
+        described |= dict.fromkeys(("FailureReason", "PipelineExecutionFailureReason"), execution.failure_reason)
+    return described
+
+
+def describe_steps(execution: PipelineExecution) -> list[dict[str, Any]]:
+    """PipelineExecutionSteps of an execution, in the order they were started."""
+    described = []
+    for name, step in execution.steps.items():
+        member = _STEP_METADATA.get(step["type"], step["type"])
+        metadata = step.get("metadata") or ({"Arn": step["arn"]} if "arn" in step else None)
+        described.append(
+            {
+                "StepName": name,
+                "StepStatus": step["status"],
+                "StartTime": to_seconds(step["start_ms"]),
+                "AttemptCount": 1,
+                "FailureReason": step.get("failure_reason"),
+                "EndTime": to_seconds(step["end_ms"]) if "end_ms" in step else None,
+                "Metadata": {member: metadata} if metadata else {},
+            }
+        )
+    return described
+
+
+def to_seconds(epoch_ms: int) -> float:
+    """Epoch seconds, as the wire has them."""
+    return epoch_ms / 1000
+
+
+def _describe_request(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe what was asked for, with AWS's defaults for what was not."""
+    described = _DEFAULTS | {key: value for key, value in request.items() if key not in _NOT_DESCRIBED}
+    described["OutputDataConfig"] = _OUTPUT_DEFAULTS | described["OutputDataConfig"]
+    described["InputDataConfig"] = [_CHANNEL_DEFAULTS | channel for channel in described["InputDataConfig"]]
+    for rules in ("DebugRuleConfigurations", "ProfilerRuleConfigurations"):
+        if rules in described:
+            described[rules] = [_RULE_DEFAULTS | rule for rule in described[rules]]
+    profiled = is_profiled(request)
+    if profiled:
+        described["ProfilerConfig"] = {
+            "ProfilingIntervalInMilliseconds": DEFAULT_INTERVAL_MS,
+            **request["ProfilerConfig"],
+        }
+    described["ProfilingStatus"] = "Enabled" if profiled else "Disabled"
+    return described
+
+
+def _describe_transition(entry: SecondaryStatusTransition) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "Status": entry.status,
+        "StartTime": to_seconds(entry.start_ms),
+        "StatusMessage": entry.message,
+    }
+    if entry.end_ms is not None:
+        described["EndTime"] = to_seconds(entry.end_ms)
+    return described
+
+
+def _describe_evaluation(evaluation: RuleEvaluation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "RuleConfigurationName": evaluation.rule_configuration_name,
+        "RuleEvaluationJobArn": evaluation.arn,
+        "RuleEvaluationStatus": evaluation.status,
+        "LastModifiedTime": to_seconds(evaluation.last_modified_ms),
+    }
+    if evaluation.status_details is not None:
+        described["StatusDetails"] = evaluation.status_details
+    return described

@@ -1,0 +1,248 @@
+"""Pipeline execution records, and steps of a definition with bound parameters.
+
+Pure functions.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from emulator.exceptions import ValidationException
+from emulator.jobs.model.arns import build_arn
+from emulator.jobs.model.requested_job import RequestedJob
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+# Kinds of steps that run; the others are stored with the pipeline and refused when it is started.
+STEP_TYPES = frozenset({"Training", "Processing", "Tuning", "Condition", "Fail", "Lambda", "Model", "RegisterModel"})
+_BRANCHES = {True: "IfSteps", False: "ElseSteps"}
+
+# Pipelines have words of their own for the statuses of every job.
+EXECUTION_STATUSES = {
+    "InProgress": "Executing",
+    "Completed": "Succeeded",
+    "Failed": "Failed",
+    "Stopping": "Stopping",
+    "Stopped": "Stopped",
+}
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "String": str,
+    "Integer": int,
+    "Float": float,
+    "Boolean": lambda text: {"true": True, "false": False}[text.lower()],
+}
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "Equals": operator.eq,
+    "GreaterThan": operator.gt,
+    "GreaterThanOrEqualTo": operator.ge,
+    "LessThan": operator.lt,
+    "LessThanOrEqualTo": operator.le,
+}
+_PATH = re.compile(r"\.?([\w-]+)|\[(\d+)\]|\[['\"]([^'\"]*)['\"]\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineExecution(RequestedJob):
+    """One execution of a pipeline; its name is its id.
+
+    Attributes:
+        request: StartPipelineExecution's members, with the pipeline's definition as ``PipelineDefinition``.
+        steps: those that were started, by name: status, job's name and ARN, times in epoch milliseconds.
+    """
+
+    steps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def arn(self) -> str:
+        """The execution's ARN."""
+        return f"{self.pipeline_arn}/execution/{self.name}"
+
+    @property
+    def pipeline_arn(self) -> str:
+        """The pipeline's ARN."""
+        return build_arn(self.account_id, self.region, f"pipeline/{self.request['PipelineName']}")
+
+    @property
+    def definition(self) -> Mapping[str, Any]:
+        """The pipeline's definition, as it was at the start."""
+        found: Mapping[str, Any] = json.loads(self.request["PipelineDefinition"])
+        return found
+
+    @property
+    def planned(self) -> dict[str, PlannedStep]:
+        """Every step of the definition, those behind conditions included, by name."""
+        return plan_steps(self.definition)
+
+    def set_step(self, name: str, now_ms: int, **members: Any) -> PipelineExecution:
+        """Return the execution with members of a step set."""
+        step = {**self.steps.get(name, {}), **members}
+        return replace(self, steps={**self.steps, name: step}, last_modified_ms=now_ms)
+
+
+class PlannedStep(NamedTuple):
+    """A step of a definition.
+
+    Attributes:
+        needs: the steps that have to succeed before.
+        guards: the conditions in whose branches it is, with what each of them has to come to.
+    """
+
+    definition: Mapping[str, Any]
+    needs: frozenset[str]
+    guards: tuple[tuple[str, bool], ...]
+
+
+def plan_steps(definition: Mapping[str, Any]) -> dict[str, PlannedStep]:
+    """Plan every step, by name: first those at the top, then those behind conditions."""
+    planned: dict[str, PlannedStep] = {}
+    waiting: deque[tuple[Sequence[Mapping[str, Any]], tuple[tuple[str, bool], ...]]] = deque(
+        [(definition["Steps"], ())]
+    )
+    while waiting:
+        steps, guards = waiting.popleft()
+        for step in steps:
+            planned[step["Name"]] = PlannedStep(
+                step, frozenset(_list_needs(step)) | {name for name, _ in guards}, guards
+            )
+            if step["Type"] == "Condition":
+                arguments = step["Arguments"]
+                for outcome, branch in _BRANCHES.items():
+                    waiting.append((arguments.get(branch) or (), (*guards, (step["Name"], outcome))))
+    return planned
+
+
+def read_definition(text: str) -> Mapping[str, Any]:
+    """Read a pipeline's definition.
+
+    Raises:
+        ValidationException: it is none, or has a step that is not run here.
+    """
+    try:
+        definition = json.loads(text)
+        planned = plan_steps(definition)
+    except (ValueError, TypeError, KeyError):
+        raise ValidationException(
+            "The pipeline's definition is no JSON object with Steps of a Name and a Type."
+        ) from None
+    kinds = {name: step.definition["Type"] for name, step in planned.items()}
+    other = [f"{name} ({kind})" for name, kind in kinds.items() if kind not in STEP_TYPES]
+    if other:
+        raise ValidationException(
+            f"Steps of these types are not emulated: {', '.join(other)}. What runs: {', '.join(sorted(STEP_TYPES))}."
+        )
+    for name, step in planned.items():
+        if unknown := sorted(step.needs - planned.keys()):
+            raise ValidationException(f"The step {name} needs {', '.join(unknown)}, which the pipeline has not.")
+    found: Mapping[str, Any] = definition
+    return found
+
+
+def bind_parameters(definition: Mapping[str, Any], given: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Give every parameter of a definition its value: the one given, or the default.
+
+    Raises:
+        ValidationException: one without a value, with a value of another type, or that the definition does not have.
+    """
+    values = {each["Name"]: each["Value"] for each in given}
+    bound = {}
+    for each in definition.get("Parameters", ()):
+        name, kind = each["Name"], each.get("Type", "String")
+        if name not in values and "DefaultValue" not in each:
+            raise ValidationException(f"The pipeline's parameter {name} has no default: give it in PipelineParameters.")
+        try:
+            bound[name] = _READERS[kind](values.pop(name)) if name in values else each["DefaultValue"]
+        except (KeyError, ValueError):
+            raise ValidationException(f"The value of the parameter {name} is no {kind}.") from None
+    if values:
+        raise ValidationException(f"The pipeline has no parameters {', '.join(sorted(values))}.")
+    return bound
+
+
+def _list_needs(step: Mapping[str, Any]) -> set[str]:
+    """List the steps that have to succeed before: those it names, and those whose properties it has."""
+    named = {str(name).split("[")[0] for name in step.get("DependsOn", ())}
+    own = {key: value for key, value in step.get("Arguments", {}).items() if key not in _BRANCHES.values()}
+    paths = [*_find_paths(own), *_find_paths(step.get("FunctionArn"))]
+    return named | {path.split(".")[1] for path in paths if path.startswith("Steps.")}
+
+
+def _find_paths(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if value.keys() == {"Get"}:
+            yield value["Get"]
+        for entry in value.values():
+            yield from _find_paths(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _find_paths(entry)
+
+
+def resolve(value: Any, look_up: Callable[[str], Any], read_json: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """Copy ``value`` with its references replaced, and joins joined.
+
+    Args:
+        value: arguments of a step.
+        look_up: what a path such as ``Parameters.epochs`` stands for.
+        read_json: what a ``Std:JsonGet``, whose own references are replaced already but for that to its property
+            file, stands for.
+    """
+    match value:
+        case {"Std:JsonGet": dict() as source, **rest} if not rest:
+            given = {
+                key: entry if key == "PropertyFile" else resolve(entry, look_up, read_json)
+                for key, entry in source.items()
+            }
+            return read_json(given)
+        case {"Get": str() as path, **rest} if not rest:
+            return look_up(path)
+        case {"Std:Join": {"On": str() as separator, "Values": list() as values}, **rest} if not rest:
+            return separator.join(str(resolve(entry, look_up, read_json)) for entry in values)
+        case dict():
+            return {key: resolve(entry, look_up, read_json) for key, entry in value.items()}
+        case list():
+            return [resolve(entry, look_up, read_json) for entry in value]
+        case _:
+            return value
+
+
+def is_true(condition: Mapping[str, Any]) -> bool:
+    """Tell what a condition, with its references replaced, comes to.
+
+    Raises:
+        LookupError, TypeError: it is of no kind that there is, or compares what cannot be compared.
+    """
+    match condition["Type"]:
+        case "Not":
+            return not is_true(condition["Expression"])
+        case "Or":
+            return any(is_true(each) for each in condition["Conditions"])
+        case "In":
+            return condition["QueryValue"] in condition["Values"]
+        case kind:
+            return bool(_COMPARISONS[kind](condition["LeftValue"], condition["RightValue"]))
+
+
+def follow_path(description: Any, path: str) -> Any:
+    """Follow ``A.B['name'].C[0]`` into a description; a name finds the entry of a list that is called so.
+
+    Raises:
+        LookupError: there is nothing.
+    """
+    found = description
+    for member, index, name in _PATH.findall(path):
+        if index:
+            found = found[int(index)]
+        elif isinstance(found, list):
+            wanted = name or member
+            entries = [each for each in found if wanted in (v for k, v in each.items() if k.endswith("Name"))]
+            found = entries[0]
+        else:
+            found = found[name or member]
+    return found

@@ -1,0 +1,300 @@
+"""Training job records and their status transitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, inf
+from typing import TYPE_CHECKING, Any, Literal
+
+from emulator.jobs.model.arns import build_arn
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+TrainingJobStatus = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
+SecondaryStatus = Literal[
+    "Starting",
+    "Downloading",
+    "Training",
+    "Uploading",
+    "Stopping",
+    "Completed",
+    "Failed",
+    "Stopped",
+    "MaxRuntimeExceeded",
+    "MaxWaitTimeExceeded",
+    "Interrupted",
+    "Restarting",
+    "Pending",
+]
+StopCause = Literal["StopTrainingJob", "MaxRuntimeExceeded", "MaxWaitTimeExceeded"]
+
+ENDED_STATUSES: frozenset[str] = frozenset({"Completed", "Failed", "Stopped"})
+
+# From each secondary status, the ones it may become. The first entry is a job that is not stored yet.
+TRANSITIONS: Mapping[str | None, frozenset[str]] = {
+    None: frozenset({"Starting"}),
+    "Starting": frozenset({"Downloading", "Stopping", "Failed", "Restarting", "Pending"}),
+    "Pending": frozenset({"Starting", "Stopping", "Failed"}),
+    "Downloading": frozenset({"Training", "Stopping", "Failed", "Restarting"}),
+    "Training": frozenset({"Uploading", "Stopping", "Failed", "Restarting", "Interrupted"}),
+    "Uploading": frozenset({"Completed", "Stopping", "Failed", "Restarting"}),
+    "Interrupted": frozenset({"Starting", "Stopping", "Failed"}),
+    "Restarting": frozenset({"Starting", "Stopping", "Failed"}),
+    "Stopping": frozenset({"Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded", "Failed"}),
+    "Completed": frozenset(),
+    "Failed": frozenset(),
+    "Stopped": frozenset(),
+    "MaxRuntimeExceeded": frozenset(),
+    "MaxWaitTimeExceeded": frozenset(),
+}
+
+# The primary status that goes with each secondary one.
+STATUS_OF_SECONDARY: Mapping[SecondaryStatus, TrainingJobStatus] = {
+    "Starting": "InProgress",
+    "Downloading": "InProgress",
+    "Training": "InProgress",
+    "Uploading": "InProgress",
+    "Stopping": "Stopping",
+    "Completed": "Completed",
+    "Failed": "Failed",
+    "Stopped": "Stopped",
+    "MaxRuntimeExceeded": "Stopped",
+    "MaxWaitTimeExceeded": "Stopped",
+    "Interrupted": "InProgress",
+    "Restarting": "InProgress",
+    "Pending": "InProgress",
+}
+
+STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
+    "Starting": "Preparing the instances for training",
+    "Downloading": "Downloading the training image",
+    "Training": "Training image download completed. Training in progress.",
+    "Uploading": "Uploading generated training model",
+    "Stopping": "Stopping the training job",
+    "Completed": "Training job completed",
+    "Failed": "Training job failed",
+    "Stopped": "Training job stopped",
+    "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
+    "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided",
+    "Interrupted": "Training job interrupted: the managed Spot instances were taken back",
+    "Restarting": "Restarting the training job after an internal error",
+    "Pending": "Waiting for a place",
+}
+# The stages in which the job has instances.
+_BILLED: frozenset[SecondaryStatus] = frozenset({"Downloading", "Training", "Uploading", "Stopping"})
+DOWNLOADING_INPUT_DATA = "Downloading input data"
+LOST = "Restarting the training job: what it ran in was lost with the emulator or the engine"
+MOST_LOSSES = 10
+
+MAX_FAILURE_REASON = 1024
+DEFAULT_RUNTIME_SECONDS = 24 * 3600
+
+
+class UndeclaredTransitionError(Exception):
+    """A status was about to move where its table has no arrow: a defect of the emulator."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryStatusTransition:
+    """One stage of a job's life; times in epoch milliseconds, ``end_ms`` None while it lasts."""
+
+    status: SecondaryStatus
+    start_ms: int
+    end_ms: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinalMetric:
+    """The last value a metric definition found; ``timestamp_ms`` in epoch milliseconds."""
+
+    name: str
+    value: float
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """A training job: its request, whole and as validated, and the state of its run.
+
+    Attributes:
+        id: hex digits, unique in the store; part of its folder's and its container's name.
+        request: CreateTrainingJob's members, with what UpdateTrainingJob made of them.
+        stop_cause: why it is Stopping or Stopped.
+        model_artifacts: URI of the uploaded model, or None before there is one.
+        reused_by: name of the job that had its instances next, at ``reused_ms``; see ``warm_pool``.
+        Times are epoch milliseconds.
+    """
+
+    account_id: str
+    region: str
+    name: str
+    id: str
+    request: Mapping[str, Any]
+    creation_ms: int
+    last_modified_ms: int
+    transitions: tuple[SecondaryStatusTransition, ...]
+    stop_cause: StopCause | None = None
+    failure_reason: str | None = None
+    model_artifacts: str | None = None
+    final_metrics: tuple[FinalMetric, ...] = ()
+    reused_by: str | None = None
+    reused_ms: int | None = None
+
+    @property
+    def arn(self) -> str:
+        """The job's ARN."""
+        return build_training_job_arn(self.account_id, self.region, self.name)
+
+    @property
+    def secondary_status(self) -> SecondaryStatus:
+        """The stage it is in."""
+        return self.transitions[-1].status
+
+    @property
+    def status(self) -> TrainingJobStatus:
+        """TrainingJobStatus."""
+        return STATUS_OF_SECONDARY[self.secondary_status]
+
+    @property
+    def ended(self) -> bool:
+        """Completed, Failed or Stopped."""
+        return self.status in ENDED_STATUSES
+
+    @property
+    def training_start_ms(self) -> int | None:
+        """When the instances were ready, that is when Downloading began: what AWS bills from."""
+        return self._start_of("Downloading")
+
+    @property
+    def container_start_ms(self) -> int | None:
+        """When Training began."""
+        return self._start_of("Training")
+
+    @property
+    def training_end_ms(self) -> int | None:
+        """When it ended, None before, and for a job that ended before it was billed for anything."""
+        return self.transitions[-1].start_ms if self.ended and self.training_start_ms is not None else None
+
+    @property
+    def training_seconds(self) -> int | None:
+        """Whole seconds begun between start and end, at least the model's minimum of 1."""
+        start, end = self.training_start_ms, self.training_end_ms
+        return None if start is None or end is None else max(1, ceil((end - start) / 1000))
+
+    @property
+    def billable_seconds(self) -> int | None:
+        """As ``training_seconds``, without the time in which an interrupted or restarted job had no instance."""
+        if self.training_seconds is None:
+            return None
+        first = next(number for number, entry in enumerate(self.transitions) if entry.status == "Downloading")
+        return max(1, ceil(self.count_ms(_BILLED, self.last_modified_ms, first) / 1000))
+
+    def count_ms(self, stages: Collection[SecondaryStatus], now_ms: int, first: int = 0) -> int:
+        """Milliseconds that the job has spent in ``stages``, from its transition number ``first`` on."""
+        passed = (each for each in self.transitions[first:] if each.status in stages)
+        return sum((now_ms if each.end_ms is None else each.end_ms) - each.start_ms for each in passed)
+
+    @property
+    def keep_alive_seconds(self) -> int:
+        """ResourceConfig.KeepAlivePeriodInSeconds, 0 where there is none."""
+        return int((self.request.get("ResourceConfig") or {}).get("KeepAlivePeriodInSeconds") or 0)
+
+    @property
+    def max_wait_seconds(self) -> int | None:
+        """StoppingCondition.MaxWaitTimeInSeconds of a job on Spot instances, None of any other."""
+        return (self.request.get("StoppingCondition") or {}).get("MaxWaitTimeInSeconds")
+
+    @property
+    def retries_left(self) -> int:
+        """How often an internal error may still restart it: RetryStrategy."""
+        asked = (self.request.get("RetryStrategy") or {}).get("MaximumRetryAttempts", 0)
+        restarts = [entry for entry in self.transitions if entry.status == "Restarting"]
+        return int(asked) - sum(entry.message != LOST for entry in restarts)
+
+    @property
+    def may_restart(self) -> bool:
+        """Whether the loss of its containers is not its end: one that brings the emulator down each time has to end."""
+        return self.status == "InProgress" and sum(entry.message == LOST for entry in self.transitions) < MOST_LOSSES
+
+    def restart(self, now_ms: int) -> TrainingJob:
+        """Return the job as Restarting, its containers lost; as it is where it has none anyway, or is to stop."""
+        without = ("Starting", "Pending", "Interrupted", "Restarting")
+        if self.status == "Stopping" or self.secondary_status in without:
+            return self
+        return self.transition("Restarting", now_ms, message=LOST)
+
+    @property
+    def max_runtime_seconds(self) -> int:
+        """StoppingCondition.MaxRuntimeInSeconds; AWS's default is a day."""
+        return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME_SECONDS)
+
+    def find_runtime_seconds(self, now_ms: int) -> float:
+        """Find how long it may still train."""
+        return max(0.0, self.max_runtime_seconds - self.count_ms({"Training"}, now_ms) / 1000)
+
+    def find_wait_seconds(self, now_ms: int) -> float:
+        """Find how long it may still wait for Spot instances and train; infinite for one that has no such limit."""
+        limit = self.max_wait_seconds
+        return inf if limit is None else max(0.0, limit - (now_ms - self.creation_ms) / 1000)
+
+    def transition(
+        self,
+        secondary: SecondaryStatus,
+        now_ms: int,
+        *,
+        failure_reason: str | None = None,
+        stop_cause: StopCause | None = None,
+        message: str | None = None,
+    ) -> TrainingJob:
+        """Return the job one stage further; ``message`` where the stage has another than its own.
+
+        Raises:
+            UndeclaredTransitionError: the table has no such move.
+        """
+        if secondary not in TRANSITIONS[self.secondary_status]:
+            raise UndeclaredTransitionError(
+                f"Training job {self.name!r} cannot go from {self.secondary_status} to {secondary}."
+            )
+        message = message or STATUS_MESSAGES[secondary]
+        if secondary == "Downloading" and self.request.get("InputDataConfig"):
+            message = DOWNLOADING_INPUT_DATA
+        ended = STATUS_OF_SECONDARY[secondary] in ENDED_STATUSES
+        entry = SecondaryStatusTransition(secondary, now_ms, now_ms if ended else None, message)
+        return replace(
+            self,
+            last_modified_ms=now_ms,
+            transitions=(*self.transitions[:-1], replace(self.transitions[-1], end_ms=now_ms), entry),
+            failure_reason=failure_reason[:MAX_FAILURE_REASON] if failure_reason else self.failure_reason,
+            stop_cause=stop_cause or self.stop_cause,
+        )
+
+    def begin_stop(self, now_ms: int, cause: StopCause = "StopTrainingJob") -> TrainingJob:
+        """Return the job as Stopping, or as it is when it has ended or is stopping already."""
+        if self.ended or self.status == "Stopping":
+            return self
+        return self.transition("Stopping", now_ms, stop_cause=cause)
+
+    def end_stop(self, now_ms: int) -> TrainingJob:
+        """Return the job that was Stopping at its end, which is named after what stopped it."""
+        cause = self.stop_cause
+        return self.transition("Stopped" if cause is None or cause == "StopTrainingJob" else cause, now_ms)
+
+    def fail(self, now_ms: int, failure_reason: str) -> TrainingJob:
+        """Return the job as Failed, or as it is when it has ended."""
+        return self if self.ended else self.transition("Failed", now_ms, failure_reason=failure_reason)
+
+    def _start_of(self, secondary: SecondaryStatus) -> int | None:
+        return next((entry.start_ms for entry in self.transitions if entry.status == secondary), None)
+
+
+def build_training_job_arn(account_id: str, region: str, name: str) -> str:
+    """ARN of the training job ``name``."""
+    return build_arn(account_id, region, f"training-job/{name}")
+
+
+def new_training_job(account_id: str, region: str, job_id: str, request: Mapping[str, Any], now_ms: int) -> TrainingJob:
+    """Build a job at the first moment of its life."""
+    first = SecondaryStatusTransition("Starting", now_ms, None, STATUS_MESSAGES["Starting"])
+    return TrainingJob(account_id, region, request["TrainingJobName"], job_id, request, now_ms, now_ms, (first,))

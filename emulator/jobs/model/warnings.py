@@ -1,0 +1,164 @@
+"""Warnings of a training job: the record, its codes, and the report file. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MOST_WARNINGS = 100
+"""Of one job; further ones are in its log only."""
+MOST_REPORTED_BYTES = 1 << 16
+"""What is read of the file in which a container reports its warnings."""
+WARNINGS_HEADER = "x-smdebug-emulator-warnings"
+"""Of the answer to CreateTrainingJob: the warnings that are known by then, as JSON."""
+
+_MAX_TEXT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class WarningKind:
+    """What all warnings of a code have in common.
+
+    Attributes:
+        meaning: when there is such a warning, for the documentation.
+        text: a template of the warning's text; a container's report has its own text as ``said``.
+        remedy: what the reader can do.
+        reported: whether containers may report it.
+    """
+
+    meaning: str
+    text: str
+    remedy: str
+    reported: bool = False
+
+
+_REPORTED = "{said}"
+
+WARNING_KINDS: Mapping[str, WarningKind] = {
+    "ImageSubstituted": WarningKind(
+        "The image runs another version of the framework than the one that was asked for.",
+        "{said}",
+        "Ask for a version that there is, load an image of exactly that name into Docker, or start the emulator with "
+        "--strict-versions to have such jobs refused.",
+    ),
+    "NoGpu": WarningKind(
+        "The instance type has GPUs. Containers of the emulator get none.",
+        "{instance_type} has GPUs; here the job trains on the CPU.",
+        "Let the script choose its device by what it finds, such as torch.cuda.is_available(), and expect longer times "
+        "than on AWS.",
+    ),
+    "ClientNotTried": WarningKind(
+        "The request came from a version of a SageMaker SDK that was never tried with the emulator.",
+        "{said}",
+        "Install a version that was tried if something goes wrong.",
+    ),
+    "HookSavedNothing": WarningKind(
+        "The job configures a hook that saved no tensors, or none of a kind that was asked for.",
+        "The job asks for tensors, and none were saved.",
+        "Check that the script trains a model of a supported framework, that a step of the save configuration was "
+        "reached, and that each collection selects something.",
+        reported=True,
+    ),
+    "HookParameterIgnored": WarningKind(
+        "A parameter of the hook or of a collection is not known, is overruled by another, or does nothing.",
+        "CollectionConfigurations gives a collection different parameters: {said}. As on AWS, the last one counts.",
+        "Correct the parameter in DebugHookConfig, or remove it.",
+        reported=True,
+    ),
+    "TensorsDropped": WarningKind(
+        "Something that was to be saved could not be saved; the training went on.",
+        _REPORTED,
+        "The log of the training has the error at the step where it first happened.",
+        reported=True,
+    ),
+    "RuleHadLittleToJudge": WarningKind(
+        "A rule found no issue, and had values in fewer than half of the saved steps, or in one only.",
+        _REPORTED,
+        "Save the rule's collections more often (save_interval), or train for more steps.",
+        reported=True,
+    ),
+    "RuleWithoutCollection": WarningKind(
+        "A rule found no issue because the tensors that it looks at were not saved.",
+        _REPORTED,
+        "Add the rule's collection to the CollectionConfigurations of DebugHookConfig; `smdebug-emulator rules show "
+        "RULE` names it.",
+        reported=True,
+    ),
+    "RequirementsNotInstalled": WarningKind(
+        "pip could not install the requirements.txt of the training script or of a custom rule.",
+        "The requirements.txt of the script could not be installed: {said}",
+        "Start the emulator with --allow-internet (pytest: --sagemaker-allow-internet), or put the wheels beside "
+        "requirements.txt and name them there by their paths.",
+        reported=True,
+    ),
+    "MetricNeverMatched": WarningKind(
+        "The regular expression of a metric matched no line of the log.",
+        "The metric {name!r} has no value: its Regex {regex!r} captured a number in no line of the log.",
+        "Compare the Regex in MetricDefinitions with the lines of the log; its first group has to be the number.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobWarning:
+    """One warning of a job; the same one twice is one."""
+
+    code: str
+    text: str
+    remedy: str
+
+    @property
+    def line(self) -> str:
+        """The warning as one line of a log."""
+        return f"{self.text} {self.remedy}"
+
+
+def build_warning(code: str, **details: str) -> JobWarning:
+    """Build a warning of a code of ``WARNING_KINDS``; ``details`` fill in the code's text."""
+    kind = WARNING_KINDS[code]
+    return JobWarning(code, _clean(kind.text.format(**details)), kind.remedy)
+
+
+def parse_reported(content: bytes) -> list[JobWarning]:
+    """Parse what a container reported: a JSON object with ``Code`` and ``Text`` in each line.
+
+    The file is the container's to write: lines that are nothing of the kind, or not whole yet, are left out, and what
+    is said twice counts once.
+    """
+    lines, _, _ = content.rpartition(b"\n")
+    found = filter(None, map(_parse_line, lines.splitlines()))
+    return list(dict.fromkeys(found))[:MOST_WARNINGS]
+
+
+def _parse_line(line: bytes) -> JobWarning | None:
+    try:
+        report = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    match report:
+        case {"Code": str() as code, "Text": str() as text} if code in WARNING_KINDS and WARNING_KINDS[code].reported:
+            text = _clean(text)
+            return JobWarning(code, text, WARNING_KINDS[code].remedy) if text else None
+    return None
+
+
+def _clean(text: str) -> str:
+    """Make one line of a text, without what cannot be printed or stored, such as halves of surrogate pairs."""
+    words = " ".join(text.encode(errors="backslashreplace").decode().split())
+    printable = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in words)
+    return printable if len(printable) <= _MAX_TEXT else f"{printable[: _MAX_TEXT - 1]}…"
+
+
+def describe_warnings(warnings: Iterable[JobWarning]) -> list[dict[str, str]]:
+    """Describe warnings as every answer of the emulator that has some does."""
+    return [{"code": each.code, "text": each.text, "remedy": each.remedy} for each in warnings]
+
+
+def build_header(warnings: Iterable[JobWarning]) -> dict[str, str]:
+    """Build the header of CreateTrainingJob's answer, in ASCII; none without a warning."""
+    described = describe_warnings(warnings)
+    return {WARNINGS_HEADER: json.dumps(described)} if described else {}

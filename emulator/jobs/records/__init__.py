@@ -1,1 +1,0 @@
-"""What is known of jobs: records, the moves of their statuses, and the store that keeps them."""

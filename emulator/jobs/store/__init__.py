@@ -1,0 +1,1 @@
+"""Job store in SQLite: tables, queries, and announcements of changes."""

@@ -1,0 +1,221 @@
+"""Job changes: stored together with their events, then announced.
+
+The ledger is the only way to change a job.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from emulator.exceptions import ValidationException
+from emulator.jobs.model.pipeline_execution import PipelineExecution
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.state_changes import (
+    build_pipeline_event,
+    build_processing_job_event,
+    build_training_job_event,
+    build_tuning_job_event,
+)
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.tuning_job import TuningJob
+from emulator.jobs.store.sent_messages import EVENT_BRIDGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from emulator.events.publisher import Publisher
+    from emulator.jobs.model.warnings import JobWarning
+    from emulator.jobs.store.rows import K, R, Record
+    from emulator.jobs.store.store import JobStore
+    from emulator.jobs.store.transaction import StoreTransaction
+
+T = TypeVar("T")
+
+NOT_FOUND = "Requested resource not found."
+
+
+def read_clock_ms() -> int:
+    """Now, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Ledger:
+    """Applies changes to the store and publishes an event for each change of a status.
+
+    Thread safe. One lock spans the transaction and the hand-over to the publisher, so events go out in the order in
+    which the changes were stored.
+    """
+
+    def __init__(self, store: JobStore, publisher: Publisher, now_ms: Callable[[], int] = read_clock_ms) -> None:
+        self.store = store
+        self.now_ms = now_ms
+        self._publisher = publisher
+        self._lock = RLock()
+
+    def create_training_job(
+        self,
+        job: TrainingJob,
+        evaluations: Sequence[RuleEvaluation],
+        tags: Sequence[Mapping[str, str]],
+        warnings: Sequence[JobWarning] = (),
+    ) -> None:
+        """Store a new job, with what is to be warned of already, and announce it.
+
+        Raises:
+            ResourceInUse: its name is taken.
+        """
+        with self._lock:
+            with self.store.transaction() as transaction:
+                transaction.create_training_job(job, evaluations, tags)
+                transaction.add_warnings(job.arn, warnings)
+                events = [self._add_training_job_event(transaction, job, evaluations, tags)]
+                events += [self._add_processing_job_event(transaction, each, job) for each in evaluations]
+            self._publish(job.region, events)
+
+    def warn(self, arn: str, warnings: Sequence[JobWarning]) -> list[JobWarning]:
+        """Store warnings of the job of an ARN; return those that it did not have yet."""
+        if not warnings:
+            return []
+        with self.store.transaction() as transaction:
+            return transaction.add_warnings(arn, warnings)
+
+    def update_training_job(
+        self,
+        region: str,
+        name: str,
+        change: Callable[[TrainingJob, int], TrainingJob],
+        build_evaluations: Callable[[TrainingJob], Sequence[RuleEvaluation]],
+    ) -> TrainingJob:
+        """Apply ``change(job, now_ms)`` to the stored job, and announce the evaluations that its new request has more.
+
+        Raises:
+            ValidationException: no such job.
+            Exception: out of ``change``; nothing is stored then.
+        """
+        with self._lock:
+            with self.store.transaction() as transaction:
+                job = change(_require(transaction.find_job(TrainingJob, region, name)), self.now_ms())
+                known = {each.rule_configuration_name for each in transaction.list_rule_evaluations_of(job)}
+                added = [each for each in build_evaluations(job) if each.rule_configuration_name not in known]
+                transaction.save_job(job)
+                transaction.add_rule_evaluations(added)
+                events = [self._add_training_job_event(transaction, job)] if added else []
+                events += [self._add_processing_job_event(transaction, each, job) for each in added]
+            self._publish(region, events)
+            return job
+
+    def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
+        """Store a new processing or tuning job and announce it.
+
+        Raises:
+            ResourceInUse: its name is taken.
+        """
+        with self._lock:
+            with self.store.transaction() as transaction:
+                transaction.create_job(job, tags)
+                events = self._add_job_events(transaction, job)
+            self._publish(job.region, events)
+
+    def change_job(self, kind: type[K], region: str, name: str, change: Callable[[K, int], K]) -> K:
+        """Apply ``change(job, now_ms)`` to the stored job of a kind; the same job back means that nothing changes.
+
+        Raises:
+            ValidationException: no such job.
+            UndeclaredTransitionError: out of ``change``; nothing is stored then.
+        """
+        with self._lock:
+            events = []
+            with self.store.transaction() as transaction:
+                before = _require(transaction.find_job(kind, region, name))
+                after = change(before, self.now_ms())
+                if after is not before:
+                    transaction.save_job(after)
+                if _find_stage(after) != _find_stage(before):
+                    events = self._add_job_events(transaction, after)
+            self._publish(region, events)
+            return after
+
+    def publish_undelivered(self) -> int:
+        """Publish again what the last process did not deliver; returns how many events."""
+        with self._lock:
+            undelivered = self.store.messages.list_outbox()
+            event_ids = [event_id for event_id, _, _ in undelivered]
+            outcomes = self.store.messages.list_outcomes(event_ids)
+            self._publisher.expect_again({event_id: outcomes.get(event_id, []) for event_id in event_ids})
+            for event_id, region, event in undelivered:
+                self._publisher.publish(event_id, region, event, self.store.messages.delete_from_outbox)
+        return len(undelivered)
+
+    def _add_training_job_event(
+        self,
+        transaction: StoreTransaction,
+        job: TrainingJob,
+        evaluations: Sequence[RuleEvaluation] | None = None,
+        tags: Sequence[Mapping[str, str]] | None = None,
+    ) -> dict[str, Any]:
+        """Build and keep the event; ``evaluations`` and ``tags`` are read unless given."""
+        if evaluations is None:
+            evaluations = transaction.list_rule_evaluations_of(job)
+        return self._add_event(transaction, job, partial(build_training_job_event, job, evaluations), tags)
+
+    def _add_processing_job_event(
+        self,
+        transaction: StoreTransaction,
+        job: ProcessingJob | RuleEvaluation,
+        training_job: TrainingJob | None = None,
+    ) -> dict[str, Any]:
+        build = partial(build_processing_job_event, job, training_job)
+        return self._add_event(transaction, job, build)
+
+    def _add_job_events(self, transaction: StoreTransaction, job: Record) -> list[dict[str, Any]]:
+        """Build and keep the events of a change of a job; that of a rule's evaluation is one of its training job."""
+        match job:
+            case TrainingJob():
+                return [self._add_training_job_event(transaction, job)]
+            case RuleEvaluation():
+                training_job = _require(transaction.find_job(TrainingJob, job.region, job.training_job_name))
+                return [
+                    self._add_training_job_event(transaction, training_job),
+                    self._add_processing_job_event(transaction, job, training_job),
+                ]
+            case PipelineExecution():
+                return [self._add_event(transaction, job, partial(build_pipeline_event, job))]
+            case TuningJob():
+                build = partial(build_tuning_job_event, job, transaction.list_training_jobs_of(job))
+                return [self._add_event(transaction, job, build)]
+            case ProcessingJob():
+                return [self._add_processing_job_event(transaction, job)]
+
+    def _add_event(
+        self,
+        transaction: StoreTransaction,
+        job: Record,
+        build: Callable[..., Any],
+        tags: Sequence[Mapping[str, str]] | None = None,
+    ) -> dict[str, Any]:
+        event_id, now_ms = str(uuid.uuid4()), self.now_ms()
+        if tags is None:
+            tags = transaction.list_tags(job.arn)
+        event: dict[str, Any] = build(tags, event_id=event_id, now_ms=now_ms)
+        transaction.add_event(event_id, job.region, event)
+        transaction.add_sent(EVENT_BRIDGE, job.region, event, now_ms)
+        return event
+
+    def _publish(self, region: str, events: Sequence[dict[str, Any]]) -> None:
+        for event in events:
+            self._publisher.publish(event["id"], region, event, self.store.messages.delete_from_outbox)
+
+
+def _require(found: T | None) -> T:
+    if found is None:
+        raise ValidationException(NOT_FOUND)
+    return found
+
+
+def _find_stage(job: Record) -> str:
+    return job.secondary_status if isinstance(job, TrainingJob) else job.status

@@ -1,0 +1,204 @@
+"""List operations: request members to SQL, one page with its next token."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from sqlalchemy import func, select, tuple_
+
+from emulator.exceptions import ValidationException
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select
+
+SortBy = Literal["Name", "CreationTime", "Status"]
+E = TypeVar("E")
+SortKey = tuple[str | float, str]
+DEFAULT_MAX_RESULTS = 10
+# What SQLite can compare.
+_MAX_INTEGER = 2**63 - 1
+
+_MEMBERS = frozenset(
+    {
+        "NameContains",
+        "StatusEquals",
+        "CreationTimeAfter",
+        "CreationTimeBefore",
+        "LastModifiedTimeAfter",
+        "LastModifiedTimeBefore",
+        "SortBy",
+        "SortOrder",
+        "MaxResults",
+        "NextToken",
+        "WarmPoolStatusEquals",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """What to list. Times are epoch milliseconds; a bound is exclusive, as "after" and "before" say.
+
+    Attributes:
+        after: sort value and name of the entry behind which the page starts.
+    """
+
+    name_contains: str | None = None
+    status_equals: str | None = None
+    creation_after_ms: int | None = None
+    creation_before_ms: int | None = None
+    last_modified_after_ms: int | None = None
+    last_modified_before_ms: int | None = None
+    sort_by: SortBy = "CreationTime"
+    descending: bool = False
+    warm_pool_status_equals: str | None = None
+    max_results: int = DEFAULT_MAX_RESULTS
+    after: SortKey | None = None
+
+
+def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
+    """Build the query from a List request's members, validated against the model; times are aware.
+
+    Raises:
+        ValidationException: a filter this service does not have, or a token that it did not give.
+    """
+    if unknown := sorted(set(request) - _MEMBERS):
+        raise ValidationException(f"Listing cannot filter by {', '.join(unknown)} yet. Leave it out.")
+    return ListQuery(
+        name_contains=request.get("NameContains"),
+        status_equals=request.get("StatusEquals"),
+        creation_after_ms=_to_ms(request.get("CreationTimeAfter")),
+        creation_before_ms=_to_ms(request.get("CreationTimeBefore")),
+        last_modified_after_ms=_to_ms(request.get("LastModifiedTimeAfter")),
+        last_modified_before_ms=_to_ms(request.get("LastModifiedTimeBefore")),
+        sort_by=request.get("SortBy", "CreationTime"),
+        descending=request.get("SortOrder") == "Descending",
+        warm_pool_status_equals=request.get("WarmPoolStatusEquals"),
+        max_results=request.get("MaxResults", DEFAULT_MAX_RESULTS),
+        after=parse_token(request["NextToken"]) if request.get("NextToken") else None,
+    )
+
+
+def select_page(
+    connection: Connection,
+    table: FromClause,
+    status: ColumnElement[str],
+    region: str,
+    query: ListQuery,
+    names: Sequence[str] | None = None,
+) -> tuple[Sequence[Row[Any]], str | None]:
+    """One page of ``table`` and the token of the next one.
+
+    Args:
+        connection: to read with.
+        table: what is listed.
+        status: the column that a list filters by.
+        region: of the list.
+        query: which entries.
+        names: the only ones to list, where it is not None.
+    """
+    columns: Mapping[SortBy, ColumnElement[Any]] = {
+        "Name": table.c.name,
+        "CreationTime": table.c.creation_ms,
+        "Status": status,
+    }
+    column = columns[query.sort_by]
+    statement = select(table, column.label("sort_value")).where(table.c.region == region)
+    if query.name_contains is not None:
+        # instr, not LIKE: the name's letters count as they are, and % and _ mean themselves.
+        statement = statement.where(func.instr(table.c.name, query.name_contains) > 0)
+    if query.status_equals is not None:
+        statement = statement.where(status == query.status_equals)
+    if names is not None:
+        statement = statement.where(table.c.name.in_(names))
+    for time, after, before in (
+        (table.c.creation_ms, query.creation_after_ms, query.creation_before_ms),
+        (table.c.last_modified_ms, query.last_modified_after_ms, query.last_modified_before_ms),
+    ):
+        if after is not None:
+            statement = statement.where(time > after)
+        if before is not None:
+            statement = statement.where(time < before)
+    return read_page(
+        connection, statement, (column, table.c.name), query.after, query.max_results, descending=query.descending
+    )
+
+
+def read_page(
+    connection: Connection,
+    statement: Select[Any],
+    order: tuple[ColumnElement[Any], ColumnElement[str]],
+    after: SortKey | None,
+    max_results: int,
+    *,
+    descending: bool,
+) -> tuple[Sequence[Row[Any]], str | None]:
+    """One page of what ``statement`` selects, and the token of the next one.
+
+    Args:
+        connection: to read with.
+        statement: selects the first column of ``order`` as ``sort_value``, and the second as ``name``.
+        order: sorted by these two, which no two rows have in common.
+        after: their values in the entry behind which the page starts.
+        max_results: of the page.
+        descending: the order.
+    """
+    if after is not None:
+        key = tuple_(*order)
+        statement = statement.where(key < after if descending else key > after)
+    columns = [column.desc() for column in order] if descending else order
+    rows = connection.execute(statement.order_by(*columns).limit(max_results + 1)).all()
+    if len(rows) <= max_results:
+        return rows, None
+    last = rows[max_results - 1]
+    return rows[:max_results], _encode_token(last.sort_value, last.name)
+
+
+def cut_page(entries: Sequence[E], request: Mapping[str, Any]) -> tuple[Sequence[E], str | None]:
+    """One page of entries that are all at hand, and the token of the next one: how many went before.
+
+    Raises:
+        ValidationException: a token that was not given.
+    """
+    start = parse_token(request["NextToken"])[0] if request.get("NextToken") else 0
+    if not isinstance(start, int) or start < 0:
+        raise ValidationException("Invalid NextToken: pass on what the last page of this listing returned.")
+    end = start + request.get("MaxResults", DEFAULT_MAX_RESULTS)
+    return entries[start:end], _encode_token(end, "") if end < len(entries) else None
+
+
+def _encode_token(sort_value: str | float, name: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([sort_value, name]).encode()).decode()
+
+
+def parse_token(token: str, kinds: tuple[type, ...] = (int, str)) -> SortKey:
+    """Read a page's token, of pages sorted by a value of one of these kinds.
+
+    Raises:
+        ValidationException: it is none of ours.
+    """
+    try:
+        decoded = json.loads(base64.urlsafe_b64decode(token.encode()))
+        match decoded:
+            case [int() | float() as sort_value, str() as name] if (
+                isinstance(sort_value, kinds) and abs(sort_value) <= _MAX_INTEGER
+            ):
+                name.encode()
+                return sort_value, name
+            case [str() as sort_value, str() as name]:
+                (sort_value + name).encode()
+                return sort_value, name
+    except (binascii.Error, ValueError, RecursionError):
+        pass
+    raise ValidationException("Invalid NextToken: pass on what the last page of this listing returned.")
+
+
+def _to_ms(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)

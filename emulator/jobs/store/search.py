@@ -1,0 +1,360 @@
+"""Search over training jobs: search expressions translated to SQL conditions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from sqlalchemy import Float, and_, case, exists, func, literal, or_, select, union_all
+from sqlalchemy import cast as sql_cast
+
+from emulator.exceptions import ValidationException
+from emulator.jobs.store import tables
+from emulator.service_model import load_service_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from botocore.model import ListShape, MapShape, Shape, StructureShape
+    from sqlalchemy import ColumnElement, FromClause, Select
+
+    Kind = Literal["text", "number", "time", "boolean", "hyperparameter", "whole"]
+
+_JOBS = tables.training_jobs
+_STAGES = func.json_each(_JOBS.c.transitions).table_valued("value", name="stages")
+_METRICS = func.json_each(_JOBS.c.final_metrics).table_valued("value", name="metrics")
+_RULES = tables.rule_evaluations
+
+_KINDS: Mapping[str, Kind] = {
+    "string": "text",
+    "timestamp": "time",
+    "boolean": "boolean",
+    **dict.fromkeys(("integer", "long", "float", "double"), "number"),
+}
+_COMPARISONS = {
+    "GreaterThan": "__gt__",
+    "GreaterThanOrEqualTo": "__ge__",
+    "LessThan": "__lt__",
+    "LessThanOrEqualTo": "__le__",
+    "Equals": "__eq__",
+    "NotEquals": "__ne__",
+}
+_SUGGESTIONS = 10
+_OF_TEXT = frozenset({"Equals", "NotEquals", "Contains", "In"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of a list that a job has: rows, and the condition that they are the job's."""
+
+    rows: FromClause
+    condition: ColumnElement[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property of a training job.
+
+    Attributes:
+        value: what SQL has for it; NULL where a job has none.
+        lists: those that it is in, outermost first.
+    """
+
+    name: str
+    kind: Kind
+    value: ColumnElement[Any]
+    lists: tuple[Entries, ...] = ()
+
+
+def build_condition(request: Mapping[str, Any]) -> ColumnElement[bool]:
+    """Build the condition of Search's SearchExpression and VisibilityConditions.
+
+    Raises:
+        ValidationException: a property that a training job does not have, or an operator or value that is not for it.
+    """
+    properties = Properties()
+    visible = [
+        properties.compare({"Name": each["Key"], "Value": each["Value"]})
+        for each in request.get("VisibilityConditions") or ()
+    ]
+    return and_(literal(value=True), _build_expression(request.get("SearchExpression") or {}, properties), *visible)
+
+
+def find_sort_column(name: str) -> ColumnElement[Any]:
+    """Find what to sort by, a value for every job: those that have none come first.
+
+    Raises:
+        ValidationException: no property with one value for each training job.
+    """
+    found = Properties().find(name)
+    if found.lists or found.kind == "whole":
+        raise ValidationException(f"Results cannot be sorted by {name}: it has no single value.")
+    textual = found.kind in ("text", "hyperparameter")
+    return func.coalesce(found.value, literal("") if textual else literal(-1))
+
+
+def select_property_names(region: str, hint: str) -> Select[Any]:
+    """Select the names of hyperparameters, tags and metrics that begin with ``hint``, ten at most."""
+    given = func.json_each(_JOBS.c.request, "$.HyperParameters").table_valued("key", name="given")
+    tags = tables.tags
+    every = union_all(
+        select((literal("HyperParameters.") + given.c.key).label("name"))
+        .select_from(_JOBS.join(given, literal(value=True)))
+        .where(_JOBS.c.region == region),
+        select(literal("Tags.") + tags.c.key).where(tags.c.arn == _JOBS.c.arn, _JOBS.c.region == region),
+        select(literal("Metrics.") + _read(_METRICS, "name"))
+        .select_from(_JOBS.join(_METRICS, literal(value=True)))
+        .where(_JOBS.c.region == region),
+    ).subquery()
+    starts = func.substr(every.c.name, 1, len(hint)) == hint
+    return select(every.c.name).distinct().where(starts).order_by(every.c.name).limit(_SUGGESTIONS)
+
+
+def _build_expression(expression: Mapping[str, Any], properties: Properties) -> ColumnElement[bool]:
+    conditions = [properties.compare(each) for each in expression.get("Filters") or ()]
+    conditions += [_build_nested(each, properties) for each in expression.get("NestedFilters") or ()]
+    conditions += [_build_expression(each, properties) for each in expression.get("SubExpressions") or ()]
+    if not conditions:
+        return literal(value=True)
+    return or_(*conditions) if expression.get("Operator") == "Or" else and_(*conditions)
+
+
+def _build_nested(nested: Mapping[str, Any], properties: Properties) -> ColumnElement[bool]:
+    """All filters are about one entry of the list."""
+    name = nested["NestedPropertyName"]
+    conditions: list[ColumnElement[bool]] = []
+    lists: tuple[Entries, ...] = ()
+    for each in nested["Filters"]:
+        found = properties.find(each["Name"])
+        if not each["Name"].startswith(f"{name}.") or not found.lists or (lists and found.lists != lists):
+            raise ValidationException(
+                f"{each['Name']} is no property of the entries of {name}: NestedFilters are about the entries of one "
+                "list, such as InputDataConfig."
+            )
+        lists = found.lists
+        conditions.append(_compare(found, each))
+    return _any_entry(lists, and_(*conditions))
+
+
+def _any_entry(lists: tuple[Entries, ...], condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    rows = lists[0].rows
+    for inner in lists[1:]:
+        rows = rows.join(inner.rows, literal(value=True))
+    found = select(literal(1)).select_from(rows).where(*(each.condition for each in lists), condition)
+    return exists(found.correlate(_JOBS))
+
+
+class Properties:
+    """Finds properties by their names; those of the entries of one list are about the same rows."""
+
+    def __init__(self) -> None:
+        self._lists: dict[str, Entries] = {}
+
+    def compare(self, each: Mapping[str, Any]) -> ColumnElement[bool]:
+        """Build the condition of one filter; one about a list holds where any entry of it fulfils it."""
+        found = self.find(each["Name"])
+        if not found.lists:
+            return _compare(found, each)
+        if each.get("Operator") == "NotExists":
+            return ~_any_entry(found.lists, found.value.is_not(None))
+        return _any_entry(found.lists, _compare(found, each))
+
+    def find(self, name: str) -> Property:
+        """Find a property.
+
+        Raises:
+            ValidationException: a training job has none of that name.
+        """
+        head, _, rest = name.partition(".")
+        if '"' in name:  # no name of AWS's, and no path of SQLite's
+            raise _unknown(name)
+        if head == "Tags" and rest:
+            tags = tables.tags
+            own_tag = _look_up(tags, tags.c.value, tags.c.arn == _JOBS.c.arn, tags.c.key == rest)
+            return Property(name, "text", own_tag)
+        if head == "Metrics" and rest:
+            own_metric = _look_up(_METRICS, _read(_METRICS, "value"), _read(_METRICS, "name") == rest)
+            return Property(name, "number", own_metric)
+        if head in _RUN_STATE_LISTS:
+            return self._find_in_table(name, head, rest)
+        shape = self._find_shape(name)
+        if (column := _COLUMNS.get(name)) is not None:
+            return Property(name, _KINDS[shape.type_name], column)
+        return self._find_in_request(name)
+
+    def _find_in_table(self, name: str, head: str, rest: str) -> Property:
+        table, condition, columns = _RUN_STATE_LISTS[head]
+        shape = self._find_shape(name)
+        if rest not in columns:
+            raise _unknown(name)
+        entries = self._lists.setdefault(head, Entries(table, condition))
+        return Property(name, _KINDS[shape.type_name], columns[rest], (entries,))
+
+    def _find_shape(self, name: str) -> Shape:
+        shape: Shape = load_service_model().shape_for("TrainingJob")
+        for part in name.split("."):
+            if shape.type_name == "list":
+                shape = cast("ListShape", shape).member
+            if shape.type_name == "map":
+                return cast("MapShape", shape).value
+            found = cast("StructureShape", shape).members.get(part) if shape.type_name == "structure" else None
+            if found is None:
+                raise _unknown(name)
+            shape = found
+        return cast("ListShape", shape).member if shape.type_name == "list" else shape
+
+    def _find_in_request(self, name: str) -> Property:
+        """Find a member of the request, whose place the model tells."""
+        shape: Shape = load_service_model().shape_for("TrainingJob")
+        source: ColumnElement[Any] = _JOBS.c.request
+        lists: list[Entries] = []
+        path, done = "$", ""
+        parts = name.split(".")
+        while parts and shape.type_name == "structure":
+            part = parts.pop(0)
+            path, done, shape = f'{path}."{part}"', f"{done}.{part}", cast("StructureShape", shape).members[part]
+            if shape.type_name == "list":
+                rows = func.json_each(source, path).table_valued("value", name=f"entries{done.replace('.', '_')}")
+                lists.append(self._lists.setdefault(done, Entries(rows, literal(value=True))))
+                source, path, shape = lists[-1].rows.c.value, "$", cast("ListShape", shape).member
+        kind = _KINDS.get(shape.type_name, "whole")
+        if parts:  # the rest is a key of a map, dots and all
+            kind = "hyperparameter" if done == ".HyperParameters" else "text"
+            path = f'{path}."{".".join(parts)}"'
+        value = source if path == "$" else func.json_extract(source, path)
+        if kind == "boolean":
+            value = func.coalesce(value, 0)
+        return Property(name, kind, value, tuple(lists))
+
+
+def _compare(found: Property, each: Mapping[str, Any]) -> ColumnElement[bool]:
+    """Build the condition of a filter about ``found``."""
+    operator, value = each.get("Operator") or "Equals", each.get("Value")
+    if operator in ("Exists", "NotExists"):
+        if value is not None:
+            raise ValidationException(f"The filter on {found.name} has the operator {operator}: leave Value out.")
+        return found.value.is_not(None) if operator == "Exists" else found.value.is_(None)
+    if value is None:
+        raise ValidationException(f"The filter on {found.name} has the operator {operator}: it needs a Value.")
+    number = _read_number(value)
+    if found.kind == "text" or (found.kind == "hyperparameter" and (number is None or operator in ("Contains", "In"))):
+        return _compare_text(found, operator, value)
+    if found.kind == "hyperparameter":
+        # A hyperparameter is text; where it and the Value are numbers, they are compared as such.
+        is_number = found.value.op("GLOB")("*[0-9]*") & ~found.value.op("GLOB")("*[^-+.eE0-9]*")
+        return case((is_number, _apply(sql_cast(found.value, Float), operator, number)), else_=operator == "NotEquals")
+    read = _READERS.get(found.kind)
+    wanted = None if read is None else read(value)
+    if wanted is None:
+        raise ValidationException(f"The Value {value!r} of the filter on {found.name} is none that it can have.")
+    if operator not in _COMPARISONS or (found.kind == "boolean" and operator not in _OF_TEXT):
+        raise ValidationException(f"The operator {operator} is not supported for the property {found.name}.")
+    return _apply(found.value, operator, wanted)
+
+
+def _compare_text(found: Property, operator: str, value: str) -> ColumnElement[bool]:
+    if operator not in _OF_TEXT:
+        raise ValidationException(f"The operator {operator} is not supported for the text property {found.name}.")
+    if operator == "Contains":
+        return func.instr(found.value, value) > 0
+    if operator == "In":
+        return found.value.in_([part.strip() for part in value.split(",")])
+    return _apply(found.value, operator, value)
+
+
+def _apply(column: ColumnElement[Any], operator: str, value: Any) -> ColumnElement[bool]:
+    condition: ColumnElement[bool] = getattr(column, _COMPARISONS[operator])(value)
+    return or_(condition, column.is_(None)) if operator == "NotEquals" else condition
+
+
+def _read_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _read_boolean(text: str) -> int | None:
+    return {"true": 1, "false": 0}.get(text.lower())
+
+
+def _read_time_ms(text: str) -> int | None:
+    """Read ISO 8601, UTC where it names no zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+_READERS: Mapping[Kind, Callable[[str], float | None]] = {
+    "number": _read_number,
+    "time": _read_time_ms,
+    "boolean": _read_boolean,
+}
+
+
+def _unknown(name: str) -> ValidationException:
+    return ValidationException(f"Unknown property name: {name}")
+
+
+def _look_up(table: Any, value: ColumnElement[Any], *conditions: ColumnElement[bool]) -> ColumnElement[Any]:
+    return select(value).select_from(table).where(*conditions).correlate(_JOBS).limit(1).scalar_subquery()
+
+
+def _read(entries: Any, member: str) -> ColumnElement[Any]:
+    """Read a member of the entries of one of a record's lists."""
+    return func.json_extract(entries.c.value, f"$.{member}")
+
+
+_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    "TrainingJobName": _JOBS.c.name,
+    "TrainingJobArn": _JOBS.c.arn,
+    "TrainingJobStatus": _JOBS.c.status,
+    "SecondaryStatus": _JOBS.c.secondary_status,
+    "FailureReason": _JOBS.c.failure_reason,
+    "ModelArtifacts.S3ModelArtifacts": _JOBS.c.model_artifacts,
+    "CreationTime": _JOBS.c.creation_ms,
+    "LastModifiedTime": _JOBS.c.last_modified_ms,
+    "TrainingStartTime": _JOBS.c.training_start_ms,
+    "TrainingEndTime": _JOBS.c.training_end_ms,
+    "TrainingTimeInSeconds": _JOBS.c.training_seconds,
+    "BillableTimeInSeconds": _JOBS.c.billable_seconds,
+}
+
+# What a job's run has lists of: where they are, which are the job's, and what their entries' members are called there.
+_RUN_STATE_LISTS: Mapping[str, tuple[Any, ColumnElement[bool], Mapping[str, Any]]] = {
+    "SecondaryStatusTransitions": (
+        _STAGES,
+        literal(value=True),
+        {
+            "Status": _read(_STAGES, "status"),
+            "StartTime": _read(_STAGES, "start_ms"),
+            "EndTime": _read(_STAGES, "end_ms"),
+            "StatusMessage": _read(_STAGES, "message"),
+        },
+    ),
+    "FinalMetricDataList": (
+        _METRICS,
+        literal(value=True),
+        {
+            "MetricName": _read(_METRICS, "name"),
+            "Value": _read(_METRICS, "value"),
+            "Timestamp": _read(_METRICS, "timestamp_ms"),
+        },
+    ),
+    "DebugRuleEvaluationStatuses": (
+        _RULES,
+        (_RULES.c.region == _JOBS.c.region) & (_RULES.c.training_job_name == _JOBS.c.name),
+        {
+            "RuleConfigurationName": func.json_extract(_RULES.c.configuration, "$.RuleConfigurationName"),
+            "RuleEvaluationJobArn": _RULES.c.arn,
+            "RuleEvaluationStatus": _RULES.c.status,
+            "StatusDetails": _RULES.c.status_details,
+            "LastModifiedTime": _RULES.c.last_modified_ms,
+        },
+    ),
+}

@@ -1,0 +1,123 @@
+"""Log of sent job events and SNS messages, for display."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import StartupError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from emulator.moto_services.sns import PublishedMessage
+
+logger = logging.getLogger(__name__)
+
+EVENT_BRIDGE, SNS = "EventBridge", "SNS"
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One event or message.
+
+    Attributes:
+        sequence: rises by one a message.
+        time_ms: when it was stored, epoch milliseconds.
+        service: EventBridge or SNS.
+        region: where it was sent.
+        content: the event's envelope, or the message's destination, endpoints, subject and text.
+    """
+
+    sequence: int
+    time_ms: int
+    service: str
+    region: str
+    content: Mapping[str, Any]
+
+
+def record_message(add_sent: Callable[[str, str, Mapping[str, Any], int], None], message: PublishedMessage) -> None:
+    """Keep a message that SNS accepted, and say it in the emulator's log."""
+    content = {
+        "MessageId": message.message_id,
+        "Destination": message.destination,
+        "Endpoints": [list(endpoint) for endpoint in message.endpoints],
+        "Subject": message.subject,
+        "Message": message.message,
+    }
+    add_sent(SNS, message.region, content, time.time_ns() // 1_000_000)
+    to = ", ".join(" ".join(endpoint) for endpoint in message.endpoints) or "no subscriber"
+    logger.info("SNS message to %s (%s): %s", message.destination, to, message.subject or message.message)
+
+
+def read_sent(path: Path, after: int = 0, limit: int = -1) -> list[SentMessage]:
+    """Messages of a job store, oldest first; whether an emulator runs on it or not.
+
+    Args:
+        path: the store's file.
+        after: only messages of a higher sequence number.
+        limit: only so many of them, the newest; below 0: all.
+
+    Raises:
+        StartupError: the file is no job store.
+    """
+    query = (
+        "SELECT sequence, time_ms, service, region, content FROM sent_messages WHERE sequence > ? "
+        "ORDER BY sequence DESC LIMIT ?"
+    )
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=30)) as connection:
+            rows = connection.execute(query, (after, limit)).fetchall()
+    except sqlite3.Error as error:
+        raise StartupError(f"{path} cannot be read as a job store ({error}): was an emulator started there?") from error
+    return [
+        SentMessage(sequence, time_ms, service, region, json.loads(content))
+        for sequence, time_ms, service, region, content in reversed(rows)
+    ]
+
+
+def format_sent(message: SentMessage) -> str:
+    """One line for a person: when, where, and what it says."""
+    moment = datetime.fromtimestamp(message.time_ms / 1000, tz=UTC).astimezone()
+    parts = [f"{moment:%Y-%m-%d %H:%M:%S}.{message.time_ms % 1000:03d}", f"{message.service:<11}"]
+    content = message.content
+    if message.service == SNS:
+        endpoints = ", ".join(f"{protocol} {endpoint}" for protocol, endpoint in content["Endpoints"])
+        destination = str(content["Destination"]).rpartition(":")[2]
+        to = f"{destination} → {endpoints}" if endpoints else destination
+        return "  ".join([*parts, to, str(content["Subject"] or ""), " ".join(str(content["Message"]).split())])
+    detail = content["detail"]
+    if "ProcessingJobName" in detail:
+        said = [f"processing job {detail['ProcessingJobName']}", detail["ProcessingJobStatus"]]
+        said += [" ".join(str(detail["ExitMessage"]).split())] if detail.get("ExitMessage") else []
+    else:
+        said = [
+            f"training job {detail['TrainingJobName']}",
+            f"{detail['TrainingJobStatus']}/{detail['SecondaryStatus']}",
+        ]
+        said += [
+            f"{each['RuleConfigurationName']} {each['RuleEvaluationStatus']}"
+            for each in detail.get("DebugRuleEvaluationStatuses", ())
+        ]
+    return "  ".join([*parts, *said])
+
+
+def encode_sent(message: SentMessage) -> str:
+    """One line of JSON."""
+    moment = datetime.fromtimestamp(message.time_ms / 1000, tz=UTC)
+    return json.dumps(
+        {
+            "Sequence": message.sequence,
+            "Time": moment.isoformat(timespec="milliseconds"),
+            "Service": message.service,
+            "Region": message.region,
+            "Content": message.content,
+        }
+    )

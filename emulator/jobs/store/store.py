@@ -1,0 +1,339 @@
+"""Job store: SQLite in WAL mode, with crash-safe transactions."""
+
+from __future__ import annotations
+
+import fcntl
+import uuid
+from contextlib import contextmanager
+from threading import Condition, RLock
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    create_engine,
+    delete,
+    event,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.exc import DatabaseError
+
+from emulator.exceptions import StartupError
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import ENDED_STATUSES, TrainingJob
+from emulator.jobs.store import tables
+from emulator.jobs.store.messages import MessageStore
+from emulator.jobs.store.pages import JobPages
+from emulator.jobs.store.rows import (
+    K,
+    R,
+    find_table,
+    load_record,
+)
+from emulator.jobs.store.transaction import StoreTransaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from sqlalchemy import ColumnElement, Connection, Table
+
+    from emulator.jobs.model.processing_job import ProcessingJob
+    from emulator.jobs.model.tuning_job import TuningJob
+    from emulator.jobs.model.warnings import JobWarning
+
+# Up to this size, which takes some 0.1 s, a store is looked through when it is opened.
+_CHECKED_BYTES = 64 * 1024**2
+_TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
+
+
+class JobStore:
+    """The job store's file. Thread safe; one emulator at a time has it open.
+
+    Reading methods see the last committed state. Writing happens in ``transaction`` only.
+
+    Attributes:
+        pages: answers List and Search.
+        messages: events to deliver, and what was sent.
+    """
+
+    def __init__(self, path: Path, *, followed: bool = False) -> None:
+        """Open or create the store.
+
+        Args:
+            path: of its file.
+            followed: whether another reads its write-ahead log, and alone moves that into the file.
+
+        Raises:
+            StartupError: the file cannot be written, is open in another emulator, or is not a job store of this
+                version.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock_file = path.with_name(path.name + ".lock").open("a")
+        except OSError as error:
+            raise StartupError(
+                f"The state folder {path.parent} cannot be written ({error.strerror}): give another with --state-dir."
+            ) from error
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock_file.close()
+            raise StartupError(
+                f"Another emulator is using the state folder {path.parent}: stop it, or give another with --state-dir."
+            ) from error
+        self._write_lock = RLock()
+        self._written = Condition()
+        self._version = 0
+        self._engine = create_engine(
+            f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=-1
+        )
+        event.listen(self._engine, "connect", _configure_connection)
+        if followed:
+            event.listen(self._engine, "connect", _leave_checkpoints)
+        event.listen(self._engine, "begin", _begin)
+        self.pages = JobPages(self._engine)
+        self.messages = MessageStore(self._engine, self._write_lock, self.transaction)
+        try:
+            self._create_tables(path)
+        except DatabaseError as error:
+            self.close()
+            raise StartupError(
+                f"{path} cannot be used as a job store ({error.orig}): run smdebug-emulator check --mend, or move it "
+                "away."
+            ) from error
+        except StartupError:
+            self.close()
+            raise
+
+    def _create_tables(self, path: Path) -> None:
+        with self._engine.begin() as connection:
+            if path.stat().st_size < _CHECKED_BYTES:
+                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+                if found != "ok":
+                    raise StartupError(
+                        f"{path} is damaged ({' '.join(found.split())}): run smdebug-emulator check --mend."
+                    )
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            if version not in (0, tables.VERSION):
+                raise StartupError(
+                    f"{path} was written by another version (schema {version}, this one reads "
+                    f"{tables.VERSION}): give an empty folder with --state-dir."
+                )
+            tables.metadata.create_all(connection)
+            connection.exec_driver_sql(f"PRAGMA user_version = {tables.VERSION}")
+            found = connection.execute(select(tables.store_identity.c.id)).scalar()
+            self.id: str = found or uuid.uuid4().hex
+            if not found:
+                connection.execute(insert(tables.store_identity).values(id=self.id))
+
+    def close(self) -> None:
+        """Close the file; nothing may be called afterwards."""
+        self._engine.dispose()
+        self._lock_file.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[StoreTransaction]:
+        """Read and write as one: committed when the block ends, undone when it raises."""
+        with self._write_lock, self._engine.begin() as connection:
+            yield StoreTransaction(connection)
+        self._tell_change()
+
+    def _tell_change(self) -> None:
+        with self._written:
+            self._version += 1
+            self._written.notify_all()
+
+    def wait_for_change(self, version: int, timeout: float) -> int:
+        """Return how often the store was written, as soon as that is not ``version``, or after so many seconds."""
+        with self._written:
+            self._written.wait_for(lambda: self._version != version, timeout)
+            return self._version
+
+    @contextmanager
+    def _reading(self) -> Iterator[StoreTransaction]:
+        with self._engine.connect() as connection:
+            yield StoreTransaction(connection)
+
+    def find_training_job(self, region: str, name: str) -> TrainingJob | None:
+        """Find the job, or None."""
+        with self._reading() as transaction:
+            return transaction.find_job(TrainingJob, region, name)
+
+    def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
+        """Find the rule evaluation that runs as the processing job ``name``, or None."""
+        with self._reading() as transaction:
+            return transaction.find_job(RuleEvaluation, region, name)
+
+    def find_job(self, kind: type[K], region: str, name: str) -> K | None:
+        """Find the job of a kind, such as ProcessingJob, or None."""
+        with self._reading() as transaction:
+            return transaction.find_job(kind, region, name)
+
+    def find_by_arn(self, kind: type[K], arn: str) -> K | None:
+        """Find the job of a kind that has an ARN, or None: by an ARN a name is found in capitals or without."""
+        with self._reading() as transaction:
+            return transaction.find_by_arn(kind, arn)
+
+    def list_regions_of(self, kind: type[TrainingJob | ProcessingJob], name: str) -> list[str]:
+        """List the regions that have a job of a kind by this name."""
+        table = find_table(kind)
+        with self._engine.connect() as connection:
+            return list(connection.scalars(select(table.c.region).where(table.c.name == name).order_by(table.c.region)))
+
+    def list_rule_evaluations_of(self, job: TrainingJob) -> list[RuleEvaluation]:
+        """List a job's rule evaluations in the order of its request."""
+        with self._reading() as transaction:
+            return transaction.list_rule_evaluations_of(job)
+
+    def list_training_job_names(self, contained: str) -> list[tuple[str, str]]:
+        """List region and name of the training jobs whose name holds a text, the newest first."""
+        names = tables.training_jobs.c
+        statement = select(names.region, names.name).where(func.instr(names.name, contained) > 0)
+        with self._engine.connect() as connection:
+            rows = connection.execute(statement.order_by(names.creation_ms.desc(), names.name)).all()
+        return [(row.region, row.name) for row in rows]
+
+    def list_regions(self) -> list[str]:
+        """Every region that has training jobs, by name."""
+        column = tables.training_jobs.c.region
+        with self._engine.connect() as connection:
+            return list(connection.scalars(select(column).distinct().order_by(column)))
+
+    def list_running_jobs(self, kind: type[K]) -> list[K]:
+        """Every job of a kind that has not ended, in all regions, oldest first."""
+        table = find_table(kind)
+        status = table.c.processing_job_status if kind is RuleEvaluation else table.c.status
+        order = (table.c.creation_ms, table.c.position) if kind is RuleEvaluation else (table.c.creation_ms,)
+        statement = select(table).where(status.not_in(ENDED_STATUSES)).order_by(*order)
+        with self._engine.connect() as connection:
+            return [load_record(kind, row) for row in connection.execute(statement)]
+
+    def list_training_jobs_of(self, job: TuningJob) -> list[TrainingJob]:
+        """List a tuning job's training jobs, oldest first."""
+        with self._reading() as transaction:
+            return transaction.list_training_jobs_of(job)
+
+    def has_arn(self, arn: str) -> bool:
+        """Whether a job of this store has that ARN."""
+        with self._engine.connect() as connection:
+            return any(
+                connection.execute(select(table.c.arn).where(table.c.arn == arn)).first() for table in _TABLES_WITH_ARNS
+            )
+
+    def list_tags(self, arn: str) -> list[dict[str, str]]:
+        """List a resource's tags, in the order they were first given."""
+        with self._reading() as transaction:
+            return transaction.list_tags(arn)
+
+    def list_warnings(self, arn: str) -> list[JobWarning]:
+        """List what the users of a job are warned of, in the order in which it showed."""
+        return self.list_warnings_of([arn]).get(arn, [])
+
+    def list_warnings_of(self, arns: Sequence[str]) -> dict[str, list[JobWarning]]:
+        """List the warnings of several jobs by their ARNs; of a job without any there is no entry."""
+        with self._reading() as transaction:
+            return transaction.list_warnings(arns)
+
+    def list_arns(self, prefix: str) -> set[str]:
+        """List the ARNs of the jobs whose names begin with ``prefix``, and of the evaluations of their rules."""
+        with self._engine.connect() as connection:
+            return {
+                arn
+                for table, name in _named_tables()
+                if "arn" in table.c
+                for arn in connection.scalars(select(table.c.arn).where(func.substr(name, 1, len(prefix)) == prefix))
+            }
+
+    def count_jobs(self, prefix: str) -> int:
+        """Count the training and processing jobs whose names begin with ``prefix``."""
+        with self._engine.connect() as connection:
+            return sum(
+                connection.scalars(
+                    select(func.count()).where(func.substr(table.c.name, 1, len(prefix)) == prefix)
+                ).one()
+                for table in (tables.training_jobs, tables.processing_jobs)
+            )
+
+    def forget(self, prefix: str) -> int:
+        """Forget the jobs whose names begin with ``prefix``, with all that belongs to them; return how many.
+
+        Without a prefix, the messages and events that were sent are forgotten, too.
+        """
+        arns = self.list_arns(prefix)
+        with self._write_lock, self._engine.begin() as connection:
+            forgotten = 0
+            for table, name in _named_tables():
+                count = connection.execute(delete(table).where(func.substr(name, 1, len(prefix)) == prefix)).rowcount
+                forgotten += count if table in (tables.training_jobs, tables.processing_jobs) else 0
+            for arn in arns:
+                for table in (tables.tags, tables.losses, tables.job_warnings):
+                    connection.execute(delete(table).where(table.c.arn == arn))
+            if not prefix:
+                connection.execute(delete(tables.outbox))
+                connection.execute(delete(tables.sent_messages))
+                connection.execute(delete(tables.deliveries))
+        self._tell_change()
+        return forgotten
+
+    def delete_training_job(self, job: TrainingJob) -> bool:
+        """Forget a job and its rule evaluations, with their tags; False when it is not there any more."""
+        with self.transaction() as transaction:
+            found = transaction.find_job(TrainingJob, job.region, job.name)
+            # Another job may have its name by now.
+            if found is None or found.id != job.id:
+                return False
+            transaction.delete_training_job(found)
+            return True
+
+    def delete_job(self, job: R) -> bool:
+        """Forget a job, with its tags; False when it is not there any more."""
+        with self.transaction() as transaction:
+            found = transaction.find_job(type(job), job.region, job.name)
+            if found is None or found.id != job.id:
+                return False
+            transaction.delete_job(found)
+            return True
+
+    def count_loss(self, arn: str) -> int:
+        """Count that what a job ran in was lost; returns how often that was."""
+        one_more = upsert(tables.losses).values(arn=arn, count=1)
+        one_more = one_more.on_conflict_do_update(index_elements=["arn"], set_={"count": tables.losses.c.count + 1})
+        with self._write_lock, self._engine.begin() as connection:
+            return int(connection.scalars(one_more.returning(tables.losses.c.count)).one())
+
+
+def _named_tables() -> list[tuple[Table, ColumnElement[str]]]:
+    """List the tables that hold something of a job, with its name; what refers to another comes first.
+
+    An execution goes by the name of its pipeline.
+    """
+    evaluations = tables.rule_evaluations
+    return [
+        (evaluations, evaluations.c.training_job_name),
+        (tables.training_jobs, tables.training_jobs.c.name),
+        (tables.processing_jobs, tables.processing_jobs.c.name),
+        (tables.tuning_jobs, tables.tuning_jobs.c.name),
+        (tables.pipeline_executions, func.json_extract(tables.pipeline_executions.c.request, "$.PipelineName")),
+    ]
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def _configure_connection(connection: Any, _record: object) -> None:
+    # Python's sqlite3 would begin a transaction at the first write only: the statements that load one job must see
+    # one state of it.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # Whole after the death of the process; only the machine's power could take the last commits.
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _leave_checkpoints(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA wal_autocheckpoint = 0")

@@ -1,0 +1,143 @@
+"""Tests of Swarm scheduling: containers get nodes that have capacity for them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from docker.types import ContainerSpec as EngineContainerSpec
+from docker.types import ServiceMode, TaskTemplate
+
+from container_runtime.runtime import NetworkExhaustedError
+from container_runtime.swarm import capacity
+from tests.contract.test_docker_networks import build_spec
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from container_runtime.spec import ContainerSpec
+    from container_runtime.swarm.engine import SwarmEngine
+    from tests.swarm_nodes import SwarmNodes
+
+pytestmark = pytest.mark.docker
+SLEEP = "import time; time.sleep(100000)"
+
+
+def build_large(source: str) -> ContainerSpec:
+    """A container as large as a node: each node has capacity for one."""
+    return build_spec(source, cpus=os.cpu_count())
+
+
+def test_what_has_ended_takes_no_capacity(swarm_engine: SwarmEngine) -> None:
+    staying = swarm_engine.start(build_large(SLEEP))
+    for _ in range(3):
+        # Each is on a network of its own, with which the manager looks again at the tasks of its node.
+        ended = swarm_engine.start(build_large("print(0)"))
+        assert swarm_engine.wait(ended, 60) is not None
+        swarm_engine.remove(ended)
+    beside = swarm_engine.start(build_large(SLEEP))
+    assert {each.id for each in swarm_engine.find({}) if each.running} == {staying, beside}
+
+
+def test_a_container_waits_until_a_node_has_capacity(swarm_engine: SwarmEngine) -> None:
+    first, _ = (swarm_engine.start(build_large(SLEEP)) for _ in range(2))
+    third = build_large(SLEEP)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(swarm_engine.start, third)
+        waiting = wait_until(lambda: swarm_engine.describe()["waiting"])
+        assert waiting == [{"container": third.name, "why": "no node has capacity: 2 of 2 are full"}]
+        # What is small finds capacity beside.
+        swarm_engine.remove(swarm_engine.start(build_spec("print(0)", cpus=None)))
+        swarm_engine.remove(first)
+        assert starting.result() in {each.id for each in swarm_engine.find({}) if each.running}
+    assert swarm_engine.describe()["waiting"] == []
+
+
+def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine) -> None:
+    alone, later, pair = build_large(SLEEP), build_large(SLEEP), [build_large(SLEEP) for _ in range(2)]
+    staying = swarm_engine.start(alone)
+    started, go_on = threading.Event(), threading.Event()
+
+    def start_pair() -> list[str]:
+        with swarm_engine.reserve_capacity(pair, lambda: None):
+            first = swarm_engine.start(pair[0])
+            started.set()
+            assert go_on.wait(60)
+            return [first, swarm_engine.start(pair[1])]
+
+    def list_waiting() -> dict[str, str]:
+        return {each["container"]: each["why"] for each in swarm_engine.describe()["waiting"]}
+
+    with ThreadPoolExecutor(2) as pool:
+        starting = pool.submit(start_pair)
+        wait_until(lambda: list_waiting().keys() == {each.name for each in pair})
+        assert set(list_waiting().values()) == {"2 nodes have no capacity for 2 containers at once"}
+        # One node has capacity, and another container would take it.
+        coming = pool.submit(swarm_engine.start, later)
+        names = ", ".join(each.name for each in pair)
+        wait_until(lambda: list_waiting().get(later.name) == f"{names} waits longer for as much, or for less")
+        swarm_engine.remove(staying)
+        assert started.wait(60)
+        # The second of the pair has no container yet, and its node all the same.
+        wait_until(lambda: list_waiting() == {later.name: "no node has capacity: 2 of 2 are full"})
+        go_on.set()
+        for each in starting.result():
+            swarm_engine.remove(each)
+        assert coming.result() in {each.id for each in swarm_engine.find({}) if each.running}
+    assert list_waiting() == {}
+
+
+def test_who_waits_is_asked_whether_it_still_does(swarm_engine: SwarmEngine) -> None:
+    for _ in range(2):
+        swarm_engine.start(build_large(SLEEP))
+    wanted = build_large(SLEEP)
+
+    def check() -> None:
+        raise InterruptedError([each["container"] for each in swarm_engine.describe()["waiting"]])
+
+    with pytest.raises(InterruptedError, match=wanted.name), swarm_engine.reserve_capacity([wanted], check):
+        pytest.fail("there was capacity")
+    assert swarm_engine.describe()["waiting"] == []
+
+
+def test_what_no_node_is_large_enough_for_keeps_nobody_waiting(
+    swarm_engine: SwarmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three = [build_large(SLEEP) for _ in range(3)]
+
+    def wait_for_three() -> None:
+        with swarm_engine.reserve_capacity(three, lambda: None):
+            pytest.fail("two nodes have capacity for two")
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait_for_three)
+        wait_until(lambda: len(swarm_engine.describe()["waiting"]) == 3)
+        swarm_engine.start(build_large(SLEEP))
+        monkeypatch.setattr(capacity, "HOPELESS_SECONDS", 0.0)
+        with pytest.raises(NetworkExhaustedError, match="would have none if they ran nothing"):
+            waiting.result()
+
+
+def test_services_of_others_come_and_go_meanwhile(swarm_nodes: SwarmNodes, swarm_engine: SwarmEngine) -> None:
+    ended, rounds = threading.Event(), 0
+
+    def come_and_go() -> None:
+        template = TaskTemplate(EngineContainerSpec("none"))
+        with closing(swarm_nodes.manager.connect()) as api:
+            while not ended.is_set():
+                created = api.create_service(template, mode=ServiceMode("replicated", replicas=0))
+                api.remove_service(created["ID"])
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(come_and_go)
+        try:
+            while rounds < 100 and not coming.done():
+                with swarm_engine.reserve_capacity([build_spec("print(0)", cpus=None)], lambda: None):
+                    rounds += 1
+        finally:
+            ended.set()
+        coming.result()
+    assert rounds == 100

@@ -1,0 +1,94 @@
+"""Tests of namespaces, with and without the kernel's permission."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.process.namespace_grant import NamespaceGrant
+from container_runtime.runtime import ContainerStartError, Exit
+from container_runtime.spec import ContainerSpec, Mount
+
+NOBODY = 65534
+DEADLINE_SECONDS = 60.0
+
+
+# The interpreter may be in a folder of root's alone: it becomes another user when all is imported.
+BECOME_NOBODY = f"""
+import ctypes, fcntl, os, socket, struct, sys
+from container_runtime.process import namespaces
+os.setgroups([])
+os.setgid({NOBODY})
+os.setuid({NOBODY})
+ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE, as a program has that this user started
+"""
+AS_NOBODY = f"""
+{BECOME_NOBODY}
+namespaces.main()
+print(os.getuid(), [name for _, name in socket.if_nameindex() if name[0] in "le"])
+"""
+JOINING_AS_NOBODY = f"""
+{BECOME_NOBODY}
+ready, write_end = os.pipe()
+holder = os.fork()
+if not holder:
+    os.dup2(write_end, 1)
+    namespaces.hold()
+os.close(write_end)
+with os.fdopen(ready) as answer:
+    os.read(answer.fileno(), 5)
+try:
+    namespaces.enter([(sys.argv[1], namespaces.PROBED, False)], isolated=True, holder=holder)
+    same = os.path.samestat(os.stat("/proc/self/ns/net"), os.stat(f"/proc/{{holder}}/ns/net"))
+    print(os.getuid(), same, [name for _, name in socket.if_nameindex() if name[0] in "le"])
+finally:
+    os.kill(holder, 9)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize(
+    ("program", "printed"), [(AS_NOBODY, f"{NOBODY} ['lo']\n"), (JOINING_AS_NOBODY, f"{NOBODY} True ['lo']\n")]
+)
+def test_an_ordinary_user_needs_a_user_namespace(program: str, printed: str) -> None:
+    # Not in pytest's folder, which is root's alone.
+    folder = Path(f"/tmp/namespaces-{uuid.uuid4().hex}")
+    folder.mkdir(mode=0o755)
+    try:
+        (folder / "seen").touch()
+        command = [sys.executable, "-c", program, str(folder), "isolated"]
+        tried = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "unshare" in tried.stderr or "mount at" in tried.stderr:
+            pytest.skip(f"the kernel grants no namespaces: {tried.stderr}")
+        assert (tried.stderr, tried.stdout) == ("", printed)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_where_the_kernel_grants_none(tmp_path: Path) -> None:
+    runtime = LocalProcesses(tmp_path / "processes", grant=NamespaceGrant(False, False, "Operation not permitted"))
+    mount = Mount(tmp_path, "/opt/ml")
+    spec = ContainerSpec(
+        "plain",
+        "sagemaker-debugger-rules",
+        ("import os; print(os.environ['SAGEMAKER_BASE_DIR'], os.path.exists('/opt/ml'))",),
+        ("python", "-c"),
+        mounts=(mount,),
+    )
+    try:
+        assert runtime.path_in_container(mount, "in") == str(tmp_path / "in")
+        container = runtime.start(spec)
+        assert [line.text for line in runtime.logs(container)] == [f"{tmp_path} {Path('/opt/ml').exists()}"]
+        assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
+        with pytest.raises(ContainerStartError, match=r"Operation not permitted.*docker"):
+            runtime.start(ContainerSpec("isolated", "sagemaker-debugger-rules", ("true",), isolated=True))
+    finally:
+        for found in runtime.find({}):
+            runtime.remove(found.id)

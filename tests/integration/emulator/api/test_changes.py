@@ -1,0 +1,113 @@
+"""Tests of the stream of changes, on a separate store."""
+
+from __future__ import annotations
+
+import json
+import threading
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from emulator.api.changes import MOST_STREAMS, Streams, follow
+from emulator.exceptions import ResourceLimitExceeded
+from emulator.jobs import build_services
+from emulator.jobs.store.store import JobStore
+from emulator.settings import Settings
+from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from container_runtime.runtime import ContainerRuntime
+    from emulator.services import Services
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Services]:
+    store = JobStore(tmp_path / "jobs.sqlite")
+    settings = Settings(state_dir=tmp_path, account_id="123456789012")
+    services = build_services(
+        settings, store, cast("ContainerRuntime", None), RecordingPublisher(), "http://127.0.0.1:1"
+    )
+    yield services
+    services.log_writer.close()
+    store.close()
+
+
+def send(account: Services, name: str) -> None:
+    account.store.messages.add_sent("EventBridge", "us-east-1", {"id": name, "detail": {"TrainingJobName": name}}, 1)
+
+
+def parse(text: str) -> tuple[str, str, Any]:
+    lines = dict(line.split(": ", 1) for line in text.strip().splitlines() if not line.startswith(":"))
+    return lines.get("id", ""), lines.get("event", ""), json.loads(lines.get("data", "null"))
+
+
+def test_who_comes_back_gets_what_came_meanwhile(account: Services) -> None:
+    send(account, "first")
+    stream = follow(account, None, None, lambda: False)
+    assert next(stream).startswith("retry:")
+    assert parse(next(stream)) == ("1", "hello", {"sequence": 1})
+    send(account, "second")
+    assert parse(next(stream)) == ("2", "change", {"jobs": ["second"], "sequence": 2})
+    stream.close()
+    send(account, "third")
+    send(account, "fourth")
+    again = follow(account, None, 2, lambda: False)
+    assert parse(list(islice(again, 2))[1]) == ("4", "change", {"jobs": ["fourth", "third"], "sequence": 4})
+
+
+def test_another_state_is_told_from_the_one_the_page_knew(account: Services) -> None:
+    send(account, "first")
+    stream = follow(account, None, 500, lambda: False)
+    assert parse(list(islice(stream, 2))[1])[1] == "hello"
+    account.store.forget("")
+    assert parse(next(stream)) == ("0", "hello", {"sequence": 0})
+
+
+def test_it_wakes_when_something_is_stored_and_ends_when_it_closes(account: Services) -> None:
+    closing = threading.Event()
+    stream = follow(account, None, 0, closing.is_set)
+    next(stream)
+    timer = threading.Timer(0.05, send, (account, "late"))
+    timer.start()
+    assert parse(next(text for text in stream if text.startswith("id")))[2]["jobs"] == ["late"]
+    timer.join()
+    closing.set()
+    assert list(stream) == []
+
+
+def test_a_silent_stream_says_that_it_is_there(account: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emulator.api.changes._POLL_SECONDS", 0.001)
+    stream = follow(account, None, 0, lambda: False)
+    assert list(islice(stream, 2))[1].startswith(":")
+
+
+def test_only_so_many_are_open_and_each_gives_its_place_back() -> None:
+    streams = Streams()
+    opened = [streams.open(iter(["a"])) for _ in range(MOST_STREAMS)]
+    with pytest.raises(ResourceLimitExceeded, match="pages are open"):
+        streams.open(iter(()))
+    # One that is closed before it began, and one that was read to its end.
+    opened[0].close()  # type: ignore[attr-defined]
+    assert list(opened[1]) == ["a"]
+    opened[1].close()  # type: ignore[attr-defined]
+    again = [streams.open(iter(())) for _ in range(2)]
+    assert len(again) == 2
+    with pytest.raises(ResourceLimitExceeded):
+        streams.open(iter(()))
+
+
+def test_outcomes_are_kept_by_event(account: Services) -> None:
+    account.store.messages.add_outcome("e", {"succeeded": True}, 5)
+    account.store.messages.add_outcome("f", {"succeeded": False}, 6)
+    assert account.store.messages.list_outcomes(["e", "g"]) == {"e": [{"succeeded": True, "timeMs": 5}]}
+
+
+def test_events_of_some_jobs_are_chosen(account: Services) -> None:
+    for name in ("a", "b", "a"):
+        send(account, name)
+    assert [each.sequence for each in account.store.messages.list_sent(names=["a"])] == [1, 3]
+    assert [each.sequence for each in account.store.messages.list_sent(limit=2)] == [2, 3]

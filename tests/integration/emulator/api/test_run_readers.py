@@ -1,0 +1,80 @@
+"""Tests of the reader processes of runs: requests, kills, timeouts, closing."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from emulator.api.run_readers import ReadError, RunReaders, build_reader_environment
+from tests.unit.smdebug.rules.builtin.judging import write_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_run(tmp_path_factory.mktemp("run"), [{"loss": np.float32(step)} for step in range(5)]).path
+
+
+@pytest.fixture
+def readers() -> Iterator[RunReaders]:
+    made = RunReaders(lambda _: build_reader_environment({}))
+    yield made
+    made.close()
+
+
+def list_children() -> set[int]:
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    return {int(pid) for path in tasks.glob("*/children") for pid in path.read_text().split()}
+
+
+def test_it_answers_errors_and_goes_on_when_its_process_dies(readers: RunReaders, run: str) -> None:
+    before = list_children()
+    assert readers.ask("1", run, "series", {"tensors": ["loss"]})["series"][0]["mean"] == [0, 1, 2, 3, 4]
+    with pytest.raises(ReadError, match="nope") as error:
+        readers.ask("1", run, "series", {"tensors": ["nope"]})
+    assert error.value.status == 404
+    (process,) = list_children() - before
+    os.kill(process, signal.SIGKILL)
+    assert readers.ask("1", run, "describe", {})["ended"]
+    readers.close()
+    assert list_children() == before
+    with pytest.raises(ReadError, match="closing"):
+        readers.ask("1", run, "describe", {})
+
+
+def test_several_who_ask_at_once_are_all_answered(readers: RunReaders, run: str) -> None:
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(lambda _: readers.ask("1", run, "describe", {})["steps"]["count"], range(6)))
+    assert found == [5] * 6
+
+
+def test_one_that_takes_too_long_is_killed_and_replaced(run: str) -> None:
+    readers = RunReaders(lambda _: build_reader_environment({}), answer_seconds=0.001)
+    before = list_children()
+    try:
+        with pytest.raises(ReadError, match="took longer than 0 s") as error:
+            readers.ask("1", run, "describe", {})
+        assert error.value.status == 504
+        assert list_children() == before
+    finally:
+        readers.close()
+
+
+def test_nothing_of_the_user_s_account_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    found = build_reader_environment({"AWS_REGION": "eu-west-1"})
+    assert {name for name in found if name.startswith("AWS_")} == {"AWS_REGION"}
+
+
+def test_the_folder_stays_as_it_was(readers: RunReaders, run: str, tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match="No tensors have been saved yet"):
+        readers.ask("1", str(tmp_path), "describe", {})
+    assert not list(tmp_path.iterdir())

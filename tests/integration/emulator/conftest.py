@@ -1,0 +1,68 @@
+"""Fixture of a small emulator: moto and Lambda's Invoke behind a listener.
+
+Lambda workers are local processes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from moto.moto_api._internal.models import moto_api_backend
+
+from container_runtime.process.local_processes import LocalProcesses
+from emulator.events.publisher import Publisher
+from emulator.gateway.addresses import LOOPBACK
+from emulator.gateway.authentication import read_region
+from emulator.gateway.listener import Listener
+from emulator.lambda_functions.invoke_api import INVOKE_PATH, InvokeApplication
+from emulator.lambda_functions.invoker import FunctionInvoker
+from emulator.moto_services.wsgi import MotoApplication
+from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, Emulator, StopCalls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def moto_application() -> Any:
+    return MotoApplication()
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
+    moto_api_backend.reset()
+    stops = StopCalls()
+    routes: dict[str, Any] = {}
+
+    def application(environ: Any, start_response: Any) -> Any:
+        if INVOKE_PATH.fullmatch(environ["PATH_INFO"]):
+            return routes["invoke"](environ, start_response)
+        if environ.get("HTTP_X_AMZ_TARGET") == "SageMaker.StopTrainingJob":
+            body = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+            stops.add(body["TrainingJobName"])
+            if stops.error is not None:
+                code, message = stops.error
+                start_response("400 Bad Request", [("Content-Type", "application/x-amz-json-1.1")])
+                return [json.dumps({"__type": code, "message": message}).encode()]
+            start_response("200 OK", [("Content-Type", "application/x-amz-json-1.1")])
+            return [b"{}"]
+        return moto_application(environ, start_response)
+
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(application)
+    emulator = Emulator(f"http://{LOOPBACK}:{listener.port}", stops)
+    emulator.containers = LocalProcesses(tmp_path / "containers")
+    emulator.invoker = FunctionInvoker(
+        emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS, idle_seconds=60.0
+    )
+    emulator.publisher = Publisher(emulator.invoker, retry_seconds=0.02)
+    routes["invoke"] = InvokeApplication(emulator.invoker, lambda _: ACCOUNT, read_region)
+    yield emulator
+    emulator.publisher.close()
+    emulator.invoker.close()
+    assert emulator.containers.find({}) == []
+    assert not (tmp_path / "lambda").exists()
+    listener.close()

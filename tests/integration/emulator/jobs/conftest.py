@@ -1,0 +1,27 @@
+"""Fixture of a job harness, whose threads and processes end with the test."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Iterator[JobHarness]:
+    from moto.cloudwatch.models import cloudwatch_backends
+    from moto.logs.models import logs_backends
+
+    logs_backends[ACCOUNT][REGION].groups.clear()
+    cloudwatch_backends[ACCOUNT][REGION].reset()
+    before = set(threading.enumerate())
+    with open_job_harness(tmp_path) as opened:
+        yield opened
+    assert set(threading.enumerate()) <= before, "every thread of the harness has ended"

@@ -1,0 +1,38 @@
+"""Tests of the job concurrency limit: further jobs wait as Pending.
+
+They run one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.jobs.runs.recovery import find_left_over
+from tests.integration.emulator.jobs.job_harness import REGION, open_job_harness
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_jobs_wait_for_a_place_in_their_order(tmp_path: Path) -> None:
+    with open_job_harness(tmp_path, max_jobs=1) as harness:
+        names = ["one", "two", "three"]
+        harness.jobs.training.create(REGION, harness.request(TrainingJobName="one", script="time.sleep(600)"))
+        harness.wait_for_stage("Training", "one")
+        for name in names[1:]:
+            harness.jobs.training.create(REGION, harness.request(TrainingJobName=name, script="pass"))
+            harness.wait_for_stage("Pending", name)
+        waiting = harness.describe("three")
+        assert waiting["TrainingJobStatus"] == "InProgress"
+        assert waiting["SecondaryStatusTransitions"][-1]["StatusMessage"].endswith("1 jobs are before this one")
+        # After a kill they would wait on.
+        left = find_left_over(harness.store, harness.runtime, harness.settings)
+        assert sorted(job.name for job in left.restarted_jobs) == ["three", "two"]
+        harness.jobs.training.stop(REGION, "two")
+        assert harness.wait("two")["TrainingJobStatus"] == "Stopped"
+        assert harness.describe("three")["SecondaryStatus"] == "Pending"
+        harness.jobs.training.stop(REGION, "one")
+        done = harness.wait("three")
+        stages = [each["Status"] for each in done["SecondaryStatusTransitions"]]
+        assert stages == ["Starting", "Pending", "Starting", "Downloading", "Training", "Uploading", "Completed"]
+        assert harness.wait("one")["TrainingJobStatus"] == "Stopped"

@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from container_runtime.process.local_processes import LocalProcesses
+from emulator.lambda_functions import worker_log
+from emulator.lambda_functions.invoker import FunctionInvoker
+from emulator.moto_services.functions import get_function
+from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator, build_zip
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def patient_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are held back long enough to be put in order on a machine that is slow to read them."""
+    monkeypatch.setattr(worker_log, "_HOLD_SECONDS", 1.5)
+    monkeypatch.setattr(worker_log, "_END_SLACK_MS", 1_000)
+
+
+def invoke(emulator: Emulator, payload: Any = None, name: str = "fn", **options: Any) -> tuple[Any, dict[str, Any]]:
+    body = {} if payload is None else {"Payload": json.dumps(payload).encode()}
+    answer = emulator.client("lambda").invoke(FunctionName=name, **body, **options)
+    return json.loads(answer["Payload"].read() or b"null"), answer
+
+
+def test_invoke_runs_the_handler_with_event_and_context(emulator: Emulator) -> None:
+    arn = emulator.create_function(
+        """
+        def handler(event, context):
+            return {"event": event, "arn": context.invoked_function_arn, "name": context.function_name,
+                    "left": context.get_remaining_time_in_millis()}
+        """
+    )
+    result, answer = invoke(emulator, {"x": [1, "ü"]})
+    assert result["event"] == {"x": [1, "ü"]}
+    assert (result["arn"], result["name"]) == (arn, "fn")
+    assert 5_000 < result["left"] <= 10_000
+    assert answer["StatusCode"] == 200
+    assert answer["ExecutedVersion"] == "$LATEST"
+    assert "FunctionError" not in answer
+
+
+def test_environment_is_lambdas_and_nothing_of_the_hosts(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_HOST", "1")
+    emulator.create_function(
+        "import os\ndef handler(event, context): return dict(os.environ)",
+        Environment={"Variables": {"MINE": "yes", "AWS_REGION_HINT": "x"}},
+        MemorySize=256,
+    )
+    environment, _ = invoke(emulator)
+    assert "SECRET_OF_THE_HOST" not in environment
+    assert environment["AWS_ENDPOINT_URL"] == emulator.endpoint_url
+    assert environment["AWS_REGION"] == REGION
+    assert environment["AWS_ACCESS_KEY_ID"] == ACCOUNT, "a function signs as its account"
+    assert environment["AWS_LAMBDA_FUNCTION_NAME"] == "fn"
+    assert environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "256"
+    assert environment["AWS_LAMBDA_LOG_GROUP_NAME"] == "/aws/lambda/fn"
+    assert environment["_HANDLER"] == "index.handler"
+    assert environment["MINE"] == "yes"
+    assert os.path.basename(environment["LAMBDA_TASK_ROOT"]) == "task"  # noqa: PTH119
+
+
+def test_function_calls_back_with_boto3(emulator: Emulator) -> None:
+    emulator.create_function(
+        """
+        import boto3
+        def handler(event, context):
+            boto3.client("s3").create_bucket(Bucket="made-by-function")
+        """,
+        Timeout=30,
+        MemorySize=512,
+    )
+    result, answer = invoke(emulator)
+    assert result is None
+    assert "FunctionError" not in answer
+    buckets = emulator.client("s3").list_buckets()["Buckets"]
+    assert [bucket["Name"] for bucket in buckets] == ["made-by-function"]
+
+
+def test_worker_is_reused_until_code_or_configuration_changes(emulator: Emulator) -> None:
+    source = "import os\ndef handler(event, context): return [os.getpid(), {number}, os.environ.get('A')]"
+    emulator.create_function(source.format(number=1))
+    first, second = invoke(emulator)[0], invoke(emulator)[0]
+    assert first == second
+    client = emulator.client("lambda")
+    client.update_function_code(FunctionName="fn", ZipFile=build_zip(source.format(number=2)))
+    third = invoke(emulator)[0]
+    assert third[1] == 2
+    assert third[0] != first[0]
+    client.update_function_configuration(FunctionName="fn", Environment={"Variables": {"A": "b"}})
+    assert invoke(emulator)[0][1:] == [2, "b"]
+    wait_until(lambda: len(emulator.containers.find({})) == 1, "old workers are gone")
+
+
+def test_code_from_s3_versions_and_aliases(emulator: Emulator) -> None:
+    s3, client = emulator.client("s3"), emulator.client("lambda")
+    s3.create_bucket(Bucket="code")
+    for number in (1, 2):
+        source = f"import os\ndef handler(e, c): return [{number}, os.environ['AWS_LAMBDA_FUNCTION_VERSION']]"
+        s3.put_object(Bucket="code", Key=f"{number}.zip", Body=build_zip(source))
+    emulator.create_function("")
+    client.update_function_code(FunctionName="fn", S3Bucket="code", S3Key="1.zip")
+    version = client.publish_version(FunctionName="fn")["Version"]
+    client.create_alias(FunctionName="fn", Name="live", FunctionVersion=version)
+    client.update_function_code(FunctionName="fn", S3Bucket="code", S3Key="2.zip")
+    assert invoke(emulator)[0] == [2, "$LATEST"]
+    assert invoke(emulator, Qualifier=version)[0] == [1, version]
+    assert invoke(emulator, Qualifier="live")[0] == [1, version]
+    assert invoke(emulator, name="fn:live")[0] == [1, version]
+    arn = client.get_function(FunctionName="fn")["Configuration"]["FunctionArn"]
+    assert invoke(emulator, name=arn)[0] == [2, "$LATEST"]
+
+
+def test_layer_is_importable(emulator: Emulator) -> None:
+    layer = emulator.client("lambda").publish_layer_version(
+        LayerName="l", Content={"ZipFile": build_zip("VALUE = 7", "python/from_layer.py")}
+    )
+    emulator.create_function(
+        "import from_layer\ndef handler(e, c): return from_layer.VALUE", Layers=[layer["LayerVersionArn"]]
+    )
+    assert invoke(emulator)[0] == 7
+
+
+def test_handler_error(emulator: Emulator) -> None:
+    emulator.create_function("def handler(e, c):\n    raise ValueError('no good')")
+    result, answer = invoke(emulator)
+    assert answer["FunctionError"] == "Unhandled"
+    assert answer["StatusCode"] == 200
+    assert (result["errorType"], result["errorMessage"]) == ("ValueError", "no good")
+    assert result["stackTrace"]
+    wait_until(lambda: "[ERROR] ValueError: no good\nTraceback" in emulator.log_text("fn"), "it is logged")
+
+
+@pytest.mark.parametrize(
+    ("source", "handler", "error_type"),
+    [
+        ("import no_such_module", "index.handler", "Runtime.ImportModuleError"),
+        ("def handler(", "index.handler", "Runtime.UserCodeSyntaxError"),
+        ("x = 1", "index.handler", "Runtime.HandlerNotFound"),
+        ("raise OSError('at import')", "index.handler", "OSError"),
+        ("x = 1", "nowhere.handler", "Runtime.ImportModuleError"),
+    ],
+)
+def test_init_error(emulator: Emulator, source: str, handler: str, error_type: str) -> None:
+    emulator.create_function(source, Handler=handler)
+    for _ in range(2):
+        result, answer = invoke(emulator)
+        assert answer["FunctionError"] == "Unhandled"
+        assert result["errorType"] == error_type
+
+
+def test_timeout_ends_the_worker(emulator: Emulator) -> None:
+    emulator.create_function("import time\ndef handler(e, c):\n    time.sleep(e['s'])\n    return 'ok'", Timeout=2)
+    began = time.monotonic()
+    result, answer = invoke(emulator, {"s": 600})
+    assert time.monotonic() - began < 60
+    assert answer["FunctionError"] == "Unhandled"
+    assert result["errorType"] == "Sandbox.Timedout"
+    assert result["errorMessage"].endswith("Task timed out after 2.00 seconds")
+    assert invoke(emulator, {"s": 0})[0] == "ok"
+    assert "Task timed out after 2.00 seconds" in emulator.log_text("fn")
+
+
+def test_exit_while_invoked(emulator: Emulator) -> None:
+    emulator.create_function("import os\ndef handler(e, c):\n    os._exit(e) if e else None\n    return 'ok'")
+    result, answer = invoke(emulator, 3)
+    assert answer["FunctionError"] == "Unhandled"
+    assert result["errorType"] == "Runtime.ExitError"
+    assert result["errorMessage"].endswith("Runtime exited with error: exit status 3")
+    assert invoke(emulator, 0)[0] == "ok"
+
+
+def test_worker_killed_while_idle_is_replaced(emulator: Emulator) -> None:
+    emulator.create_function("import os\ndef handler(e, c): return os.getpid()")
+    first = invoke(emulator)[0]
+    os.kill(first, 9)
+    wait_until(lambda: not any(container.running for container in emulator.containers.find({})), "it is dead")
+    wait_until(lambda: "FunctionError" not in invoke(emulator)[1], "a new worker answers")
+    assert invoke(emulator)[0] != first
+
+
+def test_zip_that_leaves_its_folder_is_refused(emulator: Emulator, tmp_path: Path) -> None:
+    emulator.create_function("x = 1")
+    bad = build_zip("x = 1", "../../escaped.py")
+    emulator.client("lambda").update_function_code(FunctionName="fn", ZipFile=bad)
+    result, answer = invoke(emulator)
+    assert answer["FunctionError"] == "Unhandled"
+    assert "'../../escaped.py' points outside the zip" in result["errorMessage"]
+    assert not list(tmp_path.rglob("escaped.py"))
+    assert "points outside the zip" in emulator.log_text("fn")
+
+
+def test_other_languages_are_refused_clearly(emulator: Emulator) -> None:
+    emulator.create_function("def handler(event:, context:) = 1", Runtime="ruby3.3")
+    result, answer = invoke(emulator)
+    assert answer["FunctionError"] == "Unhandled"
+    assert "The runtime 'ruby3.3' cannot be run here" in result["errorMessage"]
+
+
+@pytest.mark.usefixtures("patient_log")
+def test_invocation_types_and_log_tail(emulator: Emulator) -> None:
+    emulator.create_function("def handler(e, c):\n    print('seen', e)\n    return e")
+    _, dry = invoke(emulator, InvocationType="DryRun")
+    assert dry["StatusCode"] == 204
+    nothing, event = invoke(emulator, {"n": 1}, InvocationType="Event")
+    assert (nothing, event["StatusCode"]) == (None, 202)
+    result, answer = invoke(emulator, {"n": 2}, LogType="Tail")
+    assert result == {"n": 2}
+    tail = base64.b64decode(answer["LogResult"]).decode()
+    assert tail.startswith("START RequestId: ")
+    assert "seen {'n': 2}" in tail
+    assert "REPORT RequestId: " in tail
+    wait_until(lambda: "seen {'n': 1}" in emulator.log_text("fn"), "the event was handled")
+    assert "seen {'n': 1}" not in tail
+
+
+@pytest.mark.usefixtures("patient_log")
+def test_log_stream_lines_are_in_order(emulator: Emulator) -> None:
+    emulator.create_function("print('loading')\ndef handler(e, c):\n    print('a')\n    print('b')")
+    invoke(emulator)
+    wait_until(lambda: "REPORT" in emulator.log_text("fn"), "the log ends")
+    text = emulator.log_text("fn")
+    words = [line.split()[0] for line in text.splitlines()]
+    # What a module prints at its import may be read a moment later than it was printed, so before or after START.
+    assert sorted(words[:2]) == ["START", "loading"]
+    assert words[2:] == ["a", "b", "END", "REPORT"]
+    assert "Init Duration: " in text
+    stream = emulator.client("logs").describe_log_streams(logGroupName="/aws/lambda/fn")["logStreams"][0]
+    assert "/[$LATEST]" in stream["logStreamName"]
+
+
+def test_client_context(emulator: Emulator) -> None:
+    emulator.create_function("def handler(e, c): return c.client_context.custom")
+    context = base64.b64encode(json.dumps({"custom": {"a": "b"}}).encode()).decode()
+    assert invoke(emulator, ClientContext=context)[0] == {"a": "b"}
+
+
+def test_errors_of_invoke(emulator: Emulator) -> None:
+    client = emulator.client("lambda")
+    with pytest.raises(client.exceptions.ResourceNotFoundException) as missing:
+        client.invoke(FunctionName="nobody")
+    assert missing.value.response["Error"]["Message"] == (
+        f"Function not found: arn:aws:lambda:{REGION}:{ACCOUNT}:function:nobody"
+    )
+    emulator.create_function("def handler(e, c): pass")
+    with pytest.raises(client.exceptions.InvalidRequestContentException):
+        client.invoke(FunctionName="fn", Payload=b"{no json")
+    with pytest.raises(ClientError, match="RequestTooLarge"):
+        client.invoke(FunctionName="fn", InvocationType="Event", Payload=json.dumps("x" * 1_100_000).encode())
+
+
+# A handler that says that it has begun, on a connection to this port, and ends when that is closed.
+WAITING_HANDLER = """
+import os, socket
+def handler(port, context):
+    with socket.create_connection(("127.0.0.1", port)) as test:
+        test.sendall(str(os.getpid()).encode())
+        test.recv(1)
+    return os.getpid()
+"""
+
+
+def test_concurrent_invocations_get_a_worker_each(emulator: Emulator) -> None:
+    """None of them ends before all have begun."""
+    emulator.create_function(WAITING_HANDLER, Timeout=60)
+    with ThreadPoolExecutor(3) as pool, socket.create_server(("127.0.0.1", 0)) as server:
+        futures = [pool.submit(invoke, emulator, server.getsockname()[1]) for _ in range(3)]
+        begun = []
+        with ExitStack() as stack:
+            for _ in range(3):
+                connection = stack.enter_context(server.accept()[0])
+                begun.append(int(connection.recv(100)))
+        pids = [future.result()[0] for future in futures]
+    assert sorted(begun) == sorted(pids)
+
+
+def test_failed_warming_does_not_end_the_lane(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulator.create_function("def handler(event, context): return 'served'")
+    function = get_function(ACCOUNT, REGION, "fn")
+
+    def fail(_: object) -> None:
+        raise ValueError("no room for a worker")
+
+    monkeypatch.setattr(emulator.invoker._pool, "warm", fail)
+    emulator.invoker.warm(function)
+    answer = emulator.invoker.invoke_async(function, b"{}").result(timeout=60)
+    assert json.loads(answer.payload) == "served"
+
+
+def test_async_failure_is_tried_three_times(emulator: Emulator) -> None:
+    emulator.create_function("def handler(e, c):\n    print('attempt')\n    raise RuntimeError('always')")
+    future = emulator.invoker.invoke_async(get_function(ACCOUNT, REGION, "fn"), b"{}")
+    assert future.result(60).function_error == "Unhandled"
+    wait_until(lambda: emulator.log_text("fn").count("END RequestId") == 3, "three attempts")
+    emulator.client("lambda").put_function_event_invoke_config(FunctionName="fn", MaximumRetryAttempts=0)
+    emulator.invoker.invoke_async(get_function(ACCOUNT, REGION, "fn"), b"{}").result(60)
+    wait_until(lambda: emulator.log_text("fn").count("END RequestId") == 4, "one attempt more")
+
+
+def test_async_invocations_of_a_function_keep_their_order(emulator: Emulator) -> None:
+    emulator.create_function("seen = []\ndef handler(e, c):\n    seen.append(e)\n    return seen")
+    function = get_function(ACCOUNT, REGION, "fn")
+    futures = [emulator.invoker.invoke_async(function, str(number).encode()) for number in range(30)]
+    assert json.loads(futures[-1].result(60).payload) == list(range(30))
+
+
+@pytest.fixture
+def other_invoker(emulator: Emulator, tmp_path: Path) -> Any:
+    made = []
+
+    def make(**options: Any) -> FunctionInvoker:
+        containers = LocalProcesses(tmp_path / "other-containers")
+        invoker = FunctionInvoker(containers, emulator.endpoint_url, tmp_path / "other", CREDENTIALS, **options)
+        made.append(invoker)
+        return invoker
+
+    yield make
+    for invoker in made:
+        invoker.close()
+
+
+def test_idle_worker_ends(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
+    emulator.create_function("def handler(e, c): pass")
+    invoker = other_invoker(idle_seconds=0.1)
+    assert invoker.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}").payload == b"null"
+    containers = LocalProcesses(tmp_path / "other-containers")
+    wait_until(lambda: containers.find({}) == [], "the idle worker has gone")
+    wait_until(lambda: list((tmp_path / "other").iterdir()) == [], "its folder has gone")
+
+
+def test_throttled_when_all_workers_are_busy(emulator: Emulator, other_invoker: Any) -> None:
+    from emulator.exceptions import TooManyInvocationsError
+
+    emulator.create_function(WAITING_HANDLER, Timeout=60)
+    invoker = other_invoker(max_workers=1)
+    function = get_function(ACCOUNT, REGION, "fn")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        busy = invoker.invoke_async(function, str(server.getsockname()[1]).encode())
+        with server.accept()[0] as connection:
+            assert connection.recv(100)
+            with pytest.raises(TooManyInvocationsError, match="All 1 Lambda workers are busy"):
+                invoker.invoke(function, b"0")
+    assert busy.result(60).function_error is None
+
+
+def test_workers_of_a_killed_emulator_are_removed(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
+    emulator.create_function("import os\ndef handler(e, c): return os.getpid()")
+    killed = other_invoker()
+    pid = int(killed.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}").payload)
+    containers = LocalProcesses(tmp_path / "other-containers")
+    assert len(containers.find({})) == 1
+    other_invoker()
+    assert containers.find({}) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_close_cuts_off_what_runs_and_leaves_nothing(emulator: Emulator, other_invoker: Any, tmp_path: Path) -> None:
+    emulator.create_function("import time\ndef handler(e, c): time.sleep(600)", Timeout=600)
+    before = set(threading.enumerate())
+    invoker = other_invoker()
+    function = get_function(ACCOUNT, REGION, "fn")
+    running, waiting = (invoker.invoke_async(function, b"{}") for _ in range(2))
+    wait_until(lambda: invoker._pool._busy and next(iter(invoker._pool._busy))._began_at, "the function runs")
+    began = time.monotonic()
+    invoker.close()
+    assert time.monotonic() - began < 60
+    assert waiting.cancelled()
+    assert running.exception(60) is not None
+    assert LocalProcesses(tmp_path / "other-containers").find({}) == []
+    assert not (tmp_path / "other").exists()
+    wait_until(lambda: not [t for t in threading.enumerate() if t not in before and "lambda" in t.name], "no thread")

@@ -1,0 +1,500 @@
+"""Tests of S3 across a restart, over real HTTP on the same folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+from botocore.exceptions import ClientError
+
+from emulator.exceptions import StartupError
+from emulator.gateway.addresses import LOOPBACK
+from emulator.gateway.listener import Listener
+from emulator.moto_services.s3.backend import open_s3
+from emulator.moto_services.s3.index_rows import find_bucket
+from emulator.moto_services.s3.objects import ObjectStore
+from emulator.moto_services.wsgi import MotoApplication
+from tests.boto3_client import make_client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+ALLOW = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "arn:aws:s3:::kept/*"}
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Any]:
+    """S3 on ``folder``; a client of it."""
+    durable = open_s3(folder)
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(MotoApplication())
+    try:
+        yield make_client(f"http://127.0.0.1:{listener.port}", "s3")
+    finally:
+        listener.close()
+        durable.close()
+
+
+def send(s3: Any, method: str, path: str, body: bytes = b"") -> requests.Response:
+    """A request that boto3 would not build."""
+    credential = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x"
+    url = f"{s3.meta.endpoint_url}/{path}"
+    return requests.request(method, url, data=body, headers={"Authorization": credential}, timeout=60)
+
+
+def change_index(folder: Path, statement: str, *values: object) -> None:
+    index = sqlite3.connect(folder / "index.sqlite", isolation_level=None)
+    assert index.execute(statement, values).rowcount == 1
+    index.close()
+
+
+def contents(folder: Path) -> list[Path]:
+    return [path for path in (folder / "contents").rglob("*") if path.is_file()]
+
+
+def test_objects_come_back(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_object(
+            Bucket="kept",
+            Key="a/ü",
+            Body=b"data",
+            ContentType="text/plain",
+            Metadata={"who": "me"},
+            Tagging="color=red",
+            StorageClass="STANDARD_IA",
+        )
+        before = s3.get_object(Bucket="kept", Key="a/ü")
+        assert before["Body"].read() == b"data"
+        created = s3.list_buckets()["Buckets"][0]["CreationDate"]
+    with running(tmp_path) as s3:
+        after = s3.get_object(Bucket="kept", Key="a/ü")
+        assert after["Body"].read() == b"data"
+        for name in ("ETag", "LastModified", "ContentType", "Metadata", "StorageClass", "ContentLength"):
+            assert after[name] == before[name], name
+        assert s3.get_object_tagging(Bucket="kept", Key="a/ü")["TagSet"] == [{"Key": "color", "Value": "red"}]
+        assert s3.list_buckets()["Buckets"][0]["CreationDate"] == created
+
+
+def test_what_the_emulator_itself_puts_comes_back(tmp_path: Path) -> None:
+    with running(tmp_path):
+        store = ObjectStore("123456789012", "eu-west-1")
+        store.create_bucket("kept")
+        store.put("kept", "tensor", b"bytes")
+    with running(tmp_path) as s3:
+        assert s3.get_object(Bucket="kept", Key="tensor")["Body"].read() == b"bytes"
+        assert s3.get_bucket_location(Bucket="kept")["LocationConstraint"] == "eu-west-1"
+
+
+def test_uploads_in_parts_and_copies_come_back(tmp_path: Path) -> None:
+    body = os.urandom(12 * 1024 * 1024)
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.upload_fileobj(io.BytesIO(body), "kept", "parts")
+        s3.copy_object(Bucket="kept", Key="copy", CopySource={"Bucket": "kept", "Key": "parts"})
+        etag = s3.head_object(Bucket="kept", Key="parts")["ETag"]
+    with running(tmp_path) as s3:
+        assert s3.head_object(Bucket="kept", Key="parts")["ETag"] == etag
+        for key in ("parts", "copy"):
+            assert s3.get_object(Bucket="kept", Key=key)["Body"].read() == body
+        part = s3.get_object(Bucket="kept", Key="copy", Range="bytes=5-9")
+        assert part["Body"].read() == body[5:10]
+
+
+def test_deletes_and_overwrites_are_kept_and_free_their_files(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.create_bucket(Bucket="gone")
+        for key in ("one", "two", "three", "four"):
+            s3.put_object(Bucket="kept", Key=key, Body=b"old")
+        s3.delete_object(Bucket="kept", Key="one")
+        s3.delete_objects(Bucket="kept", Delete={"Objects": [{"Key": "two"}, {"Key": "never"}]})
+        s3.put_object(Bucket="kept", Key="three", Body=b"new")
+        s3.delete_bucket(Bucket="gone")
+        assert len(contents(tmp_path)) == 2
+    with running(tmp_path) as s3:
+        assert [each["Key"] for each in s3.list_objects_v2(Bucket="kept")["Contents"]] == ["four", "three"]
+        assert s3.get_object(Bucket="kept", Key="three")["Body"].read() == b"new"
+        assert [each["Name"] for each in s3.list_buckets()["Buckets"]] == ["kept"]
+
+
+def test_versions_come_back(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        first = s3.put_object(Bucket="kept", Key="k", Body=b"first")["VersionId"]
+        second = s3.put_object(Bucket="kept", Key="k", Body=b"second")["VersionId"]
+        s3.delete_object(Bucket="kept", Key="k")
+    with running(tmp_path) as s3:
+        with pytest.raises(ClientError, match="NoSuchKey"):
+            s3.get_object(Bucket="kept", Key="k")
+        for version, body in ((first, b"first"), (second, b"second")):
+            assert s3.get_object(Bucket="kept", Key="k", VersionId=version)["Body"].read() == body
+        listed = s3.list_object_versions(Bucket="kept")
+        assert {each["VersionId"] for each in listed["Versions"]} == {first, second}
+        assert len(listed["DeleteMarkers"]) == 1
+        assert s3.get_bucket_versioning(Bucket="kept")["Status"] == "Enabled"
+
+
+def test_what_was_deleted_while_versioning_was_suspended_comes_back_so(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        version = s3.put_object(Bucket="kept", Key="k", Body=b"kept")["VersionId"]
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Suspended"})
+        s3.put_object(Bucket="kept", Key="k", Body=b"null")
+        assert s3.delete_object(Bucket="kept", Key="k")["VersionId"] == "null"
+    assert [path.read_bytes() for path in contents(tmp_path)] == [b"kept"]
+    with running(tmp_path) as s3:
+        listed = s3.list_object_versions(Bucket="kept")
+        assert [each["VersionId"] for each in listed["DeleteMarkers"]] == ["null"]
+        assert [each["VersionId"] for each in listed["Versions"]] == [version]
+        assert s3.get_object(Bucket="kept", Key="k", VersionId=version)["Body"].read() == b"kept"
+        s3.delete_object(Bucket="kept", Key="k", VersionId="null")
+        assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"kept"
+
+
+def test_tags_and_settings_come_back(tmp_path: Path) -> None:
+    policy = '{"Version": "2012-10-17", "Statement": []}'
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_bucket_policy(Bucket="kept", Policy=policy)
+        s3.put_bucket_tagging(Bucket="kept", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
+        s3.put_object(Bucket="kept", Key="k", Body=b"")
+        s3.put_object_tagging(Bucket="kept", Key="k", Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
+    with running(tmp_path) as s3:
+        assert s3.get_bucket_policy(Bucket="kept")["Policy"] == policy
+        assert s3.get_bucket_tagging(Bucket="kept")["TagSet"] == [{"Key": "a", "Value": "b"}]
+        assert s3.get_object_tagging(Bucket="kept", Key="k")["TagSet"] == [{"Key": "c", "Value": "d"}]
+        s3.delete_object_tagging(Bucket="kept", Key="k")
+        s3.delete_bucket_policy(Bucket="kept")
+    with running(tmp_path) as s3:
+        assert s3.get_object_tagging(Bucket="kept", Key="k")["TagSet"] == []
+        with pytest.raises(ClientError, match="NoSuchBucketPolicy"):
+            s3.get_bucket_policy(Bucket="kept")
+
+
+def test_a_failed_request_changes_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        with pytest.raises(ClientError):
+            s3.put_object(Bucket="nowhere", Key="k", Body=b"x")
+        with pytest.raises(ClientError):
+            s3.create_bucket(Bucket="x")
+    with running(tmp_path) as s3:
+        assert [each["Name"] for each in s3.list_buckets()["Buckets"]] == ["kept"]
+    assert contents(tmp_path) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from emulator.moto_services.s3.objects import ObjectStore
+from emulator.moto_services.s3.backend import open_s3
+kept = open_s3(Path(sys.argv[1]))
+store = ObjectStore("123456789012", "us-east-1")
+store.create_bucket("kept")
+for number in range(100):
+    store.put("kept", str(number), b"x" * number)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_everything_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    with running(tmp_path):
+        store = ObjectStore("123456789012", "us-east-1")
+        assert sorted(each.size for each in store.list("kept", "")) == list(range(100))
+        assert store.get("kept", "99") == b"x" * 99
+
+
+def test_files_that_a_crash_left_are_removed(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_object(Bucket="kept", Key="k", Body=b"v")
+    (tmp_path / "contents" / "ab").mkdir(exist_ok=True)
+    (tmp_path / "contents" / "ab" / "half-an-object").write_bytes(b"x")
+    with running(tmp_path) as s3:
+        assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"
+    assert len(contents(tmp_path)) == 1
+
+
+def test_an_index_of_another_version_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path):
+        pass
+    index = sqlite3.connect(tmp_path / "index.sqlite")
+    index.execute("PRAGMA user_version = 99")
+    index.close()
+    with pytest.raises(StartupError, match=r"another version .* move its folder away"):
+        open_s3(tmp_path)
+
+
+def test_an_index_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "index.sqlite").write_bytes(b"not a database, but long enough to be read as one" * 20)
+    with pytest.raises(StartupError, match="move the folder away"):
+        open_s3(tmp_path)
+
+
+def test_what_cannot_be_kept_of_one_bucket_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "other"):
+            s3.create_bucket(Bucket=bucket)
+        find_bucket("kept").replication = lambda: None
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        s3.put_object(Bucket="other", Key="k", Body=b"other")
+        s3.put_object(Bucket="kept", Key="k", Body=b"kept")
+    said = [record.message for record in caplog.records if "cannot be kept" in record.message]
+    assert len(said) == 1
+    assert "the setting replication of the bucket kept" in said[0]
+    with running(tmp_path) as s3:
+        assert not hasattr(find_bucket("kept"), "replication")
+        assert s3.get_bucket_versioning(Bucket="kept")["Status"] == "Enabled"
+        for bucket in ("other", "kept"):
+            assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == bucket.encode()
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        ("policy", "MalformedPolicy"),
+        ("website", "MalformedXML"),
+        ("versioning", "MalformedXML"),
+        ("tagging", "MalformedXML"),
+        ("logging", "MalformedXML"),
+    ],
+)
+def test_a_document_that_is_none_is_refused(tmp_path: Path, what: str, code: str) -> None:
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "other"):
+            s3.create_bucket(Bucket=bucket)
+            s3.put_object(Bucket=bucket, Key="k", Body=b"v")
+        for body in (b"\xff", b"no document"):
+            answer = send(s3, "PUT", f"kept?{what}", body)
+            assert (answer.status_code, f"<Code>{code}</Code>" in answer.text) == (400, True)
+        s3.put_object(Bucket="other", Key="k", Body=b"later")
+    with running(tmp_path) as s3:
+        assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"
+        assert s3.get_object(Bucket="other", Key="k")["Body"].read() == b"later"
+
+
+@pytest.mark.parametrize("damage", ["no JSON", '{"policy": "no JSON"}', '{"policy": 5}', b"\xff", "[]"])
+def test_damaged_settings_harm_their_bucket_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str | bytes
+) -> None:
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "other"):
+            s3.create_bucket(Bucket=bucket)
+            s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Statement": [ALLOW]}))
+            s3.put_object(Bucket=bucket, Key="k", Body=bucket.encode())
+    change_index(tmp_path, "UPDATE buckets SET settings = CAST(? AS TEXT) WHERE name = 'kept'", damage)
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "other"):
+            assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == bucket.encode()
+        assert json.loads(s3.get_bucket_policy(Bucket="other")["Policy"]) == {"Statement": [ALLOW]}
+        with pytest.raises(ClientError, match="NoSuchBucketPolicy"):
+            s3.get_bucket_policy(Bucket="kept")
+    if damage != "[]":
+        assert [record for record in caplog.records if "the bucket 'kept' cannot be restored" in record.message]
+
+
+def test_damaged_records_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with running(tmp_path) as s3:
+        for bucket in ("kept", "nowhere", "tagged"):
+            s3.create_bucket(Bucket=bucket)
+            for key in ("a", "b"):
+                s3.put_object(Bucket=bucket, Key=key, Body=b"v")
+    change_index(tmp_path, "UPDATE objects SET attributes = '' WHERE bucket = 'kept' AND key = 'a'")
+    change_index(tmp_path, "UPDATE buckets SET name = 'x' WHERE name = 'nowhere'")
+    change_index(tmp_path, "UPDATE buckets SET tags = '{', created = 'long ago' WHERE name = 'tagged'")
+    with running(tmp_path) as s3:
+        assert [each["Key"] for each in s3.list_objects_v2(Bucket="kept")["Contents"]] == ["b"]
+        assert [each["Key"] for each in s3.list_objects_v2(Bucket="tagged")["Contents"]] == ["a", "b"]
+    said = "\n".join(record.message for record in caplog.records if record.levelno >= logging.WARNING)
+    assert "The object 'a' of the bucket 'kept' cannot be restored" in said
+    assert "The bucket 'x' cannot be restored" in said
+    assert "2 objects are left out, because their bucket 'nowhere' is not there" in said
+    assert "The creation date of the bucket 'tagged' cannot be restored" in said
+
+
+def test_versions_are_listed_when_the_marked_one_is_deleted(tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"})
+        first = s3.put_object(Bucket="kept", Key="k", Body=b"first")["VersionId"]
+        marker = s3.delete_object(Bucket="kept", Key="k")["VersionId"]
+        s3.delete_object(Bucket="kept", Key="k", VersionId=first)
+        before = s3.list_object_versions(Bucket="kept")
+        assert [each["VersionId"] for each in before["DeleteMarkers"]] == [marker]
+        assert "Versions" not in before
+    assert contents(tmp_path) == []
+    with running(tmp_path) as s3:
+        assert s3.list_object_versions(Bucket="kept")["DeleteMarkers"] == before["DeleteMarkers"]
+        s3.delete_object(Bucket="kept", Key="k", VersionId=marker)
+        assert "DeleteMarkers" not in s3.list_object_versions(Bucket="kept")
+
+
+SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "versioning": (
+        lambda s3: s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Suspended"}),
+        lambda s3: s3.get_bucket_versioning(Bucket="kept")["Status"],
+    ),
+    "encryption": (
+        lambda s3: s3.put_bucket_encryption(
+            Bucket="kept",
+            ServerSideEncryptionConfiguration={
+                "Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "id"}}]
+            },
+        ),
+        lambda s3: s3.get_bucket_encryption(Bucket="kept")["ServerSideEncryptionConfiguration"],
+    ),
+    "ownership": (
+        lambda s3: s3.put_bucket_ownership_controls(
+            Bucket="kept", OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+        ),
+        lambda s3: s3.get_bucket_ownership_controls(Bucket="kept")["OwnershipControls"],
+    ),
+    "accelerate": (
+        lambda s3: s3.put_bucket_accelerate_configuration(Bucket="kept", AccelerateConfiguration={"Status": "Enabled"}),
+        lambda s3: s3.get_bucket_accelerate_configuration(Bucket="kept")["Status"],
+    ),
+    "website": (
+        lambda s3: s3.put_bucket_website(
+            Bucket="kept", WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}}
+        ),
+        lambda s3: s3.get_bucket_website(Bucket="kept")["IndexDocument"],
+    ),
+    "lock": (
+        lambda s3: (
+            s3.put_bucket_versioning(Bucket="kept", VersioningConfiguration={"Status": "Enabled"}),
+            s3.put_object_lock_configuration(
+                Bucket="kept",
+                ObjectLockConfiguration={
+                    "ObjectLockEnabled": "Enabled",
+                    "Rule": {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 3}},
+                },
+            ),
+        ),
+        lambda s3: s3.get_object_lock_configuration(Bucket="kept")["ObjectLockConfiguration"],
+    ),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_come_back(tmp_path: Path, setting: str) -> None:
+    put, get = SETTINGS[setting]
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        put(s3)
+        before = get(s3)
+        assert before
+    with running(tmp_path) as s3:
+        assert get(s3) == before
+
+
+def test_after_a_close_moto_is_as_it_was(tmp_path: Path) -> None:
+    from moto.s3.models import FakeBucket, S3Backend, s3_backends
+    from moto.s3.responses import S3Response
+
+    def replaced_ones() -> list[Any]:
+        methods = [vars(S3Response)[name] for name in ("_bucket_response", "_key_response")]
+        return [*methods, vars(FakeBucket)["get_permission"], s3_backends.backend]
+
+    before = replaced_ones()
+    assert before[-1] is S3Backend
+    with running(tmp_path):
+        assert all(now is not then for now, then in zip(replaced_ones(), before, strict=True))
+    assert replaced_ones() == before
+
+
+def test_an_index_that_cannot_be_read_is_refused_and_moto_left_alone(tmp_path: Path) -> None:
+    from moto.s3.models import S3Backend, s3_backends
+
+    with running(tmp_path):
+        pass
+    index = sqlite3.connect(tmp_path / "index.sqlite", isolation_level=None)
+    index.execute("DROP TABLE buckets")
+    index.execute("CREATE VIEW buckets AS SELECT * FROM gone")
+    index.close()
+    with pytest.raises(StartupError, match="move the folder away"):
+        open_s3(tmp_path)
+    assert s3_backends.backend is S3Backend
+
+
+def test_every_setting_of_a_bucket_comes_back(tmp_path: Path) -> None:
+    grant = {
+        "Grantee": {"Type": "Group", "URI": "http://acs.amazonaws.com/groups/global/AllUsers"},
+        "Permission": "READ",
+    }
+    cors = {"CORSRules": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["*"], "MaxAgeSeconds": 5}]}
+    life = {"Rules": [{"ID": "r", "Status": "Enabled", "Filter": {"Prefix": "a/"}, "Expiration": {"Days": 3}}]}
+    blocked = {"BlockPublicAcls": True, "IgnorePublicAcls": False, "BlockPublicPolicy": True}
+    queue = {"QueueArn": "arn:aws:sqs:us-east-1:123456789012:q", "Events": ["s3:ObjectCreated:*"]}
+    rule = {"Status": "Enabled", "Destination": {"Bucket": "arn:aws:s3:::other"}, "Priority": 1, "Prefix": "x"}
+    replication = {"Role": "arn:aws:iam::123456789012:role/r", "Rules": [rule]}
+
+    def read_settings(s3: Any) -> list[Any]:
+        answers = [
+            s3.get_bucket_cors(Bucket="kept"),
+            s3.get_bucket_lifecycle_configuration(Bucket="kept"),
+            s3.get_public_access_block(Bucket="kept"),
+            s3.get_bucket_notification_configuration(Bucket="kept"),
+            s3.get_bucket_replication(Bucket="kept"),
+            s3.get_bucket_acl(Bucket="kept"),
+            s3.get_bucket_logging(Bucket="kept"),
+            s3.get_object_acl(Bucket="kept", Key="public"),
+            s3.get_object_acl(Bucket="kept", Key="private"),
+        ]
+        return [{name: value for name, value in answer.items() if name != "ResponseMetadata"} for answer in answers]
+
+    with running(tmp_path) as s3:
+        for name in ("kept", "other"):
+            s3.create_bucket(Bucket=name)
+            s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+        s3.put_object(Bucket="kept", Key="public", Body=b"1", ACL="public-read")
+        s3.put_object(Bucket="kept", Key="private", Body=b"1")
+        s3.put_bucket_cors(Bucket="kept", CORSConfiguration=cors)
+        s3.put_bucket_lifecycle_configuration(Bucket="kept", LifecycleConfiguration=life)
+        s3.put_public_access_block(Bucket="kept", PublicAccessBlockConfiguration=blocked)
+        s3.put_bucket_acl(Bucket="other", ACL="log-delivery-write")
+        target = {"TargetBucket": "other", "TargetPrefix": "p", "TargetGrants": [grant]}
+        s3.put_bucket_logging(Bucket="kept", BucketLoggingStatus={"LoggingEnabled": target})
+        make_client(s3.meta.endpoint_url, "sqs").create_queue(QueueName="q")
+        s3.put_bucket_notification_configuration(
+            Bucket="kept", NotificationConfiguration={"QueueConfigurations": [queue]}
+        )
+        s3.put_bucket_replication(Bucket="kept", ReplicationConfiguration=replication)
+        s3.put_bucket_acl(Bucket="kept", ACL="public-read")
+        before = read_settings(s3)
+    with running(tmp_path) as s3:
+        assert read_settings(s3) == before
+
+
+def test_an_upload_goes_on_after_a_restart(tmp_path: Path) -> None:
+    parts, body = [], os.urandom(5 * 1024 * 1024)
+    with running(tmp_path) as s3:
+        s3.create_bucket(Bucket="kept")
+        upload = {"Bucket": "kept", "Key": "k"}
+        upload["UploadId"] = s3.create_multipart_upload(**upload, Metadata={"a": "b"})["UploadId"]
+        parts.append({"PartNumber": 1, "ETag": s3.upload_part(**upload, PartNumber=1, Body=body)["ETag"]})
+    with running(tmp_path) as s3:
+        assert s3.list_parts(**upload)["Parts"][0]["Size"] == len(body)
+        parts.append({"PartNumber": 2, "ETag": s3.upload_part(**upload, PartNumber=2, Body=b"end")["ETag"]})
+        s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+        assert len(contents(tmp_path)) == 1, "the parts are gone"
+    with running(tmp_path) as s3:
+        answer = s3.get_object(Bucket="kept", Key="k")
+        assert answer["Body"].read() == body + b"end"
+        assert answer["Metadata"] == {"a": "b"}
+        assert "Uploads" not in s3.list_multipart_uploads(Bucket="kept")

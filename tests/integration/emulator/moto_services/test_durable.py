@@ -1,0 +1,224 @@
+"""Tests of moto's state after a kill -9 and a restart, by boto3."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import shutil
+import time
+import zipfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from emulator.gateway.addresses import LOOPBACK
+from emulator.gateway.listener import Listener
+from emulator.moto_services.backend_files import BackendFiles
+from emulator.moto_services.cloudwatch.logs import LogGroups
+from emulator.moto_services.eventbridge.rules import Target, deliver_to_queue
+from emulator.moto_services.functions import get_function
+from emulator.moto_services.store import MotoStore
+from emulator.moto_services.wsgi import MotoApplication
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pytest
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:kept"
+
+
+class Clients:
+    """A client of each service, made when first asked for."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        client: Any = boto3.client
+        return client(
+            name.strip("_").replace("_", "-"),
+            endpoint_url=f"http://127.0.0.1:{self._port}",
+            region_name=REGION,
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+        )
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Clients]:
+    """moto on ``folder``, as it is in the emulator."""
+    store = MotoStore(folder)
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(MotoApplication())
+    try:
+        yield Clients(listener.port)
+    finally:
+        listener.close()
+        store.close()
+
+
+def build_zip() -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("index.py", "def handler(event, context): return 1")
+    return content.getvalue()
+
+
+def make_resources(aws: Clients) -> dict[str, Any]:
+    """One of everything that a user of the emulator makes; what has to be known of it afterwards."""
+    known: dict[str, Any] = {}
+    role = aws.iam.create_role(RoleName="kept", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    known["queue"] = aws.sqs.create_queue(QueueName="kept", tags={"a": "b"})["QueueUrl"]
+    aws.sqs.send_message(QueueUrl=known["queue"], MessageBody="waiting")
+    known["topic"] = aws.sns.create_topic(Name="kept")["TopicArn"]
+    aws.sns.subscribe(TopicArn=known["topic"], Protocol="sqs", Endpoint=QUEUE_ARN)
+    aws.events.create_event_bus(Name="kept")
+    aws.events.put_rule(Name="kept", EventBusName="kept", EventPattern='{"source": ["kept"]}')
+    aws.events.put_targets(Rule="kept", EventBusName="kept", Targets=[{"Id": "1", "Arn": QUEUE_ARN}])
+    aws.logs.create_log_group(logGroupName="kept")
+    aws.logs.create_log_stream(logGroupName="kept", logStreamName="kept")
+    event: dict[str, Any] = {"timestamp": int(time.time() * 1000), "message": "a line"}
+    aws.logs.put_log_events(logGroupName="kept", logStreamName="kept", logEvents=[event])
+    LogGroups(ACCOUNT, REGION).put("kept", "kept", [(event["timestamp"] + 1, "a line of a job")])
+    code = {"ZipFile": build_zip()}
+    aws.__getattr__("lambda").create_function(
+        FunctionName="kept", Runtime="python3.11", Role=role, Handler="index.handler", Code=code, Publish=True
+    )
+    aws.__getattr__("lambda").create_alias(FunctionName="kept", Name="live", FunctionVersion="1")
+    alarm = {"Namespace": "N", "MetricName": "M", "Period": 60, "Statistic": "Sum", "EvaluationPeriods": 1}
+    aws.cloudwatch.put_metric_alarm(AlarmName="kept", ComparisonOperator="GreaterThanThreshold", Threshold=1, **alarm)
+    aws.cloudwatch.put_metric_data(Namespace="N", MetricData=[{"MetricName": "M", "Value": 1}])
+    aws.sagemaker.create_model(ModelName="kept", PrimaryContainer={"Image": "i"}, ExecutionRoleArn=role)
+    variant = {"VariantName": "v", "ModelName": "kept", "InitialInstanceCount": 1, "InstanceType": "ml.m5.large"}
+    aws.sagemaker.create_endpoint_config(EndpointConfigName="kept", ProductionVariants=[variant])
+    aws.sagemaker.create_endpoint(EndpointName="kept", EndpointConfigName="kept")
+    aws.ssm.put_parameter(Name="/kept", Value="1", Type="String")
+    key = aws.kms.create_key()["KeyMetadata"]["KeyId"]
+    known["cipher"] = aws.kms.encrypt(KeyId=key, Plaintext=b"plain")["CiphertextBlob"]
+    known["signer"] = aws.kms.create_key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")["KeyMetadata"]["KeyId"]
+    signing = {"KeyId": known["signer"], "Message": b"m", "SigningAlgorithm": "RSASSA_PSS_SHA_256"}
+    known["signature"] = aws.kms.sign(**signing)["Signature"]
+    aws.ecr.create_repository(repositoryName="kept")
+    aws.cognito_idp.create_user_pool(PoolName="kept")
+    aws.xray.put_trace_segments(TraceSegmentDocuments=["{}"])
+    aws.apigateway.create_rest_api(name="kept")
+    resources = {
+        "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "of-the-stack"}},
+        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "of-the-stack"}},
+    }
+    aws.cloudformation.create_stack(StackName="kept", TemplateBody=json.dumps({"Resources": resources}))
+    return known
+
+
+def test_everything_moto_holds_survives_a_kill(tmp_path: Path) -> None:
+    with running(tmp_path / "first") as aws:
+        known = make_resources(aws)
+        # What the disk has at this moment is what a kill -9 would leave.
+        shutil.copytree(tmp_path / "first", tmp_path / "second")
+    with running(tmp_path / "second") as aws:
+        assert aws.iam.get_role(RoleName="kept")["Role"]["RoleName"] == "kept"
+        queue = known["queue"].rpartition("/")[2]
+        assert aws.sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "waiting"
+        aws.sns.publish(TopicArn=known["topic"], Message="to the subscriber")
+        assert "to the subscriber" in aws.sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"]
+        (target,) = aws.events.list_targets_by_rule(Rule="kept", EventBusName="kept")["Targets"]
+        assert target == {"Id": "1", "Arn": QUEUE_ARN}
+        stream = {"logGroupName": "kept", "logStreamName": "kept"}
+        lines = [e["message"] for e in aws.logs.get_log_events(**stream, startFromHead=True)["events"]]
+        assert lines == ["a line", "a line of a job"]
+        aws.logs.put_log_events(**stream, logEvents=[{"timestamp": int(time.time() * 1000), "message": "more"}])
+        assert get_function(ACCOUNT, REGION, "kept", "live").code_zip
+        (alarm,) = aws.cloudwatch.describe_alarms()["MetricAlarms"]
+        assert alarm["AlarmName"] == "kept"
+        assert aws.cloudwatch.list_metrics(Namespace="N")["Metrics"][0]["MetricName"] == "M"
+        assert aws.sagemaker.describe_endpoint(EndpointName="kept")["EndpointConfigName"] == "kept"
+        assert aws.ssm.get_parameter(Name="/kept")["Parameter"]["Value"] == "1"
+        aws.ssm.put_parameter(Name="/new", Value="2", Type="String")
+        assert aws.kms.decrypt(CiphertextBlob=known["cipher"])["Plaintext"] == b"plain"
+        signed = {"Signature": known["signature"], "Message": b"m", "SigningAlgorithm": "RSASSA_PSS_SHA_256"}
+        assert aws.kms.verify(KeyId=known["signer"], **signed)["SignatureValid"]
+        assert aws.ecr.describe_repositories()["repositories"][0]["repositoryName"] == "kept"
+        assert aws.cognito_idp.list_user_pools(MaxResults=1)["UserPools"][0]["Name"] == "kept"
+        assert aws.apigateway.get_rest_apis()["items"][0]["name"] == "kept"
+        assert aws.s3.list_buckets()["Buckets"][0]["Name"] == "of-the-stack"
+        aws.cloudformation.delete_stack(StackName="kept")
+        assert aws.s3.list_buckets()["Buckets"] == []
+        assert [url.rpartition("/")[2] for url in aws.sqs.list_queues()["QueueUrls"]] == ["kept"]
+    with running(tmp_path / "second") as aws:  # closed in order this time
+        lines = [e["message"] for e in aws.logs.get_log_events(**stream, startFromHead=True)["events"]]
+        assert lines == ["a line", "a line of a job", "more"]
+        aws.logs.delete_log_group(logGroupName="kept")
+        LogGroups(ACCOUNT, REGION).put("kept", "kept", [(1, "of another stream")])
+    with running(tmp_path / "second") as aws:
+        (event,) = aws.logs.get_log_events(**stream, startFromHead=True)["events"]
+        assert event["message"] == "of another stream"
+
+
+def test_a_damaged_file_is_of_its_service_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with running(tmp_path) as aws:
+        aws.sqs.create_queue(QueueName="lost")
+        aws.sns.create_topic(Name="kept")
+    path = tmp_path / "moto" / "sqs" / ACCOUNT / f"{REGION}.1.state"
+    path.write_bytes(path.read_bytes()[:-3])
+    with running(tmp_path) as aws, caplog.at_level(logging.ERROR):
+        assert aws.sns.list_topics()["Topics"]
+        assert "QueueUrls" not in aws.sqs.list_queues()
+        assert [r.getMessage().partition(":")[0] for r in caplog.records] == [
+            f"What moto kept of sqs of the account {ACCOUNT} in {REGION} cannot be read (DamagedFileError"
+        ]
+        aws.sqs.create_queue(QueueName="new")
+    assert path.exists()
+    assert path.with_suffix(".damaged").exists()
+
+
+def test_reading_writes_nothing_and_changing_only_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    write = BackendFiles.write
+
+    def note_and_write(files: BackendFiles, place: Any, content: bytes) -> None:
+        written.append(place.service)
+        write(files, place, content)
+
+    monkeypatch.setattr(BackendFiles, "write", note_and_write)
+    with running(tmp_path) as aws:
+        queue = aws.sqs.create_queue(QueueName="q")["QueueUrl"]
+        aws.sns.create_topic(Name="t")
+        assert written == ["sqs", "sns"]
+        aws.sqs.list_queues()
+        aws.sqs.get_queue_attributes(QueueUrl=queue)
+        aws.sns.list_topics()
+        aws.events.list_rules()
+        aws.events.put_events(Entries=[{"Source": "s", "DetailType": "d", "Detail": "{}"}])
+        aws.iam.list_roles()
+        aws.sts.get_caller_identity()
+        assert written == ["sqs", "sns"]
+
+
+def test_what_services_deliver_is_kept_before_they_go_on(tmp_path: Path) -> None:
+    with running(tmp_path / "first") as aws:
+        aws.sqs.create_queue(QueueName="kept")
+        deliver_to_queue(Target("rule", ACCOUNT, REGION, "default", "1", QUEUE_ARN), "delivered")
+        shutil.copytree(tmp_path / "first", tmp_path / "second")
+    with running(tmp_path / "second") as aws:
+        assert aws.sqs.receive_message(QueueUrl="kept")["Messages"][0]["Body"] == "delivered"
+
+
+def test_what_cannot_be_kept_is_said_once_and_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from moto.sqs.models import sqs_backends
+
+    with running(tmp_path) as aws, caplog.at_level(logging.WARNING):
+        aws.sqs.create_queue(QueueName="q")
+        monkeypatch.setattr(sqs_backends[ACCOUNT][REGION], "unkept", lambda: None, raising=False)
+        aws.sqs.create_queue(QueueName="r")
+        aws.sqs.create_queue(QueueName="s")
+        assert len(aws.sqs.list_queues()["QueueUrls"]) == 3
+        said = [r.getMessage() for r in caplog.records if "cannot be kept" in r.getMessage()]
+        assert len(said) == 1
+        monkeypatch.undo()

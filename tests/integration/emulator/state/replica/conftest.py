@@ -1,0 +1,42 @@
+"""Fixture of another S3, in which each test has its own prefix."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from emulator.state.replica.bucket import Bucket
+from tests.other_s3 import BUCKET, VARIABLES, run_other_s3
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.other_s3 import OtherS3
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def other_s3() -> Iterator[OtherS3]:
+    with run_other_s3() as other:
+        yield other
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"test-{next(_numbers)}"
+
+
+@pytest.fixture
+def open_bucket(other_s3: OtherS3, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Bucket]:
+    """Open the test's bucket, as each process that uses it does."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    return lambda: Bucket(other_s3.endpoint_url, f"{BUCKET}/{prefix}")
+
+
+@pytest.fixture
+def bucket(open_bucket: Callable[[], Bucket]) -> Bucket:
+    return open_bucket()

@@ -1,0 +1,376 @@
+"""Tests of the command line, in a separate process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from emulator.cli.commands import main
+from tests.boto3_client import make_client
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Start = Callable[..., subprocess.Popen[str]]
+
+COMMAND = [sys.executable, "-m", "emulator"]
+
+
+@contextmanager
+def default_hangup() -> Iterator[None]:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, state_dir: Path = tmp_path / "state") -> subprocess.Popen[str]:
+        command = [*COMMAND, "start", "--runtime", "process", "--state-dir", str(state_dir), *arguments]
+        # The tests may run under nohup, whose children ignore SIGHUP: here it is to have its usual meaning.
+        with default_hangup():
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=60)
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, number: signal.Signals) -> None:
+    process = start("--port", "0")
+    line = first_line(process)
+    assert line.startswith("http://127.0.0.1:")
+    assert "Containers run as local processes, as asked for." in line
+    assert f"State: {tmp_path / 'state'}" in line
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    process = start("--port", "0")
+    endpoint = first_line(process).split()[0]
+
+    exported = run("env", "--state-dir", state)
+    assert f"export AWS_ENDPOINT_URL={endpoint}\n" in exported.stdout
+    shell = subprocess.run(
+        ["/bin/sh", "-c", f"{exported.stdout}\nenv"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/bin:/usr/bin"},
+    )
+    assert f"AWS_ENDPOINT_URL={endpoint}\n" in shell.stdout
+    assert "AWS_DEFAULT_REGION=us-east-1\n" in shell.stdout
+
+    status = json.loads(run("status", "--state-dir", state, "--json").stdout)
+    assert status["emulator"]["pid"] == process.pid
+    assert status["emulator"]["status"] == "running"
+    assert status["trainingJobs"] == []
+    shown = run("status", "--state-dir", state).stdout
+    assert "No training jobs yet." in shown
+    assert re.search(r"^lastImport +-$", shown, re.MULTILINE)
+    assert "None" not in shown
+
+    deployed = run("stop-handler", "deploy", "--state-dir", state, "--rule", "VanishingGradient")
+    assert deployed.returncode == 0, deployed.stderr
+    assert "function:smdebug-stop-training" in deployed.stdout
+
+    interrupted = run("interrupt", "no-such-job", "--state-dir", state)
+    said = "There is no training job no-such-job: smdebug-emulator jobs lists the jobs.\n"
+    assert (interrupted.returncode, interrupted.stderr) == (3, said)
+
+    stopped = run("stop", "--state-dir", state)
+    assert stopped.stdout == f"Stopped the emulator at {endpoint}.\n"
+    assert process.wait(60) == 0
+
+
+def test_a_taken_port_is_one_line(start: Start) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = start("--port", str(port))
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert err == (f"Port {port} of 127.0.0.1 is taken: stop what listens there, or give another port with --port.\n")
+
+
+def test_the_original_library_beside_ours_is_told(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    information = tmp_path / "site" / "smdebug-1.0.34.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: smdebug\nVersion: 1.0.34\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    process = start("--port", "0")
+    assert first_line(process)
+    process.terminate()
+    err = process.communicate(timeout=60)[1]
+    assert err.startswith("Upstream smdebug 1.0.34 is installed in this environment too")
+    assert err.count("\n") == 1
+
+
+def test_a_second_emulator_on_the_folder_is_one_line(start: Start) -> None:
+    first = start("--port", "0")
+    assert first_line(first)
+    second = start("--port", "0")
+    out, err = second.communicate(timeout=60)
+    assert (second.returncode, out) == (1, "")
+    assert err.startswith("Another emulator is using the state folder")
+    assert err.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    process = start("--port", "0", state_dir=tmp_path / "file" / "state")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert "cannot be written" in err
+    assert err.count("\n") == 1
+
+
+def test_docker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    started = subprocess.run(
+        [*COMMAND, "start", "--port", "0", "--runtime", "docker", "--state-dir", str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"},
+    )
+    assert (started.returncode, started.stdout) == (1, "")
+    assert "--runtime process" in started.stderr
+    assert started.stderr.count("\n") == 1
+
+
+def test_auto_takes_processes_without_an_engine(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "start", "--port", "0", "--state-dir", str(tmp_path / "state")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"},
+    )
+    assert "No Docker engine answers: containers run as local processes." in first_line(process)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def test_s3_and_settings_survive_a_kill(start: Start) -> None:
+    process = start("--port", "0")
+    s3 = make_client(first_line(process).split()[0], "s3")
+    s3.create_bucket(Bucket="kept")
+    s3.put_object(Bucket="kept", Key="k", Body=b"v")
+    process.kill()
+    process.wait(60)
+    s3 = make_client(first_line(start("--port", "0")).split()[0], "s3")
+    assert s3.get_object(Bucket="kept", Key="k")["Body"].read() == b"v"
+
+
+@pytest.mark.parametrize("command", [["env"], ["stop"], ["status"], ["stop-handler", "deploy"], ["jobs"], ["events"]])
+def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str], tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, [*command, "--state-dir", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "smdebug-emulator start" in result.output
+
+
+@pytest.mark.parametrize("arguments", [["rules", "list"], ["env"]])
+def test_files_of_the_current_folder_take_no_module_s_place(
+    start: Start, tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands' own subprocesses start in the user's folder, where any name may be taken."""
+    for name in ("smdebug", "sdk_compat", "json", "botocore"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the current folder')\n")
+    assert first_line(start("--port", "0"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
+    code = "import sys; sys.path.remove(''); from emulator.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_variable_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_EMULATOR_PORT", "many")
+    result = CliRunner().invoke(main, ["env"])
+    assert result.exit_code == 1
+    assert result.output == "SMDEBUG_EMULATOR_PORT is 'many': give a whole number from 0 to 65535.\n"
+
+
+def test_help_teaches() -> None:
+    result = CliRunner().invoke(main, ["--help"])
+    assert 'eval "$(smdebug-emulator env)"' in result.output
+    for command in ("start", "env", "stop", "status", "stop-handler"):
+        assert command in result.output
+
+
+def test_a_python_that_is_too_old_is_one_line() -> None:
+    source = "import sys; sys.version_info = (3, 10, 0); from emulator.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("The service needs Python 3.11 or later")
+
+
+def test_library_alone_says_which_extra_the_service_needs() -> None:
+    """Training containers install the distribution without click, Flask, moto or Docker."""
+    hide_click = "import sys; sys.modules['click'] = None; import emulator.__main__; emulator.__main__.main()"
+    done = subprocess.run([sys.executable, "-c", hide_click], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("The service needs click")
+    assert "smdebug-emulator[emulator]" in done.stderr
+
+
+def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    kept = [tmp_path / "state" / "jobs" / f"{name}-0123456789ab" for name in ("old", "new")]
+    for folder in kept:
+        folder.mkdir(parents=True)
+    os.utime(kept[0], (1, 1))
+    options = ["--log-level", "debug", "--retention", "1h", "--retention-size", "1G"]
+    started = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state, *options)
+    try:
+        assert started.returncode == 0, started.stderr
+        wait_until(lambda: not kept[0].exists(), "what a job left an hour ago to be gone")
+        assert kept[1].exists()
+        assert started.stdout.startswith("http://127.0.0.1:")
+        assert started.stdout.endswith(f" Log: {state}/emulator.log\n")
+        again = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state)
+        assert (again.returncode, again.stdout) == (1, "")
+        assert again.stderr.startswith("Another emulator is using the state folder")
+        looked = json.loads(run("doctor", "--json", "--state-dir", state).stdout)
+        found = {finding["subject"]: finding for finding in looked}
+        assert found["emulator"]["found"].startswith(f"it answers at {started.stdout.split()[0]}")
+        assert {"versions", "sdk", "engine", "disk", "clients"} <= found.keys()
+        assert (found["sdk"]["state"], found["sdk"]["found"]) == ("ok", "sagemaker 2.257.7")
+    finally:
+        assert run("stop", "--state-dir", state).returncode == 0
+
+
+def test_an_emulator_of_another_version_is_said(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert first_line(start("--port", "0"))
+    source = (
+        "import sys; from unittest.mock import patch; from emulator.cli.commands import main; "
+        "patch('emulator.cli.running.VERSION', '9.9').start(); main(sys.argv[1:])"
+    )
+    state = ["--state-dir", str(tmp_path / "state")]
+    for arguments, said in (
+        (["jobs", *state], "No training jobs yet.\n"),
+        (["env", *state], "export AWS_"),
+        (["run", *state, "echo", "run"], "run\n"),
+    ):
+        command = [sys.executable, "-c", source, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout.startswith(said)) == (0, True), done.stderr
+        assert "is version 0.1.0, this command 9.9: restart it (smdebug-emulator stop, then start)." in done.stderr
+
+
+def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        monkeypatch.setenv("SMDEBUG_EMULATOR_PORT", str(port))
+        result = CliRunner().invoke(main, ["doctor", "--state-dir", str(tmp_path)])
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert f"missing port      {port} is in use" in lines
+    assert f"{'':<18}-> smdebug-emulator start --port N, or 0" in lines
+    assert "note    engine    no Docker engine answers: jobs run as local processes" in lines
+
+
+@pytest.mark.parametrize(
+    ("variables", "state", "said"),
+    [
+        ({}, None, ""),
+        ({"HOST": "192.0.2.254"}, "missing", "It is no address of this machine: give --host one of those"),
+        ({"ADVERTISE": "localhost"}, "missing", "means whichever machine asks"),
+        ({"TLS_CERTIFICATE": "/gone"}, "missing", "needs --tls-key, too"),
+        ({"TLS_CERTIFICATE": "/gone", "TLS_KEY": "/gone"}, "missing", "/gone cannot be read: No such file"),
+        ({"TLS": "1"}, "ok", "this machine alone, over TLS with a generated certificate"),
+    ],
+)
+def test_the_doctor_tries_where_other_machines_are_to_ask(
+    variables: dict[str, str], state: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"SMDEBUG_EMULATOR_{name}", value)
+    result = CliRunner().invoke(main, ["doctor", "--json", "--state-dir", str(tmp_path)])
+    reach = [finding for finding in json.loads(result.output) if finding["subject"] == "reach"]
+    assert [each["state"] for each in reach] == ([] if state is None else [state])
+    assert all(said in each["found"] for each in reach)
+    assert not (tmp_path / "tls").exists(), "it only looks"
+
+
+@pytest.mark.parametrize(
+    ("credentials", "state"),
+    [({}, "note"), ({"AWS_PROFILE": "gone"}, "note"), ({"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}, "ok")],
+)
+def test_the_doctor_misses_credentials(
+    credentials: dict[str, str], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    here = {"HOME": str(tmp_path), "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock", "AWS_ENDPOINT_URL": "http://x:1"}
+    for name, value in {**here, **credentials}.items():
+        monkeypatch.setenv(name, value)
+    result = CliRunner().invoke(main, ["doctor", "--json", "--state-dir", str(tmp_path)])
+    (clients,) = [finding for finding in json.loads(result.output) if finding["subject"] == "clients"]
+    said = "find no credentials" in clients["found"], "smdebug-emulator env" in clients["remedy"]
+    assert (clients["state"], *said) == (state, state == "note", state == "note")
+
+
+@pytest.mark.parametrize("shell", ["fish", "zsh"])
+def test_completion_is_written_where_the_shell_looks(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    result = CliRunner().invoke(main, ["completion", "install"])
+    assert result.exit_code == 0, result.output
+    files = {"fish": "fish/completions/smdebug-emulator.fish", "zsh": "zsh/site-functions/_smdebug-emulator"}
+    assert "_SMDEBUG_EMULATOR_COMPLETE" in (tmp_path / files[shell]).read_text()
+
+
+def test_completion_for_a_shell_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    result = CliRunner().invoke(main, ["completion", "install"])
+    assert result.exit_code == 1
+    assert "give --shell bash, --shell fish, --shell zsh." in result.output

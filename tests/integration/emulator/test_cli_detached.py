@@ -1,0 +1,131 @@
+"""Detached emulators: work without a terminal, and the end in the log."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from emulator.cli.ending import EndRequests, log_end
+from emulator.state.folder import is_free
+from tests.unprivileged import AS_NOBODY, needs_other_user
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Command = Callable[..., subprocess.CompletedProcess[str]]
+
+COMMAND = [sys.executable, "-P", "-m", "emulator"]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    """Run a command on a state folder of its own; the emulator that is left on it is stopped."""
+    state = tmp_path / "state"
+
+    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*COMMAND, *arguments, "--state-dir", str(state)], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    yield run
+    if not is_free(state):
+        run("stop")
+
+
+def start(command: Command, *options: str) -> None:
+    command("start", "-d", "--port", "0", "--runtime", "process", *options)
+
+
+def test_a_detached_emulator_takes_another_state_as_often_as_it_is_asked(command: Command, tmp_path: Path) -> None:
+    start(command, "--log-level", "error")
+    archive = str(tmp_path / "state.tar")
+    command("state", "export", archive)
+    nowhere = str(tmp_path / "state.tar" / "state.tar")
+    assert command("state", "export", nowhere, code=1).stderr == f"{nowhere} cannot be written: Not a directory\n"
+    for _ in range(2):
+        assert command("state", "import", archive).stdout == f"Imported the state of {archive}.\n"
+    assert json.loads(command("status", "--json").stdout)["emulator"]["status"] == "running"
+    command("stop")
+    log = (tmp_path / "state" / "emulator.log").read_text()
+    assert log.count("The emulator restarts: an archive replaces its state.") == 2
+    assert "The emulator stops: it received SIGTERM.\n" in log
+    assert "The emulator has stopped.\n" in log
+
+
+def test_a_kill_is_told_by_the_next_command_and_in_the_log_of_the_next_start(command: Command, tmp_path: Path) -> None:
+    start(command)
+    record = tmp_path / "state" / "emulator.json"
+    killed = json.loads(record.read_text())["pid"]
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: is_free(tmp_path / "state"), "the end of the emulator")
+    assert f"The last one, process {killed}, did not close: it was killed" in command("jobs", code=1).stderr
+    start(command, "--log-level", "error")
+    assert f"process {killed}, did not close: it was killed" in (tmp_path / "state" / "emulator.log").read_text()
+    command("stop")
+    assert "did not close" not in command("jobs", code=1).stderr
+
+
+def test_a_fault_of_the_interpreter_leaves_its_stack_in_the_log(command: Command, tmp_path: Path) -> None:
+    start(command)
+    os.kill(json.loads((tmp_path / "state" / "emulator.json").read_text())["pid"], signal.SIGSEGV)
+    wait_until(lambda: is_free(tmp_path / "state"), "the end of the emulator")
+    assert "Fatal Python error: Segmentation fault" in (tmp_path / "state" / "emulator.log").read_text()
+
+
+def test_an_import_says_at_once_that_the_emulator_did_not_come_back(command: Command, tmp_path: Path) -> None:
+    start(command)
+    archive, state = tmp_path / "state.tar", tmp_path / "state"
+    command("state", "export", str(archive))
+    # What it is to listen with once it starts again.
+    (state / "keys.json").write_text("no JSON")
+    said = command("state", "import", str(archive), code=1).stderr
+    assert f"does not answer with the new state; its log, {state / 'emulator.log'}, says why." in said
+    assert "keys.json" in (state / "emulator.log").read_text()
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), MemoryError(), RuntimeError("words")])
+def test_an_error_that_ends_the_process_stands_in_its_log(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SystemExit) as ended, log_end(detached=True):
+        raise error
+    assert ended.value.code == 1
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+
+
+def test_requests_are_served_in_their_order() -> None:
+    requests = EndRequests()
+    requests.restart("an import")
+    requests.stop("Ctrl-C")
+    assert requests.wait()
+    assert not requests.wait(), "a stop during a restart is not lost"
+
+
+@needs_other_user
+@pytest.mark.parametrize("detach", [["-d"], []])
+@pytest.mark.parametrize("mode", [0o755, 0o700])
+def test_a_folder_of_another_user_is_one_line(detach: list[str], mode: int, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=mode)
+    done = subprocess.run(
+        [*AS_NOBODY, *COMMAND, "start", "--port", "0", "--state-dir", str(state), *detach],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"The state folder {state} cannot be written (Permission denied; {state} is of root, mode {mode:04o}): "
+        f"give another with --state-dir, or make it yours: sudo chown -R nobody {state}.\n"
+    )

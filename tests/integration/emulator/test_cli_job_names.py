@@ -1,0 +1,134 @@
+"""Short job names, which mean the same job to every command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from emulator.cli.commands import main
+from sdk_compat.demo.training_job import build_training_job
+from sdk_compat.emulator_process import EmulatorProcess
+from sdk_compat.notebook import TrainingJob
+from smdebug.exceptions import SMDebugValueError
+from smdebug.profiler.analysis.notebook_utils.training_job import TrainingJob as ProfiledJob
+from tests.boto3_client import make_client
+from tests.waiting import has_ended, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NAMES = ("tb-2026", "m-outb", "twice-a", "twice-b", *(f"many-{at:02}" for at in range(25)))
+BUCKET = "names"
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+    """An emulator with jobs that failed at once, one of them in two regions."""
+    with EmulatorProcess(tmp_path_factory.mktemp("names") / "state", runtime="process") as started:
+        make_client(started.endpoint_url, "s3").create_bucket(Bucket=BUCKET)
+        for region, names in (("us-east-1", NAMES), ("eu-west-1", ("twice-a",))):
+            sagemaker = make_client(started.endpoint_url, "sagemaker", region)
+            for name in names:
+                request = build_training_job(
+                    name, image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket=BUCKET
+                )
+                sagemaker.create_training_job(**request)
+            for name in names:
+                wait_until(lambda: has_ended(sagemaker.describe_training_job(TrainingJobName=name)))  # noqa: B023
+        yield started
+
+
+def run(emulator: EmulatorProcess, *arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(main, [*arguments, "--state-dir", str(emulator.state_dir)])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def run_rules(emulator: EmulatorProcess, run_of: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "emulator", "rules", "run", "Overfit", "--no-wait", f"--trial={run_of}"],
+        env=environment | {"SMDEBUG_EMULATOR_STATE_DIR": str(emulator.state_dir)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_the_job_that_begins_so_goes_before_those_that_end_so(emulator: EmulatorProcess) -> None:
+    assert run(emulator, "describe", "tb").startswith("tb-2026  (us-east-1)\n")
+    assert run(emulator, "describe", "outb").startswith("m-outb  (us-east-1)\n")
+    assert run(emulator, "open", "--print", "tb").endswith("#/jobs/us-east-1/tb-2026\n")
+    assert "the training job is in status Failed" in run(emulator, "stop-job", "tb", code=1)
+    assert run(emulator, "describe", "eu-west-1/twice").startswith("twice-a  (eu-west-1)\n")
+
+
+def test_an_export_that_cannot_be_written_is_one_line(emulator: EmulatorProcess, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "job"
+    refused = run(emulator, "export", "tb-2026", "--output", str(folder), code=1)
+    assert refused == f"{folder} cannot be written: Not a directory\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["describe"], ["logs"], ["tensors"], ["plot"], ["profile"], ["stop-job"], ["export"], ["interrupt"]),
+        *(["open", "--print"], ["report"], ["tensorboard"]),
+    ],
+)
+def test_several_are_refused_with_their_names(command: list[str], emulator: EmulatorProcess) -> None:
+    more = ["loss"] if command == ["plot"] else []
+    several = "twice matches 3 training jobs: "
+    said = run(emulator, *command, "twice", *more, code=3)
+    assert said.startswith(several)
+    assert sorted(said.removeprefix(several).removesuffix(". Give more of the name.\n").split(", ")) == [
+        "eu-west-1/twice-a",
+        "us-east-1/twice-a",
+        "us-east-1/twice-b",
+    ]
+    assert "twice-a matches 2 training jobs: " in run(emulator, *command, "twice-a", *more, code=3)
+    assert "There is no training job : " in run(emulator, *command, "", *more, code=3)
+
+
+def test_a_long_list_is_cut(emulator: EmulatorProcess) -> None:
+    said = run(emulator, "describe", "many", code=3)
+    assert said.startswith("many matches 25 training jobs: us-east-1/many-24, ")
+    assert " and 5 more. " in said
+    with pytest.raises(LookupError, match=r"many matches 25 training jobs: .* and 5 more\."):
+        TrainingJob("many", emulator.endpoint_url)
+
+
+def test_rules_judge_a_job_by_its_name(emulator: EmulatorProcess, tmp_path: Path) -> None:
+    done = run_rules(emulator, "tb", tmp_path)
+    assert (done.returncode, "/tb-2026/debug-output" in done.stdout) == (1, True), done
+    refused = run_rules(emulator, "twice", tmp_path)
+    assert (refused.returncode, refused.stderr.startswith("twice matches 3 training jobs: ")) == (3, True)
+    # A folder of that name is nearer.
+    (tmp_path / "twice").mkdir()
+    assert run_rules(emulator, "twice", tmp_path).stdout == "Error: SMDebugValueError: Nothing was saved at twice.\n"
+
+
+def test_notebooks_take_the_same_names(emulator: EmulatorProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint_url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    assert TrainingJob("tb").name == "tb-2026"
+    assert TrainingJob("eu-west-1/twice").region == "eu-west-1"
+    with pytest.raises(SMDebugValueError, match="The training job tb-2026 has no profiler"):
+        ProfiledJob("tb", "us-east-1")
+    with pytest.raises(SMDebugValueError, match="twice matches 2 training jobs: twice-"):
+        ProfiledJob("twice", "us-east-1")
+    sagemaker = make_client(emulator.endpoint_url, "sagemaker")
+    with pytest.raises(sagemaker.exceptions.ClientError, match="not found") as missing:
+        ProfiledJob("nobody", "us-east-1")
+    assert json.dumps(missing.value.response["Error"])

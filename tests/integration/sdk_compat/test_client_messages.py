@@ -1,0 +1,110 @@
+"""Tests of AWS clients' connection errors: the docs list each, with a remedy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from docs_site.messages import REMEDIES, build_messages_page
+from emulator.gateway.addresses import LOOPBACK
+from emulator.gateway.listener import Listener
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+CLIENTS = """
+import json, os, sys
+import boto3
+from botocore.config import Config
+
+other, gone = sys.argv[1:]
+settings = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+
+
+def ask(endpoint_url, **options):
+    config = Config(retries={"max_attempts": 0})
+    boto3.Session(**options).client("sts", endpoint_url=endpoint_url, config=config).get_caller_identity()
+
+
+def make_client():
+    boto3.client("sagemaker")
+
+
+def open_sdk():
+    from sagemaker.session import Session
+    Session()
+
+
+def ask_without(*names, ask=ask, **options):
+    os.environ.update(settings)
+    for name in names:
+        os.environ.pop(name, None)
+    try:
+        ask(**options)
+    except Exception as error:
+        return str(error)
+
+
+said = [
+    ask_without("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", endpoint_url=gone),
+    ask_without("AWS_DEFAULT_REGION", ask=make_client),
+    ask_without(endpoint_url=gone),
+    ask_without(endpoint_url=other),
+    ask_without(endpoint_url=gone, profile_name="nobody"),
+    ask_without("AWS_DEFAULT_REGION", ask=open_sdk),
+]
+print(json.dumps(said))
+"""
+# Met where version 3 of the SDK is installed, which cannot be beside version 2.
+OF_VERSION_3 = "No module named 'sagemaker.{module}'"
+
+
+def serve_another(_environ: object, start: object) -> Iterable[bytes]:
+    start("200 OK", [])  # type: ignore[operator]
+    return [b"<html>another service"]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    home: Path = tmp_path_factory.mktemp("home")
+    other, gone = Listener(LOOPBACK, 0), Listener(LOOPBACK, 0)
+    gone.close()
+    other.serve(serve_another)
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
+    environment |= {"HOME": str(home), "AWS_EC2_METADATA_DISABLED": "true"}
+    addresses = [f"http://{LOOPBACK}:{each.port}" for each in (other, gone)]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", CLIENTS, *addresses],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=250,
+        )
+    finally:
+        other.close()
+    assert done.returncode == 0, done.stderr
+    found: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), list(enumerate(text for text in REMEDIES["clients"] if text != OF_VERSION_3))
+)
+def test_a_client_says_so(said: list[str], number: int, text: str) -> None:
+    words = text.partition(" ({")[0]
+    assert said[number].startswith(words), said
+
+
+def test_all_of_them_are_on_the_page() -> None:
+    page = build_messages_page()
+    for text, remedy in REMEDIES["clients"].items():
+        assert remedy in page
+        assert f"| {text} | " in page

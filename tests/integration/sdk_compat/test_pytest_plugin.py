@@ -1,0 +1,211 @@
+"""Tests of the pytest plugin in a project whose folders have our names."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import wait_until
+
+pytest_plugins = "pytester"
+
+JOBS = '''
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
+
+SCRIPT = """
+import torch
+network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for step in range(4):
+    optimizer.zero_grad()
+    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    optimizer.step()
+print("the last words of the script")
+"""
+
+
+@pytest.fixture(scope="module")
+def job(sagemaker_emulator, boto3_session, s3_bucket, tmp_path_factory):
+    script = tmp_path_factory.mktemp("source") / "train.py"
+    script.write_text(SCRIPT)
+    source = stage_source(boto3_session.client("s3"), "project", [script], s3_bucket)
+    request = build_training_job(
+        "a-job-whose-name-is-told-apart-by-its-end-2026-11-22",
+        image="pytorch-training:2.13.0-cpu-py311",
+        hyperparameters=build_script_mode(source, "train.py", {}),
+        channels=(),
+        collections={"gradients": {"save_interval": "1"}},
+        rules=[build_rule("VanishingGradient", threshold="1e9"), build_rule("ExplodingTensor")],
+        bucket=s3_bucket,
+    )
+    request["RoleArn"] = sagemaker_emulator.role_arn
+    request["ResourceConfig"]["InstanceType"] = "ml.g5.2xlarge"
+    boto3_session.client("sagemaker").create_training_job(**request)
+    return request["TrainingJobName"]
+
+
+def test_verdicts(job, wait_for_training_job, wait_for_rules, assert_rule, open_trial):
+    assert wait_for_training_job(job, "Completed")["TrainingJobName"] == job
+    assert_rule(job, "VanishingGradient", "IssuesFound")
+    assert wait_for_rules(job) == {"VanishingGradient": "IssuesFound", "ExplodingTensor": "NoIssuesFound"}
+    assert open_trial(job).steps() == [0, 1, 2, 3]
+
+
+def test_wrong_verdict(job, assert_rule):
+    assert_rule(job, "VanishingGradient", "NoIssuesFound")
+
+
+def test_wrong_rule(job, assert_rule):
+    assert_rule(job, "Overfit", "NoIssuesFound")
+
+
+def test_no_job(wait_for_training_job):
+    wait_for_training_job("nobody")
+
+
+def test_subprocesses_see_it(sagemaker_emulator):
+    source = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
+    told = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True).stdout
+    assert ":assumed-role/sagemaker-tests/" in told
+    Path(os.environ["SEEN"], "jobs").write_text(sagemaker_emulator.endpoint_url)
+
+
+def test_tests_without_it_do_not():
+    assert "AWS_ENDPOINT_URL" not in os.environ
+    assert os.environ["AWS_PROFILE"] == "of-the-user"
+'''
+
+OTHERS = """
+import os
+from pathlib import Path
+
+
+def test_another_worker(sagemaker_emulator, s3_bucket):
+    import boto3
+
+    assert boto3.client("s3").list_buckets()["Buckets"][0]["Name"] == s3_bucket
+    Path(os.environ["SEEN"], "others").write_text(sagemaker_emulator.endpoint_url)
+    boto3.client("s3").put_object(Bucket=s3_bucket, Key="key", Body=b"")
+    boto3.client("sqs").create_queue(QueueName="queue")
+
+
+def test_an_emulator_that_was_reset(reset_sagemaker, s3_bucket):
+    import boto3
+
+    assert boto3.client("s3").list_objects_v2(Bucket=s3_bucket)["KeyCount"] == 0
+    assert "QueueUrls" not in boto3.client("sqs").list_queues()
+    assert ":assumed-role/sagemaker-tests/" in boto3.client("sts").get_caller_identity()["Arn"]
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("seen")
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, seen: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A project as somebody has it: packages `emulator` and `tests`, no conftest, an AWS profile in the environment."""
+    monkeypatch.setenv("SEEN", str(seen))
+    monkeypatch.setenv("AWS_PROFILE", "of-the-user")
+    for name in ("emulator", "tests", "json"):
+        pytester.mkpydir(name)
+    (pytester.path / "json").rename(pytester.path / "click")
+    (pytester.path / "click" / "__init__.py").write_text("raise ImportError('the project folder is on the path')\n")
+    return pytester
+
+
+@pytest.mark.timeout(600)
+def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
+    (project.path / "tests" / "test_jobs.py").write_text(JOBS)
+    (project.path / "tests" / "test_others.py").write_text(OTHERS)
+    options = ["-n", "2", "--dist", "loadfile", "--sagemaker-runtime", "process", "--sagemaker-keep"]
+    result = project.runpytest_subprocess("-W", "error", *options, "--sagemaker-report", "out/report.html", timeout=500)
+    result.assert_outcomes(passed=5, failed=3)
+    result.stdout.no_fnmatch_line("*During handling of the above exception*")
+    assert len({path.read_text() for path in seen.iterdir()}) == 2, "each worker has an emulator of its own"
+    result.stdout.fnmatch_lines_random(
+        [
+            "*VanishingGradient of a-job-*-2026-11-22 is IssuesFound, not NoIssuesFound.",
+            "*a-job-*-2026-11-22: Completed, Completed",
+            "*RuleEvaluationConditionMet: *",
+            "*the last words of the script*",
+            "*Rule VanishingGradient waits for the tensors of *",
+            "*The training job 'nobody' cannot be described: *Requested resource not found.*",
+            "  NoGpu: ml.g5.2xlarge has GPUs; *",
+            "*has no rule 'Overfit'; its rules are: VanishingGradient, ExplodingTensor.*",
+        ]
+    )
+    table = result.outlines[[" SageMaker training jobs " in line for line in result.outlines].index(True) + 1 :]
+    assert [line.split() for line in table[:3]] == [
+        ["Training", "job", "Status", "Rule", "Verdict"],
+        ["a-job-whose…-by-its-end-2026-11-22", "Completed", "VanishingGradient", "IssuesFound"],
+        ["ExplodingTensor", "NoIssuesFound"],
+    ]
+    assert max(map(len, table[:3])) <= 80
+    report = (project.path / "out" / "report.html").read_text()
+    assert "a-job-whose-name-is-told-apart-by-its-end-2026-11-22" in report
+    assert report.count("data:image/svg+xml;base64,") == 2
+    assert "<strong>NoGpu</strong>: ml.g5.2xlarge has GPUs" in report
+    kept = next(line for line in table if line.startswith("Kept: ")).split()[-1]
+    assert (Path(kept) / "jobs.sqlite").exists()
+
+
+def test_a_run_that_does_not_ask_for_it_pays_nothing(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import sys
+
+        def test_nothing_is_imported():
+            assert "sdk_compat.pytest_plugin" in sys.modules
+            for name in ("boto3", "botocore", "sagemaker", "sdk_compat.pytest_plugin.emulator"):
+                assert name not in sys.modules
+        """
+    )
+    result = project.runpytest_subprocess("-W", "error")
+    result.assert_outcomes(passed=1)
+    assert "SageMaker" not in result.stdout.str()
+
+
+def test_an_emulator_that_cannot_start_is_one_message(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    project.makepyfile("def test_it(sagemaker_emulator): ...")
+    result = project.runpytest_subprocess("--sagemaker-runtime", "docker")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["The SageMaker emulator did not start: *--runtime process*"])
+
+
+def test_an_emulator_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    source = f"""
+        import os
+        from pathlib import Path
+        from sdk_compat.emulator_process import EmulatorProcess
+        print(EmulatorProcess(Path({str(tmp_path / "state")!r}), runtime="process").process.pid, flush=True)
+        os.kill(os.getpid(), 9)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, check=False, timeout=120
+    )
+    number = int(re.fullmatch(r"(\d+)\n", done.stdout)[1])  # type: ignore[index]
+
+    def has_ended() -> bool:
+        try:
+            return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except FileNotFoundError:
+            return True
+
+    wait_until(has_ended, "the emulator ended")

@@ -1,0 +1,12 @@
+"""Fixtures of the library's tests that start processes and servers.
+
+They are those of its unit tests.
+"""
+
+from __future__ import annotations
+
+from tests.unit.smdebug.conftest import plain_environment, run, said
+from tests.unit.smdebug.object_storage import moto_endpoint, storage
+from tests.unit.smdebug.scripts import config, run_script
+
+__all__ = ["config", "moto_endpoint", "plain_environment", "run", "run_script", "said", "storage"]

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from smdebug import job_warnings
+from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.config.save_config import SaveConfig
+from smdebug.environment import WARNINGS_PATH_ENV_STR
+from smdebug.logger import get_logger
+from smdebug.rules.container.rule_config import parse_rule_config
+from smdebug.rules.container.verdict import Verdict, write_verdict
+from smdebug.rules.evaluator import judge
+from tests.integration.smdebug.rules.rule_container import build_config, start_container
+from tests.unit.smdebug.runs import RunMaker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.smdebug.object_storage import Storage
+
+CUSTOM = """
+from limits import LIMIT
+from smdebug.rules import Rule
+
+
+class Base(Rule):
+    pass
+
+
+class AboveLimit(Base):
+    def __init__(self, base_trial, factor="1", other_trials=None, patience: int = 3):
+        assert isinstance(patience, int)
+        super().__init__(base_trial, other_trials=other_trials)
+        self.limit = float(factor) * LIMIT
+
+    def invoke_at_step(self, step):
+        if self.limit < 0:
+            raise RuntimeError("a negative limit")
+        others = [trial.tensor("loss").value(0) for trial in self.other_trials or ()]
+        return self.base_trial.tensor("loss").value(step) > self.limit + sum(others)
+
+
+class NoRule:
+    pass
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunMaker:
+    return RunMaker(tmp_path / "job" / "debug-output")
+
+
+@pytest.fixture
+def evaluate(tmp_path: Path, run: RunMaker) -> Any:
+    def evaluate(rule: str, tensors: str | None = None, **parameters: str) -> Verdict:
+        folder = tmp_path / "source"
+        folder.mkdir(exist_ok=True)
+        return judge(parse_rule_config(build_config(tmp_path, tensors or run.out_dir, rule, **parameters)), folder)
+
+    return evaluate
+
+
+@contextmanager
+def capture_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The library's logger passes nothing on to the root's handlers."""
+    logger = get_logger()
+    logger.addHandler(caplog.handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(caplog.handler)
+
+
+def write_gradients(run: RunMaker, values: dict[int, float]) -> None:
+    run.write_steps("gradient/fc.weight", {step: np.full(3, value) for step, value in values.items()})
+
+
+def test_issues_found(evaluate: Any, run: RunMaker, tmp_path: Path) -> None:
+    write_gradients(run, {0: 1.0, 10: 1e-9, 20: 1e-12})
+    verdict = evaluate("VanishingGradient")
+    assert (verdict.status, verdict.step) == ("IssuesFound", 10)
+    first, second, *_ = verdict.details.split("\n")
+    assert first == (
+        "RuleEvaluationConditionMet: Evaluation of the rule VanishingGradient at step 10 "
+        "resulted in the condition being met"
+    )
+    assert second.startswith("gradient/fc.weight at step 10 (mode GLOBAL, mode step 10)")
+    assert (tmp_path / "output/rule").is_dir()
+
+
+def test_no_issues_found(evaluate: Any, run: RunMaker) -> None:
+    write_gradients(run, {0: 1.0, 10: 1.0})
+    run.end()
+    assert evaluate("VanishingGradient") == Verdict(
+        "NoIssuesFound", "Rule VanishingGradient found no issue in 2 steps, the last of them 10."
+    )
+
+
+def test_a_rule_that_had_little_to_judge_says_so(
+    evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = CollectionManager()
+    manager.add(Collection("gradients", include_regex="^gradient"))
+    manager.add(Collection("losses", include_regex="loss", save_config=SaveConfig(save_interval=500)))
+    manager.export(run.out_dir, "worker_0_collections.json")
+    for step in range(16):
+        tensors = {"gradient/fc.weight": np.ones(3)}
+        run.write_step(step, {**tensors, "loss": np.array(1.0)} if step == 0 else tensors)
+    run.end()
+    with capture_log(caplog):
+        verdict = evaluate("LossNotDecreasing", collection_names="losses")
+    said = "It had little to judge: values in 1 of 16 saved steps; collection losses is saved every 500 steps."
+    assert verdict.status == "NoIssuesFound"
+    assert verdict.details.endswith(said)
+    assert said in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "step"),
+    [
+        ({"start_step": "5", "end_step": "15"}, "IssuesFound", 10),
+        ({"start_step": "11"}, "IssuesFound", 20),
+        ({"end_step": "10"}, "NoIssuesFound", None),
+        ({"start_step": "100"}, "Error", None),
+    ],
+)
+def test_start_and_end_step(evaluate: Any, run: RunMaker, parameters: Any, status: str, step: int | None) -> None:
+    write_gradients(run, {0: 1.0, 10: 1e-9, 20: 1e-12})
+    run.end()
+    verdict = evaluate("VanishingGradient", **parameters)
+    assert (verdict.status, verdict.step) == (status, step)
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameters", "text"),
+    [
+        ("DoesNotExist", {}, "no built-in rule 'DoesNotExist'. The built-in rules are: AllZero"),
+        ("VanishingGradient", {"treshold": "1"}, "no parameter 'treshold'. Its parameters are: threshold, start_step"),
+        ("VanishingGradient", {"threshold": "x"}, "parameter threshold is 'x', expected a number"),
+        ("VanishingGradient", {"start_step": "x"}, "parameter start_step is 'x', expected a whole number"),
+        ("VanishingGradient", {"other_trials": "job-2"}, "compares with no other trial"),
+        ("VanishingGradient", {"action_json": "{"}, "actions are no JSON"),
+    ],
+)
+def test_wrong_configuration_is_told_before_any_tensor_comes(
+    evaluate: Any, rule: str, parameters: Any, text: str
+) -> None:
+    verdict = evaluate(rule, **parameters)
+    assert verdict.status == "Error"
+    assert verdict.details.startswith("SMDebugValueError: ")
+    assert text in verdict.details
+
+
+def test_no_collections(evaluate: Any, tmp_path: Path) -> None:
+    RunMaker(tmp_path / "empty", with_collections=False).end()
+    verdict = evaluate("VanishingGradient", tensors=str(tmp_path / "empty"))
+    assert verdict.status == "Error"
+    assert verdict.details.startswith("MissingCollectionFiles: The training job has ended")
+
+
+def test_no_steps(evaluate: Any, run: RunMaker) -> None:
+    run.end()
+    verdict = evaluate("VanishingGradient")
+    assert verdict.status == "Error"
+    assert "the training saved no step" in verdict.details
+
+
+def test_tensors_that_were_never_saved_are_no_issue_and_said_once(
+    evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.write_steps("loss", dict.fromkeys(range(5), 1.0))
+    run.end()
+    with capture_log(caplog):
+        verdict = evaluate("VanishingGradient")
+    assert verdict.status == "NoIssuesFound"
+    assert "collection gradients" in verdict.details
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warned == [verdict.details]
+
+
+@pytest.mark.parametrize(
+    ("rule", "steps_with_values", "warned"),
+    [
+        ("VanishingGradient", 16, []),
+        ("VanishingGradient", 9, []),
+        ("VanishingGradient", 7, ["RuleHadLittleToJudge"]),
+        ("VanishingGradient", 1, ["RuleHadLittleToJudge"]),
+        ("VanishingGradient", 0, ["RuleWithoutCollection"]),
+        ("DeadRelu", 16, ["RuleWithoutCollection"]),
+    ],
+)
+def test_users_of_a_job_are_warned_of_a_verdict_on_little(
+    evaluate: Any,
+    run: RunMaker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rule: str,
+    steps_with_values: int,
+    warned: list[str],
+) -> None:
+    path = tmp_path / "warnings.jsonl"
+    path.touch()
+    monkeypatch.setenv(WARNINGS_PATH_ENV_STR, str(path))
+    monkeypatch.setattr(job_warnings, "_written", set())
+    for step in range(16):
+        run.write_step(step, {"gradient/a" if step < steps_with_values else "other": np.ones(3)})
+    run.end()
+    verdict = evaluate(rule)
+    assert verdict.status == "NoIssuesFound"
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["Code"] for each in found] == warned
+    assert {each["Text"] for each in found} <= {verdict.details}
+
+
+def test_regex_that_matches_nothing_is_no_issue(evaluate: Any, run: RunMaker) -> None:
+    run.write_steps("loss", {0: 1.0})
+    run.end()
+    verdict = evaluate("ExplodingTensor", tensor_regex="^nothing$")
+    assert verdict.status == "NoIssuesFound"
+    assert "found none of what it looks at" in verdict.details
+
+
+def test_reductions_that_tell_nothing_are_no_issue_and_said_once(
+    evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.write_steps("smdebug/reductions/mean/gradient/a", dict.fromkeys(range(5), 1.0))
+    run.end()
+    with capture_log(caplog):
+        verdict = evaluate("VanishingGradient")
+    assert verdict.status == "NoIssuesFound"
+    assert "could evaluate no step. TensorUnavailableForStep: Tensor gradient/a" in verdict.details
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == 1
+    assert "passes over step 0" in warned[0]
+
+
+def test_damaged_files_are_an_error(evaluate: Any, run: RunMaker) -> None:
+    write_gradients(run, {0: 1.0})
+    run.end()
+    (event_file,) = Path(run.out_dir).glob("events/*/*")
+    event_file.write_bytes(b"")
+    verdict = evaluate("VanishingGradient")
+    assert verdict.status == "Error"
+    assert str(event_file) in verdict.details
+
+
+@pytest.fixture
+def custom(evaluate: Any, storage: Storage) -> Any:
+    storage.put("rules/my_rule.py", CUSTOM.encode())
+    storage.put("rules/limits.py", b"LIMIT = 2.0\n")
+    storage.put("rules/notes.txt", b"")
+
+    def evaluate_custom(rule: str = "AboveLimit", source: str = "s3://runs/rules", **parameters: str) -> Verdict:
+        verdict: Verdict = evaluate(rule, source_s3_uri=source, **parameters)
+        return verdict
+
+    yield evaluate_custom
+    sys.modules.pop("limits", None)
+
+
+def test_custom_rule(custom: Any, run: RunMaker) -> None:
+    run.write_steps("loss", {0: 1.0, 3: 5.0, 4: 9.0})
+    run.end()
+    assert (custom().status, custom().step) == ("IssuesFound", 3)
+    assert custom(factor="3", patience="5").step == 4
+    assert custom(factor="3", end_step="4").status == "NoIssuesFound"
+    assert custom("NoRule").details == (
+        "SMDebugValueError: NoRule in my_rule.py is no rule: derive it from smdebug.rules.Rule."
+    )
+
+
+def test_custom_rule_with_other_trials(custom: Any, run: RunMaker, tmp_path: Path) -> None:
+    run.write_steps("loss", {0: 3.0})
+    run.end()
+    for name in ("job-2", "job-3"):
+        other = RunMaker(tmp_path / name / "debug-output")
+        other.write_steps("loss", {0: 1.0})
+        other.end()
+    assert custom(other_trial_0="job-2").status == "NoIssuesFound"
+    assert custom(other_trials="job-2, job-3", factor="0.4").status == "IssuesFound"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"factor": "-1"}, "RuntimeError: a negative limit"),
+        ({"factor": "x"}, "ValueError: could not convert string to float: 'x'"),
+        ({"color": "red"}, "no parameter 'color'. Its parameters are: factor, other_trials, patience."),
+        ({"patience": "x"}, "Rule AboveLimit: parameter patience is 'x', expected a whole number"),
+        ({"rule": "Missing"}, "no class 'Missing'. The classes there are: AboveLimit, Base, NoRule."),
+        ({"source": "s3://runs/nothing"}, "holds no .py file"),
+        ({"source": "s3://runs/nothing/rule.py"}, "s3://runs/nothing/rule.py does not exist"),
+        ({"source": "s3://runs/rules/broken.py"}, "broken.py is not Python"),
+        ({"source": "s3://runs/escape"}, "leaves the folder"),
+        ({"source": "https://example.com/rule.py"}, "not an S3 path"),
+    ],
+)
+def test_custom_rule_that_fails(
+    custom: Any,
+    run: RunMaker,
+    storage: Storage,
+    parameters: Any,
+    text: str,
+) -> None:
+    storage.put("rules/broken.py", b"class (:\n") if "broken" in text else None
+    storage.put("escape/../../out.py", b"") if "leaves" in text else None
+    run.write_steps("loss", {0: 1.0})
+    verdict = custom(**parameters)
+    assert verdict.status == "Error"
+    assert text in verdict.details
+
+
+def test_verdict_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "output/verdict.json"
+    write_verdict(Verdict("Error", "x"), path)
+    write_verdict(Verdict("IssuesFound", "é", 3), path)
+    assert json.loads(path.read_text()) == {"RuleEvaluationStatus": "IssuesFound", "StatusDetails": "é", "Step": 3}
+    assert [child.name for child in path.parent.iterdir()] == ["verdict.json"]
+    # The service reads 64 KiB; a character takes up to 12 bytes of JSON.
+    write_verdict(Verdict("Error", "\U0001f600" * 1_000_000), path)
+    assert path.stat().st_size < 1 << 16
+
+
+def test_container_on_s3(tmp_path: Path, storage: Storage) -> None:
+    run = RunMaker("s3://runs/job/debug-output")
+    write_gradients(run, {0: 1.0})
+    process = start_container(tmp_path, build_config(tmp_path, run.out_dir, "VanishingGradient"))
+    writer = threading.Thread(target=lambda: write_gradients(run, {7: 1e-10}))
+    writer.start()
+    output, _ = process.communicate(timeout=60)
+    writer.join()
+    assert process.returncode == 0, output
+    assert json.loads((tmp_path / "output/verdict.json").read_text())["Step"] == 7
+    assert "IssuesFound: RuleEvaluationConditionMet" in output
+
+
+def test_sigterm_ends_it_at_once_without_a_verdict(tmp_path: Path, run: RunMaker) -> None:
+    write_gradients(run, {0: 1.0})
+    process = start_container(tmp_path, build_config(tmp_path, run.out_dir, "VanishingGradient"))
+    assert process.stdout
+    assert "waits for the tensors" in process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert not (tmp_path / "output/verdict.json").exists()
+
+
+def test_error_in_a_container_has_its_traceback_in_the_log(tmp_path: Path) -> None:
+    process = start_container(tmp_path, build_config(tmp_path, str(tmp_path), "Nothing"))
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" in output
+    assert json.loads((tmp_path / "output/verdict.json").read_text())["RuleEvaluationStatus"] == "Error"
+
+
+def test_no_configuration(tmp_path: Path) -> None:
+    process = start_container(tmp_path, None)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "There is no rule configuration" in output
+    assert "SMDEBUG_RULE_CONFIG_PATH" in output

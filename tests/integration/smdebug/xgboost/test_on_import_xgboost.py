@@ -1,0 +1,139 @@
+"""Tests of capture of unmodified XGBoost scripts, in separate processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.smdebug.written_run import WrittenRun
+
+SCRIPT = """
+import sys
+import xgboost as xgb
+from xgboost import cv, train
+from sklearn.datasets import load_breast_cancer
+features, labels = load_breast_cancer(return_X_y=True)
+data, other = xgb.DMatrix(features[:400], labels[:400]), xgb.DMatrix(features[400:], labels[400:])
+parameters = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
+booster = train(parameters, data, 4, evals=zip([data, other], ["train", "validation"]), verbose_eval=False)
+xgb.XGBClassifier(n_estimators=2, n_jobs=1).fit(features, labels, eval_set=[(features, labels)], verbose=False)
+cv(parameters, data, 3, nfold=2)
+sys.exit(3)
+"""
+
+
+def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
+    path = config(
+        CollectionConfigurations=[
+            {"CollectionName": name, "CollectionParameters": {"save_interval": "1"}}
+            for name in ("metrics", "predictions", "labels", "hyperparameters", "average_shap", "nothing")
+        ]
+    )
+    done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
+    assert done.returncode == 3, done.stderr
+    # 4 rounds of train, 2 of the estimator, 3 of the cross-validation.
+    assert run.steps == list(range(9))
+    assert {"train-logloss", "validation-logloss", "average_shap/f0"} <= set(run.values(3))
+    assert run.values(3)["predictions"].shape == run.values(3)["labels"].shape == (169,)
+    assert run.values(3)["hyperparameters/max_depth"].tolist() == [2]
+    assert "validation_0-logloss" in run.values(5)
+    assert run.values(5)["predictions"].shape == (569,)
+    assert {"train-logloss", "test-logloss"} <= set(run.values(8))
+    assert run.values(8)["predictions"].shape == (400,)
+    assert run.has_ended
+    assert "Not saved: collection nothing" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"USE_SMDEBUG": "0"}, {"SMDEBUG_CONFIG_FILE_PATH": "/nowhere.json"}],
+    ids=["no config", "switched off", "config missing"],
+)
+def test_nothing_happens_otherwise(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig, environment: dict[str, str]
+) -> None:
+    path = config()
+    if environment.get("USE_SMDEBUG"):
+        environment = {**environment, "SMDEBUG_CONFIG_FILE_PATH": path}
+    script = """
+import sys
+import numpy as np, xgboost
+xgboost.train({"nthread": 1}, xgboost.DMatrix(np.random.rand(20, 2), np.arange(20)), 2)
+print([name for name in sys.modules if name.startswith("smdebug.") and name != "smdebug.autoload"])
+"""
+    done = run_script(START + script, **environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n"
+    assert not run.path.exists()
+
+
+def test_importing_a_config_imports_no_framework(run_script: RunScript, config: WriteConfig) -> None:
+    done = run_script(
+        START + "import sys\nprint([name for name in sys.modules if name in ('xgboost', 'numpy', 'torch')])\n",
+        SMDEBUG_CONFIG_FILE_PATH=config(),
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+OWN_HOOKS = """
+import xgboost as xgb, numpy as np
+import smdebug.xgboost as smd
+data = xgb.DMatrix(np.random.rand(20, 2), np.arange(20))
+def train(rounds, *callbacks):
+    xgb.train({"nthread": 1}, data, rounds, evals=[(data, "train")], callbacks=[*callbacks], verbose_eval=False)
+"""
+
+
+def test_a_script_with_a_hook_keeps_it(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
+) -> None:
+    script = f"""
+hook = smd.Hook({str(tmp_path / "own")!r}, save_config=smd.SaveConfig(save_interval=1))
+train(2, hook)
+train(2)
+print(hook.step, smd.get_hook() is hook)
+"""
+    done = run_script(START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=config())
+    assert done.stdout == "1 True\n", done.stderr
+    assert not run.path.exists()
+
+
+def test_a_script_that_asks_for_the_jobs_hook_may_leave_the_training_to_it(
+    run_script: RunScript, run: WrittenRun, config: WriteConfig
+) -> None:
+    script = "smd.get_hook().save_scalar('mine', 1)\ntrain(2)\n"
+    path = config(HookParameters={"save_interval": "1"}, CollectionConfigurations=[{"CollectionName": "labels"}])
+    done = run_script(START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert set(run.values(0)) == {"scalar/mine", "train-rmse", "labels"}
+    assert run.steps == [0, 1]
+
+
+def test_a_broken_config_costs_the_capture_only(run_script: RunScript, config: WriteConfig) -> None:
+    path = config(HookParameters={"save_interval": "often"})
+    done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.count("Not saved: everything") == 1
+
+
+def test_trainings_side_by_side(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
+    script = """
+import threading
+threads = [threading.Thread(target=train, args=(300,)) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+train(2)
+"""
+    done = run_script(
+        START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=config(HookParameters={"save_interval": "100"})
+    )
+    assert done.returncode == 0, done.stderr
+    # One of them, and whatever came after it was over, has the hook to itself.
+    assert set(range(0, 300, 100)) <= set(run.steps)
+    assert "Not saved" not in done.stdout

@@ -1,0 +1,49 @@
+"""Tests of the engines for Swarm tests: they form one Swarm, and are removed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.swarm_nodes import SwarmNodes
+from tests.waiting import wait_until
+
+_LISTS = (("ip", "-o", "link"), ("ip", "netns", "list"), ("find", "/sys/fs/cgroup", "-name", "smd-*"))
+
+
+def _list_namespaces() -> list[str]:
+    return [subprocess.run(command, check=True, capture_output=True, text=True).stdout for command in _LISTS]
+
+
+@pytest.mark.usefixtures("granted_namespaces")
+def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
+    """Also where another process takes them down, after one of them has lost its power."""
+    with tempfile.TemporaryDirectory(prefix="smd-") as parent:
+        nodes = SwarmNodes(Path(parent) / "swarm", in_memory=True)
+        nodes.start()
+        try:
+            with closing(nodes.manager.connect()) as manager, closing(nodes.nodes[1].connect()) as worker:
+                found = {each["Status"]["Addr"]: each["Spec"]["Role"] for each in manager.nodes()}
+                assert found == {nodes.nodes[0].address: "manager", nodes.nodes[1].address: "worker"}
+                engines = {api.info()["Swarm"]["NodeID"] for api in (manager, worker)}
+                assert len(engines) == 2
+                assert worker.info()["Swarm"]["RemoteManagers"][0]["Addr"] == f"{nodes.manager.address}:2377"
+            nodes.kill(nodes.nodes[1])
+            nodes.start_engine(nodes.nodes[1])
+            with closing(nodes.manager.connect()) as manager:
+                wait_until(lambda: [each["Status"]["State"] for each in manager.nodes()] == ["ready", "ready"])
+        finally:
+            source = "import sys; from pathlib import Path; from tests.swarm_nodes import SwarmNodes; "
+            source += "SwarmNodes(Path(sys.argv[1])).stop()"
+            root = Path(__file__).parents[2]
+            subprocess.run([sys.executable, "-c", source, nodes.folder], check=True, cwd=root)
+            nodes.stop()
+        assert not nodes.folder.exists()
+        left = "".join(_list_namespaces())
+        assert nodes.manager.namespace not in left
+        assert nodes.switch not in left

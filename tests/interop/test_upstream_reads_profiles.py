@@ -1,0 +1,128 @@
+"""Tests of our profiles, read by the real smdebug 1.0.34.
+
+Its readers and its PandasFrame are used.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+from container_runtime.meter import Load
+from emulator.jobs.runs.measuring.machine import Figure, Machine, describe_load
+from emulator.jobs.runs.measuring.measures import MinuteFiles
+from smdebug.profiler.analysis.utils.pandas_data_analysis import PandasFrameAnalysis, StatsBy
+from smdebug.profiler.analysis.utils.profiler_data_to_pandas import PandasFrame
+from smdebug.tracing.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+READ = Path(__file__).parent / "read_profile_with_upstream.py"
+MINUTE = 1_700_000_040
+
+
+@pytest.fixture
+def read_profile(upstream_smdebug_python: Path) -> Callable[[Path], Any]:
+    def read(folder: Path) -> Any:
+        command = [str(upstream_smdebug_python), "-W", "ignore", str(READ), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (line,) = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+        return json.loads(line)
+
+    return read
+
+
+def test_system_metrics_of_two_hosts_over_two_minutes(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+    before = Load(0.0, 1 << 29, 0, 0, 0, 0, 0), Machine((0.0, 0.0), (0.0, 0.0), 0, 0)
+    now = Load(0.5, 1 << 29, 1_000, 20_000_000, 30, 400, 500), Machine((0.5, 0.25), (0.125, 0.0), 4_000, 5_000)
+    figures = [*describe_load(before, now, 1.0, 1 << 33), Figure("gpu", "gpu0", "GPUUtilization", 87.5)]
+    written = []
+    for host in ("algo-1", "algo-2"):
+        files = MinuteFiles(tmp_path, host)
+        for timestamp in (MINUTE + 58.5, MINUTE + 59.5, MINUTE + 60.5):
+            files.append(figures, timestamp)
+            written += [
+                [each.type, each.name, each.dimension, round(each.value, 4), host, timestamp] for each in figures
+            ]
+        files.close()
+    found = read_profile(tmp_path)
+    assert sorted(found["system"]) == sorted(written)
+    assert found["frame"]["rows"] == len(written)
+    assert found["frame"]["held"] == [6.25] * 6
+
+
+def test_trace_events(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+    files = MinuteFiles(tmp_path, "algo-1")
+    files.append([Figure("memory", "MemoryUsedPercent", "", 6.25)], MINUTE + 1.0)
+    files.close()
+    timeline = Timeline(tmp_path, "0-algo-1", max_bytes=1 << 20, max_seconds=60.0, max_failures=50)
+    # Times that a float of seconds holds to the microsecond.
+    for step in range(3):
+        began = MINUTE + step
+        args = {"step_num": str(step), "pid": 7}
+        timeline.record("Forward", "Net", began, 0.25, args)
+        timeline.record("Backward(post-forward)", "Net", began + 0.25, 0.5, args)
+        timeline.record("Step:ModeKeys.TRAIN", "Step:ModeKeys.TRAIN", began, 0.75, args)
+    timeline.close()
+    found = read_profile(tmp_path)
+    steps = [each for each in found["framework"] if each[0] == "Step:ModeKeys.TRAIN"]
+    assert [each[2:4] for each in steps] == [
+        [(MINUTE + step) * 10**6, (MINUTE + step) * 10**6 + 750_000] for step in range(3)
+    ]
+    assert [each[5]["step_num"] for each in steps] == ["0", "1", "2"]
+    assert sorted({each[0] for each in found["framework"]}) == [
+        "Backward(post-forward)",
+        "Forward",
+        "Step:ModeKeys.TRAIN",
+    ]
+    assert found["framework_rows"] == 9
+
+
+def test_frames_and_statistics_are_the_original_s(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+    """Of the same files: each row of both frames, statistics of steps, use of the machine, and phases."""
+    for host, cpu in (("algo-1", 20.0), ("algo-2", 70.0)):
+        files = MinuteFiles(tmp_path, host)
+        for half in range(130):
+            figures = [
+                Figure("cpu", "cpu0", "CPUUtilization", cpu + half % 7),
+                Figure("gpu", "gpu0", "GPUUtilization", float(half % 100)),
+                Figure("memory", "MemoryUsedPercent", "", 6.25),
+            ]
+            files.append(figures, MINUTE + half / 2)
+        files.close()
+    # Two processes, in two files each, for so many steps that both are in more than one minute.
+    for rank, host in ((0, "algo-1"), (1, "algo-2")):
+        timeline = Timeline(tmp_path, f"{rank}-{host}", max_bytes=4000, max_seconds=60.0, max_failures=50)
+        for step in range(40):
+            began, mode = MINUTE + 1.0 + 1.5 * step, "TRAIN" if step < 30 else "EVAL"
+            args = {"step_num": str(step), "pid": 7 + rank}
+            timeline.record("Forward", "Net", began, 0.25 + rank / 8, args)
+            timeline.record("Backward(post-forward)", "Net", began + 0.5, 0.5, args)
+            timeline.record(f"Step:ModeKeys.{mode}", f"Step:ModeKeys.{mode}", began, 1.0 + step % 4 / 8, args)
+        timeline.close()
+    theirs = read_profile(tmp_path)
+    frame = PandasFrame(tmp_path)
+    system, framework = frame.get_all_system_metrics(), frame.get_all_framework_metrics()
+    events = framework.drop(columns="tid")
+    for ours, other in zip((system, events), theirs["frames"], strict=True):
+        assert list(ours.columns) == list(other)
+        rows = [sorted(map(repr, zip(*each.values(), strict=True))) for each in (ours.to_dict("list"), other)]
+        assert rows[0] == rows[1]
+    analysis = PandasFrameAnalysis(system, framework)
+    ours = [analysis.get_step_statistics(by) for by in (StatsBy.TRAINING_PHASE, StatsBy.PROCESS)]
+    one = PandasFrameAnalysis(system, framework[framework["nodeID"] == framework["nodeID"].iloc[0]])
+    ours += [analysis.get_utilization_stats(), one.get_training_phase_intervals()]
+    for table, other in zip(ours, theirs["statistics"], strict=True):
+        assert table is not None
+        expected = pd.DataFrame(other).sort_values(list(other)[:2], ignore_index=True)
+        found = table.sort_values(list(other)[:2], ignore_index=True)
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    job = analysis.get_job_statistics()
+    assert {name: job[name] for name in theirs["job"]} == theirs["job"]

@@ -1,9 +1,0 @@
-"""The fixtures of the library's unit tests, for those that start processes and servers."""
-
-from __future__ import annotations
-
-from tests.unit.smdebug.conftest import plain_environment, run, said
-from tests.unit.smdebug.object_storage import moto_endpoint, storage
-from tests.unit.smdebug.scripts import config, run_script
-
-__all__ = ["config", "moto_endpoint", "plain_environment", "run", "run_script", "said", "storage"]
