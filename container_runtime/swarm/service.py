@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from container_runtime.swarm.nodes import SwarmNode
 
 # A program begins when the ports and names that it may need are there; after a minute it starts without them. A proxy
-# can be opened in an existing network only, so after the task has started; the sockets of each network are listed by the kernel.
+# needs an existing network, so it follows the task's start; the kernel lists the sockets of each network.
 # Tasks of one job start one after the other, on different machines, and a name is known once its task runs. By the
 # clock, since a question for a name takes seconds where nobody answers.
 _BEGIN = """

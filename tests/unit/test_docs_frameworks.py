@@ -20,7 +20,8 @@ def find_named() -> list[Path]:
         folder = FOLDERS.get(section.partition("\n")[0])
         for name in NAME.findall(section):
             own = name.startswith("tests/") or folder is None
-            kinds = [CHECKOUT] if own else [CHECKOUT / f"tests/{kind}/smdebug/{folder}" for kind in ("unit", "room")]
+            tiers = ("unit", "integration")
+            kinds = [CHECKOUT] if own else [CHECKOUT / f"tests/{tier}/smdebug/{folder}" for tier in tiers]
             named.append(next((kind / name for kind in kinds if (kind / name).exists()), kinds[0] / name))
     return sorted(set(named))
 
