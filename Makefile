@@ -21,7 +21,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check images engine bench screenshots docs audit licences lock lint types arrows clean
+.PHONY: help setup demo test soak check images engine bench screenshots docs audit licences lock lint types imports pages clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -63,10 +63,25 @@ demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leave
 	@-$(MAKE) --no-print-directory console
 	@$(BIN)/smdebug-emulator demo $(if $(STAY),--stay)
 
-test: .venv/.tests ## lint, types, arrows and the whole test suite
-	@$(MAKE) --no-print-directory lint types arrows console
+test: .venv/.tests ## lint, types, import contracts and the whole test suite
+	@$(MAKE) --no-print-directory lint types imports console
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m pytest --numprocesses 4 $(PYTEST_ARGS)
+
+# What `make check` covers: everything, or one package such as smdebug/rules.
+WHAT ?=
+CHECKED = $(if $(WHAT),$(wildcard $(addprefix tests/unit/,$(WHAT)) $(addprefix tests/integration/,$(WHAT))), \
+	tests/unit tests/integration tests/end_to_end/test_pytorch.py)
+
+check: .venv/.tests ## lint, types, import contracts, unit and integration tests; WHAT=smdebug/rules for one package
+	@$(MAKE) --no-print-directory lint types imports $(if $(WHAT),,console)
+	@test -n "$(strip $(CHECKED))" || { echo "No tests of $(WHAT): name a package as tests/unit has it."; exit 1; }
+	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not docker and not versions' $(CHECKED) $(PYTEST_ARGS)
+
+pages: .venv/.tests ## renew the pages of docs/ that are printed from the code
+	@$(BIN)/python -m smdebug.rules docs > .venv/rules.md && mv .venv/rules.md docs/rules.md
+	@$(BIN)/python -m examples.rule_pictures docs/rules
+	@$(BIN)/python -m docs_site.coverage > .venv/coverage.md && mv .venv/coverage.md docs/coverage.md
 
 SOAK_ARGS ?=
 
@@ -82,7 +97,7 @@ lint: .venv/.tests
 types: .venv/.tests
 	@$(BIN)/mypy
 
-arrows: .venv/.tests
+imports: .venv/.tests
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 images: .venv/.runs ## build the Docker images whose inputs changed

@@ -167,7 +167,7 @@ def test_tensors_and_plots(command: Command, tmp_path: Path) -> None:
     assert len(command("tensors", "001", "--tensor", "gradient/Linear_bias").stdout.splitlines()) == 17
     command("plot", "001", "gradient/Linear_weight", "--reduction", "mean", "-o", "weight.png")
     assert (tmp_path / "weight.png").read_bytes().startswith(b"\x89PNG")
-    assert "give a reduction" in command("plot", "001", "gradient/Linear_weight", code=1).stderr
+    assert "use a reduction" in command("plot", "001", "gradient/Linear_weight", code=1).stderr
 
 
 def test_rules_find_the_running_emulator(command: Command) -> None:
@@ -192,7 +192,7 @@ def test_rules_find_the_running_emulator(command: Command) -> None:
             "has no rule Overfit: its rules are Vanishing",
         ),
         (["stop-job", "001"], 1, "is in status Completed.\n"),
-        (["tensorboard", "fails"], 1, "create it with a TensorBoardOutputConfig.\n"),
+        (["tensorboard", "fails"], 1, "create the job with a TensorBoardOutputConfig.\n"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(command: Command, arguments: list[str], code: int, text: str) -> None:

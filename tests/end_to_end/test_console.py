@@ -754,7 +754,7 @@ def test_what_another_version_wrote_or_is_damaged_is_named_and_a_long_log_read(c
     named = page.locator("[role=status] .problem")
     expect(named).to_contain_text("KeyError: 'WARMUP'", timeout=PATIENCE_MS)
     for step in (2, 3):
-        expect(named).to_contain_text(f"What worker worker_0 saved at step {step} is lost")
+        expect(named).to_contain_text(f"The data of worker worker_0 at step {step} is lost")
     page.locator("figure summary").click()
     rows = page.locator("figure details tbody tr")
     expect(rows).to_have_count(6, timeout=PATIENCE_MS)
