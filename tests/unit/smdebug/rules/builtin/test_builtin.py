@@ -111,9 +111,9 @@ def expand(documented: dict[str, str | None]) -> dict[str, str | None]:
     return given
 
 
-def test_all_are_found_by_the_folder_scan() -> None:
-    assert list_names() == sorted(DOCUMENTED)
-    assert len(list_names()) == 21
+def test_all_that_aws_documents_are_found_by_the_folder_scan() -> None:
+    assert set(DOCUMENTED) <= set(list_names())
+    assert len(DOCUMENTED) == 21
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
