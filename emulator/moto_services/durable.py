@@ -131,6 +131,8 @@ class DurableBackends:
             self._log_events.clear()
         with self._guard:
             self._kept.clear()
+            # Noted before: written now, a backend without content would count as state.
+            self._stray.clear()
 
     @property
     def is_empty(self) -> bool:
