@@ -194,7 +194,7 @@ def handler_stopped(logs: Any, job: str) -> bool:
 def print_table(sagemaker: Any, observed: dict[str, Observed], output: Path) -> None:
     """Print how the jobs and their rules have ended, and where the tensors are."""
     # Fits into 80 columns: no lines, one space between columns.
-    table = Table(title="What became of the jobs", title_justify="left", box=None, padding=(0, 1, 0, 0))
+    table = Table(title="Results", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for column in ("Job", "Status", "Secondary", "Rule", "Verdict", "Step", "Events"):
         table.add_column(column, no_wrap=True)
     places = []
@@ -232,7 +232,7 @@ def judge(sagemaker: Any, *, by_handler: bool) -> int:
     checks = {
         "the sick job was Stopped": sick["TrainingJobStatus"] == "Stopped",
         "VanishingGradient found it": rules["VanishingGradient"] == "IssuesFound",
-        "the handler was who stopped it": by_handler,
+        "the stop handler stopped it": by_handler,
         "the healthy job Completed": healthy["TrainingJobStatus"] == "Completed",
         "no rule found anything in it": all(
             rule["RuleEvaluationStatus"] == "NoIssuesFound" for rule in healthy["DebugRuleEvaluationStatuses"]

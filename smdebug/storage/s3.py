@@ -89,8 +89,9 @@ def explained(verb: str, path: str) -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError) as error:
+        cause = str(error).rstrip(".")
         raise ObjectStoreError(
-            f"Could not {verb} {path}: {error} Check the bucket, AWS_ENDPOINT_URL, AWS_REGION and the credentials."
+            f"Could not {verb} {path}: {cause}. Check the bucket, AWS_ENDPOINT_URL, AWS_REGION and the credentials."
         ) from error
 
 

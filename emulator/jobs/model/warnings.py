@@ -42,7 +42,7 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
     "ImageSubstituted": WarningKind(
         "The image runs another version of the framework than the one that was asked for.",
         "{said}",
-        "Ask for a version that there is, load an image of exactly that name into Docker, or start the emulator with "
+        "Request an available version, load an image of exactly that name into Docker, or start the emulator with "
         "--strict-versions to have such jobs refused.",
     ),
     "NoGpu": WarningKind(
