@@ -48,6 +48,8 @@ class Attempt(ABC):
         """
         self.job = job
         self.found = containers
+        # The engine's error, for the job's log; empty where the emulator itself was restarted.
+        self.cut_off_by = ""
         self.containers = HostContainers(job.services.runtime, job.name, containers or {})
         self.log = JobLog(job, log_start_ms, reattached=bool(containers))
         self.cluster = Cluster(job.hosts)

@@ -184,7 +184,7 @@ class JobRun(ABC, Generic[J, A]):
             with self._reporting_failures():
                 while isinstance(outcome := self._try(), Retry):
                     logger.info("%s %s is attempted again: %s", self.kind, self.name, outcome.cause)
-                    self._replace_attempt(outcome.containers)
+                    self._replace_attempt(outcome)
                 if isinstance(outcome, Stopped):
                     self._end_stopped()
         finally:
@@ -207,13 +207,15 @@ class JobRun(ABC, Generic[J, A]):
                 raise
             return retry
 
-    def _replace_attempt(self, containers: Mapping[str, Container] | None) -> None:
+    def _replace_attempt(self, retry: Retry) -> None:
         """Throw the attempt away, with its containers unless another goes on with them."""
-        last = self._attempt
+        last, containers = self._attempt, retry.containers
         if containers is None:
             self._clean_up()
         with self._lock:
             self._attempt = self._make_attempt(containers)
+            if containers is not None:
+                self._attempt.cut_off_by = retry.cause
         if containers is not None:
             if len(containers) < len(self.context.hosts):
                 # Hosts that are left would go on for nothing, and their ends would be waited for.

@@ -211,10 +211,12 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
             return Stopped()
         if ends:
             raise ContainerRuntimeError(LOST_TOO_OFTEN)
+        cause = self._attempt.cut_off_by
+        note = f"{cause} The job begins again." if cause else _LOST
         if was_prepared:
-            self._attempt.log.note(_LOST)
+            self._attempt.log.note(note)
         self._change(TrainingJob.restart)
-        return Retry(_LOST)
+        return Retry(note)
 
     def _retry_after(self, error: Exception) -> Retry | None:
         """Store that the job is restarted after an internal error; None where RetryStrategy does not have it."""
