@@ -22,10 +22,10 @@ _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
 
 class JobsOfAKind:
-    """Stores the jobs of one kind and has them driven. Thread safe."""
+    """Stores the jobs of one kind and starts their runs. Thread safe."""
 
     def __init__(self, services: Services) -> None:
-        """Take the account's services."""
+        """Create the collection with the account's services."""
         self._services = services
         self._store = services.store
         self._settings = services.settings
@@ -35,7 +35,7 @@ class JobsOfAKind:
     def _create(
         self, kind: type[R], name: str, region: str, request: Mapping[str, Any], build_run: Callable[[R], Run]
     ) -> R:
-        """Store a job of a kind whose record is made of its request, and start it; see ``RunThreads.start``."""
+        """Store a new job and start its run; see ``RunThreads.start`` for errors."""
         now_ms = self._ledger.now_ms()
         job = kind(
             account_id=self._settings.account_id,
@@ -50,7 +50,7 @@ class JobsOfAKind:
         return job
 
     def _describe_missing(self, kind: type[TrainingJob | ProcessingJob], name: str) -> str:
-        """Say that there is no such job, and in which region there is: a client asks in another one by mistake."""
+        """Build the message for a missing job. It names the regions that have such a job, if there are any."""
         regions = self._store.list_regions_of(kind, name)
         if not regions:
             return NOT_FOUND
@@ -60,7 +60,7 @@ class JobsOfAKind:
         )
 
     def _ask_stop(self, arn: str) -> bool:
-        """Ask the job's run, if one goes on, to stop; tell whether one does."""
+        """Stop the job's run; return False if it has no active run."""
         with self._threads.lock:
             run = self._threads.find(arn)
             if run is not None:
@@ -69,10 +69,10 @@ class JobsOfAKind:
 
 
 def check_name(member: str, name: str) -> None:
-    """Check the name here too, whoever calls: it becomes part of a folder's and a container's.
+    """Check a job's name for every caller, because it becomes part of the names of folders and containers.
 
     Raises:
-        ValidationException: it is none of a job.
+        ValidationException: The name is invalid.
     """
     if not _JOB_NAME.fullmatch(name):
         raise ValidationException(

@@ -33,7 +33,7 @@ class ProcessingJobs(JobsOfAKind):
     """The processing jobs of one account."""
 
     def __init__(self, services: Services, training: TrainingJobs) -> None:
-        """Take the account's services, and the training jobs that rules are of."""
+        """Create the collection with the account's services and the training jobs that rules evaluate."""
         super().__init__(services)
         self._training = training
 
@@ -41,11 +41,13 @@ class ProcessingJobs(JobsOfAKind):
         """Store a processing job and start it.
 
         Args:
-            region: of the request.
-            request: CreateProcessingJob's members, validated.
+            region: Region of the request.
+            request: Members of CreateProcessingJob, validated.
 
         Raises:
-            ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
+            ValidationException: The request is invalid.
+            ResourceInUse: The name is taken.
+            InternalFailure: The emulator is shutting down.
         """
         check_name("processingJobName", request["ProcessingJobName"])
         return self._create(
@@ -57,12 +59,12 @@ class ProcessingJobs(JobsOfAKind):
         )
 
     def get(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
-        """Find the processing job ``name``, which may be the evaluation of a rule.
+        """Return the processing job ``name``, which may be a rule evaluation.
 
         Raises:
-            ValidationException: unknown.
+            ValidationException: There is no such job.
         """
-        # AWS lowers names in ARNs, from which clients take them.
+        # Clients take names from ARNs, in which AWS writes them in lower case.
         arn = build_processing_job_arn(self._settings.account_id, region, name)
         found = self._store.find_by_arn(ProcessingJob, arn) or self._store.find_by_arn(RuleEvaluation, arn)
         if found is None:
@@ -72,20 +74,20 @@ class ProcessingJobs(JobsOfAKind):
     def list_page(
         self, region: str, request: Mapping[str, Any]
     ) -> tuple[Sequence[ProcessingJob | RuleEvaluation], str | None]:
-        """One page of processing jobs and the token of the next; see ``TrainingJobs.list_page``."""
+        """Return one page of processing jobs, and the token of the next page; see ``TrainingJobs.list_page``."""
         return self._store.pages.list_processing_jobs(region, parse_list_query(request))
 
     def describe(self, job: ProcessingJob | RuleEvaluation) -> dict[str, Any]:
-        """DescribeProcessingJob's answer, times in epoch seconds."""
+        """Build the response of DescribeProcessingJob; times are in epoch seconds."""
         if isinstance(job, ProcessingJob):
             return describe_processing_job(job)
         return describe_processing_job(job, self._training.get(job.region, job.training_job_name))
 
     def stop(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
-        """Ask a processing job to stop; a rule's that waits for its training has stopped when this returns.
+        """Stop a processing job. A rule evaluation that waits for its training job is Stopped at once.
 
         Raises:
-            ValidationException: unknown or ended.
+            ValidationException: There is no such job, or it has ended.
         """
 
         def begin_stop(job: J, now_ms: int) -> J:
@@ -104,11 +106,11 @@ class ProcessingJobs(JobsOfAKind):
         return job
 
     def delete(self, region: str, name: str) -> None:
-        """Forget a processing job that has ended, with its tags; the name is free again.
+        """Delete an ended processing job with its tags. The name can be used again.
 
         Raises:
-            ResourceNotFound: unknown.
-            ResourceInUse: it has not ended, or evaluates a rule: it is deleted with its training job.
+            ResourceNotFound: There is no such job.
+            ResourceInUse: The job has not ended, or is a rule evaluation, which is deleted with its training job.
         """
         try:
             job = self.get(region, name)

@@ -40,12 +40,14 @@ class TrainingJobs(JobsOfAKind):
         """Store a job and start it.
 
         Args:
-            region: of the request.
-            request: CreateTrainingJob's members, validated against the model.
-            client_note: what is to be warned of the client that asked.
+            region: Region of the request.
+            request: Members of CreateTrainingJob, validated against the service model.
+            client_note: Warning about the client that sent the request.
 
         Raises:
-            ValidationException, ResourceInUse, InternalFailure: the emulator is closing.
+            ValidationException: The request is invalid.
+            ResourceInUse: The name is taken.
+            InternalFailure: The emulator is shutting down.
         """
         check_name("trainingJobName", request["TrainingJobName"])
         check_objects(request, region, self._services.object_store_for(region))
@@ -60,7 +62,7 @@ class TrainingJobs(JobsOfAKind):
         return job
 
     def _build_evaluations(self, job: TrainingJob) -> list[RuleEvaluation]:
-        """Build the evaluations of a job's rules, those of the profiler last."""
+        """Build the evaluations of a job's rules; profiler rules come last."""
         return [
             new_rule_evaluation(
                 job.account_id,
@@ -80,10 +82,10 @@ class TrainingJobs(JobsOfAKind):
         ]
 
     def get(self, region: str, name: str) -> TrainingJob:
-        """Find the job.
+        """Return the job.
 
         Raises:
-            ValidationException: unknown.
+            ValidationException: There is no such job.
         """
         job = self._store.find_training_job(region, name)
         if job is None:
@@ -91,44 +93,51 @@ class TrainingJobs(JobsOfAKind):
         return job
 
     def list_warnings(self, job: TrainingJob) -> Sequence[JobWarning]:
-        """List what a job's users are warned of so far."""
+        """List the warnings of a job."""
         return self._store.list_warnings(job.arn)
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TrainingJob], str | None]:
-        """One page of jobs and the token of the next; ``request`` holds ListTrainingJobs' members, times aware.
+        """Return one page of jobs, and the token of the next page.
+
+        Args:
+            region: Region of the request.
+            request: Members of ListTrainingJobs; times are aware ``datetime`` objects.
 
         Raises:
-            ValidationException: a filter this service does not have, or a token that it did not give.
+            ValidationException: A filter is not supported, or the token is invalid.
         """
         return self._store.pages.list_training_jobs(region, parse_list_query(request), self._ledger.now_ms())
 
     def search(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[dict[str, Any]], str | None, int]:
-        """Descriptions of one page of the jobs that Search's request describes, with tags; the next token; the total.
+        """Search training jobs.
+
+        Returns:
+            Descriptions of one page of jobs with their tags, the token of the next page, and the total number of jobs.
 
         Raises:
-            ValidationException: a property, operator or value that there is not, or a token that was not given.
+            ValidationException: A property is unknown, an operator or value is not supported, or the token is invalid.
         """
         jobs, next_token, total = self._store.pages.search_training_jobs(region, request)
         described = [{**self.describe(job), "Tags": self._store.list_tags(job.arn)} for job in jobs]
         return described, next_token, total
 
     def suggest_property_names(self, region: str, hint: str) -> Sequence[str]:
-        """Names of hyperparameters, tags and metrics of training jobs that begin with ``hint``."""
+        """List names of hyperparameters, tags and metrics of training jobs that begin with ``hint``."""
         return self._store.pages.suggest_property_names(region, hint)
 
     def describe(self, job: TrainingJob) -> dict[str, Any]:
-        """DescribeTrainingJob's answer, times in epoch seconds."""
+        """Build the response of DescribeTrainingJob; times are in epoch seconds."""
         return self._describe(job, self._store.list_rule_evaluations_of(job))
 
     def summarize(self, jobs: Sequence[TrainingJob]) -> list[dict[str, Any]]:
-        """Descriptions without the rules' verdicts, which no summary has and each job's would be a query for."""
+        """Describe jobs for a list, without rule evaluations, which would cost one query for each job."""
         return [self._describe(job, ()) for job in jobs]
 
     def stop(self, region: str, name: str) -> TrainingJob:
-        """Ask a job to stop; one that is stopping already stays so.
+        """Stop a job. A job that is already stopping is left as it is.
 
         Raises:
-            ValidationException: unknown or ended.
+            ValidationException: There is no such job, or it has ended.
         """
 
         def begin_stop(job: TrainingJob, now_ms: int) -> TrainingJob:
@@ -142,15 +151,15 @@ class TrainingJobs(JobsOfAKind):
         return job
 
     def interrupt(self, region: str, name: str, capacity_seconds: float) -> None:
-        """Take the Spot instances from a job that runs; it begins again, with its checkpoints, on others.
+        """Interrupt the Spot instances of a running job. It restarts from its checkpoints on others.
 
         Args:
-            region: of the job.
-            name: the job's.
-            capacity_seconds: how long there are no others.
+            region: The job's region.
+            name: The job's name.
+            capacity_seconds: How long no other instances are available.
 
         Raises:
-            ValidationException: unknown, not on Spot instances, or not running.
+            ValidationException: There is no such job, it does not use Spot instances, or it is not running.
         """
         job = self.get(region, name)
         if not job.request.get("EnableManagedSpotTraining"):
@@ -165,16 +174,16 @@ class TrainingJobs(JobsOfAKind):
             run.interrupt(capacity_seconds)
 
     def update(self, region: str, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> TrainingJob:
-        """Change the request of a job that has not ended, as Describe shows it, and start the rules that it has more.
+        """Change the request of a job that has not ended, and start the rules that are new in it.
 
         Args:
-            region: of the request.
-            name: the job's.
-            change: makes the new request of the one that is stored, or raises what is wrong with it.
+            region: The job's region.
+            name: The job's name.
+            change: Takes the stored request and returns the new one, or raises an error if the change is invalid.
 
         Raises:
-            ResourceNotFound: unknown.
-            ValidationException: ended.
+            ResourceNotFound: There is no such job.
+            ValidationException: The job has ended.
         """
         self._check_profiler_bucket(region, change(self._require_training_job(region, name).request))
 
@@ -198,16 +207,16 @@ class TrainingJobs(JobsOfAKind):
                 raise ValidationException(str(error)) from error
 
     def delete(self, region: str, name: str) -> None:
-        """Forget a job that has ended, the processing jobs of its rules and their tags; the name is free again.
+        """Delete an ended job with its rule evaluations and tags. The name can be used again.
 
         Raises:
-            ResourceNotFound: unknown.
-            ResourceInUse: the job, or the evaluation of one of its rules, has not ended.
+            ResourceNotFound: There is no such job.
+            ResourceInUse: The job or one of its rule evaluations has not ended.
         """
         job = self._require_training_job(region, name)
         if not job.ended:
             raise ResourceInUse(_describe_refusal(job))
-        # A run stores its job's end first, and looks at the job again before its thread ends.
+        # A run stores its job's end first, but reads the job again before its thread ends.
         self._threads.wait_for_end(job.arn)
         for evaluation in self._store.list_rule_evaluations_of(job):
             if not evaluation.ended:

@@ -30,7 +30,7 @@ class TuningJobs(JobsOfAKind):
     """The hyperparameter tuning jobs of one account."""
 
     def __init__(self, services: Services, training: TrainingJobs) -> None:
-        """Take the account's services, and the training jobs that they create."""
+        """Create the collection with the account's services and training jobs."""
         super().__init__(services)
         self._training = training
 
@@ -38,7 +38,9 @@ class TuningJobs(JobsOfAKind):
         """Store a hyperparameter tuning job and start it.
 
         Raises:
-            ValidationException: a parent is not there, or has not ended; ResourceInUse, InternalFailure.
+            ValidationException: A parent job does not exist, or has not ended.
+            ResourceInUse: The name is taken.
+            InternalFailure: The emulator is shutting down.
         """
         for each in request.get("WarmStartConfig", {}).get("ParentHyperParameterTuningJobs", ()):
             parent = self._find(region, each.get("HyperParameterTuningJobName", ""))
@@ -51,10 +53,10 @@ class TuningJobs(JobsOfAKind):
         return self._create(TuningJob, request["HyperParameterTuningJobName"], region, request, self._build_run)
 
     def get(self, region: str, name: str) -> TuningJob:
-        """Find the hyperparameter tuning job.
+        """Return the hyperparameter tuning job.
 
         Raises:
-            ResourceNotFound: unknown.
+            ResourceNotFound: There is no such job.
         """
         job = self._find(region, name)
         if job is None:
@@ -62,25 +64,25 @@ class TuningJobs(JobsOfAKind):
         return job
 
     def _find(self, region: str, name: str) -> TuningJob | None:
-        # AWS lowers names in ARNs, from which clients take them.
+        # Clients take names from ARNs, in which AWS writes them in lower case.
         return self._store.find_by_arn(TuningJob, build_tuning_job_arn(self._settings.account_id, region, name))
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TuningJob], str | None]:
-        """One page of tuning jobs and the token of the next; see ``TrainingJobs.list_page``."""
+        """Return one page of tuning jobs, and the token of the next page; see ``TrainingJobs.list_page``."""
         return self._store.pages.list_jobs(TuningJob, region, parse_list_query(request))
 
     def describe(self, job: TuningJob) -> dict[str, Any]:
-        """DescribeHyperParameterTuningJob's answer, times in epoch seconds."""
+        """Build the response of DescribeHyperParameterTuningJob; times are in epoch seconds."""
         return describe_tuning_job(job, self._store.list_training_jobs_of(job))
 
     def list_training_jobs(
         self, region: str, name: str, request: Mapping[str, Any]
     ) -> tuple[Sequence[dict[str, Any]], str | None]:
-        """One page of a tuning job's training jobs, described, and the token of the next.
+        """Return descriptions of one page of a tuning job's training jobs, and the token of the next page.
 
         Raises:
-            ResourceNotFound: no such tuning job.
-            ValidationException: a token that was not given.
+            ResourceNotFound: There is no such tuning job.
+            ValidationException: The token is invalid.
         """
         job = self.get(region, name)
         outcomes = [job.read_outcome(each) for each in self._store.list_training_jobs_of(job)]
@@ -99,21 +101,21 @@ class TuningJobs(JobsOfAKind):
         return [describe_tuned_job(job, each) for each in page], next_token
 
     def stop(self, region: str, name: str) -> None:
-        """Ask a tuning job, and with it its training jobs, to stop; nothing happens to one that has ended.
+        """Stop a tuning job and its training jobs. An ended job is left as it is.
 
         Raises:
-            ResourceNotFound: unknown.
+            ResourceNotFound: There is no such job.
         """
         name = self.get(region, name).name
         job = self._ledger.change_job(TuningJob, region, name, TuningJob.begin_stop)
         self._ask_stop(job.arn)
 
     def delete(self, region: str, name: str) -> None:
-        """Forget a tuning job that has ended; its training jobs stay.
+        """Delete an ended tuning job; its training jobs are kept.
 
         Raises:
-            ResourceNotFound: unknown.
-            ResourceInUse: it has not ended.
+            ResourceNotFound: There is no such job.
+            ResourceInUse: The job has not ended.
         """
         job = self.get(region, name)
         if not job.ended:
@@ -122,7 +124,7 @@ class TuningJobs(JobsOfAKind):
         self._store.delete_job(job)
 
     def recover(self) -> None:
-        """Take up the jobs that the last process left."""
+        """Resume the unended jobs of the last process."""
         for job in self._store.list_running_jobs(TuningJob):
             self._threads.start(self._build_run(job))
 

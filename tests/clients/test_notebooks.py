@@ -44,7 +44,14 @@ SHOWN: dict[str, tuple[list[str], int]] = {
     ),
     "stalled_training": (["Stopping Stopping the training job", "StalledTrainingRule IssuesFound"], 0),
     "spot_training": (
-        ["Interrupted spot-", "Interrupted - ", "Completed - ", "begins at step 0", r"begins at step [1-9]", "last is 75"],
+        [
+            "Interrupted spot-",
+            "Interrupted - ",
+            "Completed - ",
+            "begins at step 0",
+            r"begins at step [1-9]",
+            "last is 75",
+        ],
         1,
     ),
     "xgboost_census": (

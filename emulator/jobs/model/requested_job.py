@@ -23,13 +23,12 @@ TRANSITIONS: Mapping[JobStatus, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedJob:
-    """A job: its request, whole and as validated, and the state of its run.
+    """A job: its complete, validated request and its state. Times are in epoch milliseconds.
 
     Attributes:
-        id: hex digits, unique in the store; part of its folder's and its containers' names.
-        request: members of the operation that created it.
-        end_ms: when its status became final.
-        Times are epoch milliseconds.
+        id: Hex digits, unique in the store; part of the names of the job's folder and containers.
+        request: Members of the operation that created the job.
+        end_ms: When the status became final.
     """
 
     account_id: str
@@ -52,7 +51,7 @@ class RequestedJob:
         """Return the job with a new status.
 
         Raises:
-            UndeclaredTransitionError: the table has no such move.
+            UndeclaredTransitionError: The table does not allow the transition.
         """
         if status not in TRANSITIONS[self.status]:
             raise UndeclaredTransitionError(f"The job {self.name!r} cannot go from {self.status} to {status}.")
@@ -65,9 +64,9 @@ class RequestedJob:
         )
 
     def begin_stop(self, now_ms: int) -> Self:
-        """Return the job as Stopping, or as it is when it has ended or is stopping already."""
+        """Return the job as Stopping, or unchanged if it has ended or is already stopping."""
         return self.transition("Stopping", now_ms) if self.status == "InProgress" else self
 
     def fail(self, now_ms: int, failure_reason: str) -> Self:
-        """Return the job as Failed, or as it is when it has ended."""
+        """Return the job as Failed, or unchanged if it has ended."""
         return self if self.ended else self.transition("Failed", now_ms, failure_reason=failure_reason)

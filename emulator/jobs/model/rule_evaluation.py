@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 RuleEvaluationStatus = Literal["InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped"]
 
-# What the rule container's verdict may say.
+# The statuses that a rule container's verdict may have.
 VERDICT_STATUSES: frozenset[str] = frozenset({"NoIssuesFound", "IssuesFound", "Error"})
 
 TRANSITIONS: Mapping[RuleEvaluationStatus, frozenset[str]] = {
-    # Straight to Stopped: a rule whose training never began has nothing running that could be Stopping.
+    # Directly to Stopped: a rule whose training job never started has no container to stop.
     "InProgress": VERDICT_STATUSES | {"Stopping", "Stopped"},
     # A verdict that was reached before the signal arrived counts.
     "Stopping": VERDICT_STATUSES | {"Stopped"},
@@ -28,7 +28,7 @@ TRANSITIONS: Mapping[RuleEvaluationStatus, frozenset[str]] = {
     "Stopped": frozenset(),
 }
 
-# A rule that fires is a processing job that did its work: its finding is the exit message.
+# A rule that fires is a Completed processing job; its finding is the exit message.
 PROCESSING_JOB_STATUSES: Mapping[RuleEvaluationStatus, str] = {
     "InProgress": "InProgress",
     "NoIssuesFound": "Completed",
@@ -98,7 +98,7 @@ class RuleEvaluation:
         """Return the evaluation with a new status.
 
         Raises:
-            UndeclaredTransitionError: the table has no such move.
+            UndeclaredTransitionError: The table does not allow the transition.
         """
         if status not in TRANSITIONS[self.status]:
             raise UndeclaredTransitionError(f"Rule evaluation {self.name!r} cannot go from {self.status} to {status}.")
@@ -111,15 +111,15 @@ class RuleEvaluation:
         )
 
     def begin_stop(self, now_ms: int) -> RuleEvaluation:
-        """Return the evaluation as Stopping, or as it is when it has ended or is stopping already."""
+        """Return the evaluation as Stopping, or unchanged if it has ended or is already stopping."""
         return self.transition("Stopping", now_ms) if self.status == "InProgress" else self
 
     def end(self, status: RuleEvaluationStatus, now_ms: int, status_details: str | None) -> RuleEvaluation:
-        """Return the evaluation with its final status, or as it is when it has one."""
+        """Return the evaluation with its final status, or unchanged if it has ended."""
         return self if self.ended else self.transition(status, now_ms, status_details=status_details)
 
     def end_unstarted(self, now_ms: int) -> RuleEvaluation:
-        """Return the evaluation as Stopped, whose container will never start, or as it is when it has ended."""
+        """Return an evaluation that never starts as Stopped, or unchanged if it has ended."""
         return self.end("Stopped", now_ms, "The evaluation ended before its container started.")
 
 
@@ -146,6 +146,6 @@ def new_rule_evaluation(
     suffix: str,
     now_ms: int,
 ) -> RuleEvaluation:
-    """Build an evaluation that waits for its training to start."""
+    """Build an evaluation that waits for its training job to start."""
     name = build_processing_job_name(training_job_name, configuration["RuleConfigurationName"], suffix)
     return RuleEvaluation(account_id, region, name, training_job_name, position, configuration, now_ms, now_ms)

@@ -31,7 +31,7 @@ StopCause = Literal["StopTrainingJob", "MaxRuntimeExceeded", "MaxWaitTimeExceede
 
 ENDED_STATUSES: frozenset[str] = frozenset({"Completed", "Failed", "Stopped"})
 
-# From each secondary status, the ones it may become. The first entry is a job that is not stored yet.
+# The allowed transitions from each secondary status. The first entry is for a job that is not stored yet.
 TRANSITIONS: Mapping[str | None, frozenset[str]] = {
     None: frozenset({"Starting"}),
     "Starting": frozenset({"Downloading", "Stopping", "Failed", "Restarting", "Pending"}),
@@ -92,12 +92,12 @@ DEFAULT_RUNTIME_SECONDS = 24 * 3600
 
 
 class UndeclaredTransitionError(Exception):
-    """A status was about to move where its table has no arrow: a defect of the emulator."""
+    """A status transition that its table does not allow: a defect of the emulator."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecondaryStatusTransition:
-    """One stage of a job's life; times in epoch milliseconds, ``end_ms`` None while it lasts."""
+    """One stage of a job; times are in epoch milliseconds, and ``end_ms`` is None until the stage ends."""
 
     status: SecondaryStatus
     start_ms: int
@@ -107,7 +107,7 @@ class SecondaryStatusTransition:
 
 @dataclass(frozen=True, slots=True)
 class FinalMetric:
-    """The last value a metric definition found; ``timestamp_ms`` in epoch milliseconds."""
+    """The last value of a metric definition; ``timestamp_ms`` is in epoch milliseconds."""
 
     name: str
     value: float
@@ -116,15 +116,14 @@ class FinalMetric:
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """A training job: its request, whole and as validated, and the state of its run.
+    """A training job: its complete, validated request and its state. Times are in epoch milliseconds.
 
     Attributes:
-        id: hex digits, unique in the store; part of its folder's and its container's name.
-        request: CreateTrainingJob's members, with what UpdateTrainingJob made of them.
-        stop_cause: why it is Stopping or Stopped.
-        model_artifacts: URI of the uploaded model, or None before there is one.
-        reused_by: name of the job that had its instances next, at ``reused_ms``; see ``warm_pool``.
-        Times are epoch milliseconds.
+        id: Hex digits, unique in the store; part of the names of the job's folder and containers.
+        request: Members of CreateTrainingJob, with the changes of UpdateTrainingJob.
+        stop_cause: Why the job is Stopping or Stopped.
+        model_artifacts: URI of the uploaded model; None until it is uploaded.
+        reused_by: Name of the job that reused the instances at ``reused_ms``; see ``warm_pool``.
     """
 
     account_id: str
@@ -149,7 +148,7 @@ class TrainingJob:
 
     @property
     def secondary_status(self) -> SecondaryStatus:
-        """The stage it is in."""
+        """SecondaryStatus: the current stage."""
         return self.transitions[-1].status
 
     @property
@@ -159,12 +158,12 @@ class TrainingJob:
 
     @property
     def ended(self) -> bool:
-        """Completed, Failed or Stopped."""
+        """Whether the job is Completed, Failed or Stopped."""
         return self.status in ENDED_STATUSES
 
     @property
     def training_start_ms(self) -> int | None:
-        """When the instances were ready, that is when Downloading began: what AWS bills from."""
+        """When the instances were ready and Downloading began. AWS bills from this time."""
         return self._start_of("Downloading")
 
     @property
@@ -174,52 +173,55 @@ class TrainingJob:
 
     @property
     def training_end_ms(self) -> int | None:
-        """When it ended, None before, and for a job that ended before it was billed for anything."""
+        """When the job ended; None before that, and for a job that ended before Downloading."""
         return self.transitions[-1].start_ms if self.ended and self.training_start_ms is not None else None
 
     @property
     def training_seconds(self) -> int | None:
-        """Whole seconds begun between start and end, at least the model's minimum of 1."""
+        """Seconds between start and end, rounded up; at least 1, the minimum in the service model."""
         start, end = self.training_start_ms, self.training_end_ms
         return None if start is None or end is None else max(1, ceil((end - start) / 1000))
 
     @property
     def billable_seconds(self) -> int | None:
-        """As ``training_seconds``, without the time in which an interrupted or restarted job had no instance."""
+        """Like ``training_seconds``, without the time in which an interrupted or restarted job had no instances."""
         if self.training_seconds is None:
             return None
         first = next(number for number, entry in enumerate(self.transitions) if entry.status == "Downloading")
         return max(1, ceil(self.count_ms(_BILLED, self.last_modified_ms, first) / 1000))
 
     def count_ms(self, stages: Collection[SecondaryStatus], now_ms: int, first: int = 0) -> int:
-        """Milliseconds that the job has spent in ``stages``, from its transition number ``first`` on."""
+        """Return the milliseconds that the job has spent in ``stages``, counted from transition number ``first``."""
         passed = (each for each in self.transitions[first:] if each.status in stages)
         return sum((now_ms if each.end_ms is None else each.end_ms) - each.start_ms for each in passed)
 
     @property
     def keep_alive_seconds(self) -> int:
-        """ResourceConfig.KeepAlivePeriodInSeconds, 0 where there is none."""
+        """ResourceConfig.KeepAlivePeriodInSeconds; 0 if it is not set."""
         return int((self.request.get("ResourceConfig") or {}).get("KeepAlivePeriodInSeconds") or 0)
 
     @property
     def max_wait_seconds(self) -> int | None:
-        """StoppingCondition.MaxWaitTimeInSeconds of a job on Spot instances, None of any other."""
+        """StoppingCondition.MaxWaitTimeInSeconds of a job on Spot instances; None for other jobs."""
         return (self.request.get("StoppingCondition") or {}).get("MaxWaitTimeInSeconds")
 
     @property
     def retries_left(self) -> int:
-        """How often an internal error may still restart it: RetryStrategy."""
+        """How often the job may still restart after an internal error, according to its RetryStrategy."""
         asked = (self.request.get("RetryStrategy") or {}).get("MaximumRetryAttempts", 0)
         restarts = [entry for entry in self.transitions if entry.status == "Restarting"]
         return int(asked) - sum(entry.message != LOST for entry in restarts)
 
     @property
     def may_restart(self) -> bool:
-        """Whether the loss of its containers is not its end: one that brings the emulator down each time has to end."""
+        """Whether the job may restart after losing its containers.
+
+        The number of such restarts is limited, because the job itself may be what stops the emulator each time.
+        """
         return self.status == "InProgress" and sum(entry.message == LOST for entry in self.transitions) < MOST_LOSSES
 
     def restart(self, now_ms: int) -> TrainingJob:
-        """Return the job as Restarting, its containers lost; as it is where it has none anyway, or is to stop."""
+        """Return the job as Restarting after losing its containers, or unchanged if it has none or is Stopping."""
         without = ("Starting", "Pending", "Interrupted", "Restarting")
         if self.status == "Stopping" or self.secondary_status in without:
             return self
@@ -231,11 +233,11 @@ class TrainingJob:
         return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME_SECONDS)
 
     def find_runtime_seconds(self, now_ms: int) -> float:
-        """Find how long it may still train."""
+        """Return for how many seconds the job may still train."""
         return max(0.0, self.max_runtime_seconds - self.count_ms({"Training"}, now_ms) / 1000)
 
     def find_wait_seconds(self, now_ms: int) -> float:
-        """Find how long it may still wait for Spot instances and train; infinite for one that has no such limit."""
+        """Return for how many seconds the job may still wait for Spot instances and train; infinite without a limit."""
         limit = self.max_wait_seconds
         return inf if limit is None else max(0.0, limit - (now_ms - self.creation_ms) / 1000)
 
@@ -248,10 +250,10 @@ class TrainingJob:
         stop_cause: StopCause | None = None,
         message: str | None = None,
     ) -> TrainingJob:
-        """Return the job one stage further; ``message`` where the stage has another than its own.
+        """Return the job in another stage; ``message`` replaces the stage's default message.
 
         Raises:
-            UndeclaredTransitionError: the table has no such move.
+            UndeclaredTransitionError: The table does not allow the transition.
         """
         if secondary not in TRANSITIONS[self.secondary_status]:
             raise UndeclaredTransitionError(
@@ -271,18 +273,18 @@ class TrainingJob:
         )
 
     def begin_stop(self, now_ms: int, cause: StopCause = "StopTrainingJob") -> TrainingJob:
-        """Return the job as Stopping, or as it is when it has ended or is stopping already."""
+        """Return the job as Stopping, or unchanged if it has ended or is already stopping."""
         if self.ended or self.status == "Stopping":
             return self
         return self.transition("Stopping", now_ms, stop_cause=cause)
 
     def end_stop(self, now_ms: int) -> TrainingJob:
-        """Return the job that was Stopping at its end, which is named after what stopped it."""
+        """Return a Stopping job as ended; the cause of the stop determines its SecondaryStatus."""
         cause = self.stop_cause
         return self.transition("Stopped" if cause is None or cause == "StopTrainingJob" else cause, now_ms)
 
     def fail(self, now_ms: int, failure_reason: str) -> TrainingJob:
-        """Return the job as Failed, or as it is when it has ended."""
+        """Return the job as Failed, or unchanged if it has ended."""
         return self if self.ended else self.transition("Failed", now_ms, failure_reason=failure_reason)
 
     def _start_of(self, secondary: SecondaryStatus) -> int | None:
@@ -290,11 +292,11 @@ class TrainingJob:
 
 
 def build_training_job_arn(account_id: str, region: str, name: str) -> str:
-    """ARN of the training job ``name``."""
+    """Build the ARN of the training job ``name``."""
     return build_arn(account_id, region, f"training-job/{name}")
 
 
 def new_training_job(account_id: str, region: str, job_id: str, request: Mapping[str, Any], now_ms: int) -> TrainingJob:
-    """Build a job at the first moment of its life."""
+    """Build a new job in its first stage."""
     first = SecondaryStatusTransition("Starting", now_ms, None, STATUS_MESSAGES["Starting"])
     return TrainingJob(account_id, region, request["TrainingJobName"], job_id, request, now_ms, now_ms, (first,))

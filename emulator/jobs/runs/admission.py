@@ -2,8 +2,8 @@
 
 No job is admitted while the disk is full.
 
-A rule's container and a processing job are not counted: a training that waits for its rules to have room, while they
-wait for it, would never end.
+Rule evaluations and processing jobs are not counted. Otherwise, a training job could wait for its rules to be admitted
+while they wait for the job to end.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from emulator.state.disk import DiskBudget
 
-# What a job takes at least, by the default: its script's interpreter, framework and data.
+# Memory that the default limit assumes for a job: its Python interpreter, framework and data.
 _JOB_BYTES = 512 * 1024**2
 _JOBS_A_PROCESSOR, _FEWEST = 8, 2
-# How often a waiting job looks at the disk, and whether it is to stop.
+# How often a waiting job checks the disk, and whether a stop was requested.
 _POLL_SECONDS = 0.25
-# A job that waits no longer than this is not told so: where many come at once, each word would be a change to store.
+# Shorter waits are not reported: if many jobs are created at once, each report is another write to the store.
 _TELL_SECONDS = 0.5
 
 
@@ -41,14 +41,14 @@ class _Waiting:
 
 
 class Admission:
-    """Lets jobs in. Thread safe."""
+    """Limits how many hosts of jobs run at once. Thread safe."""
 
     def __init__(self, most: int | None = None, disk: DiskBudget | None = None) -> None:
-        """Begin with no job.
+        """Create an admission without jobs.
 
         Args:
-            most: so many hosts of jobs at once; None for as many as come.
-            disk: jobs wait where it has no room.
+            most: Maximum number of hosts of running jobs; None for no limit.
+            disk: Jobs wait while this disk is full; None to ignore the disk.
         """
         self._most = most
         self._disk = disk
@@ -57,19 +57,19 @@ class Admission:
         self._waiting: list[_Waiting] = []
 
     def reattach(self, arn: str, hosts: int) -> None:
-        """Count a job that runs already."""
+        """Count a job that is already running."""
         with self._lock:
             self._running[arn] = hosts
 
     def wait(self, arn: str, creation_ms: int, hosts: int, stop: Event, tell: Callable[[str], None]) -> None:
-        """Return when a job may run, or is to stop.
+        """Wait until a job may run, or is asked to stop.
 
         Args:
-            arn: the job's.
-            creation_ms: the oldest job is let in first.
-            hosts: so many places does it take; one that takes more than there are runs alone.
-            stop: set when it is to stop.
-            tell: called once with the reason where it has to wait for more than a moment.
+            arn: The job's ARN.
+            creation_ms: The job's creation time; the oldest job is admitted first.
+            hosts: Number of slots that the job takes. A job that takes more than the limit runs alone.
+            stop: Set once the job is asked to stop.
+            tell: Called once with the reason if the job waits for more than half a second.
         """
         waiting = _Waiting(creation_ms, arn, hosts, Condition(self._lock))
         told, tell_at = False, time.monotonic() + _TELL_SECONDS
@@ -93,18 +93,18 @@ class Admission:
                 self._wake_first()
 
     def leave(self, arn: str) -> None:
-        """Give a job's places to others. Idempotent."""
+        """Release a job's slots. Idempotent."""
         with self._lock:
             self._running.pop(arn, None)
             self._wake_first()
 
     def _wake_first(self) -> None:
-        """Let the oldest of those who wait look, who wakes the next when he is let in; the caller holds the lock."""
+        """Wake the oldest waiting job, which wakes the next once it is admitted. The caller holds the lock."""
         if self._waiting:
             self._waiting[0].turn.notify()
 
     def _find_reason(self, waiting: _Waiting) -> str | None:
-        """Say why a job has to wait; the caller holds the lock."""
+        """Return why a job has to wait, or None. The caller holds the lock."""
         taken = sum(self._running.values())
         before = bisect_left(self._waiting, waiting)
         if self._most is not None and taken and (before or taken + waiting.hosts > self._most):
@@ -123,6 +123,6 @@ class Admission:
 
 
 def find_most_jobs() -> int:
-    """Return how many hosts of jobs may run at once on this machine, by its processors and memory."""
+    """Return the default limit of running hosts for this machine's processors and memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(_FEWEST, min(_JOBS_A_PROCESSOR * len(os.sched_getaffinity(0)), memory // _JOB_BYTES))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Attempt(ABC):
-    """What one attempt at a job has. It is made for each attempt and never used for another."""
+    """Containers, network, logs and measurements of one attempt at a job. Each attempt has its own object."""
 
     def __init__(
         self, job: JobContext, containers: Mapping[str, Container] | None = None, log_start_ms: int | None = None
@@ -41,10 +41,10 @@ class Attempt(ABC):
         """Prepare an attempt.
 
         Args:
-            job: that is attempted.
-            containers: None for a new attempt; else those, by host, that were found of one which a restart of the
-                emulator or of the engine has cut off.
-            log_start_ms: see ``JobLog``.
+            job: Constants and services of the job.
+            containers: None for a new attempt. For one that a restart of the emulator or the engine has interrupted,
+                the containers by host that were found.
+            log_start_ms: See ``JobLog``.
         """
         self.job = job
         self.found = containers
@@ -57,37 +57,43 @@ class Attempt(ABC):
 
     @property
     def is_complete(self) -> bool:
-        """Whether a container was found of each host, so that the attempt can go on."""
+        """Whether a container of every host was found, so that the attempt can continue."""
         return self.found is not None and len(self.found) == len(self.job.hosts)
 
     @property
     def ended_unattended(self) -> bool:
-        """Whether a container ended while nobody answered what it asked for, which is no fault of its own."""
+        """Whether a container ended while the emulator was away.
+
+        Such a container may have failed only because its requests to the emulator got no answer.
+        """
         return any(not each.running for each in (self.found or {}).values())
 
     @abstractmethod
     def find_files(self, host: Host) -> JobFolder:
-        """Find what the job writes on a host."""
+        """Return the job's folder for a host."""
 
     @abstractmethod
     def read_message(self, host: Host) -> str:
-        """Read what a container says itself about its end."""
+        """Read the message that a host's container left about its failure."""
 
     def find_warnings(self, host: Host) -> ReportedWarnings | None:  # noqa: ARG002 - overridden
-        """Find the warnings that a host's container reports; None for a job that has no list of them."""
+        """Return the warnings that a host's container reports; None for a kind of job that has no warnings."""
         return None
 
     def list_folders(self, host: Host) -> tuple[Path, ...]:
-        """List the folders that share the host's volume."""
+        """List the folders that count towards the size of the host's volume."""
         root = self.find_files(host).root
         return root, locate_scratch(root)
 
     @abstractmethod
     def stop_transfers(self) -> None:
-        """End every thread that sends or receives files. Idempotent."""
+        """Stop all threads that transfer files. Idempotent."""
 
     def connect(self) -> None:
-        """Create the hosts' network. One host needs none, and an engine has address ranges for some thirty only."""
+        """Create the network of a job with several hosts.
+
+        A single host needs none, and an engine has address ranges for only about thirty networks.
+        """
         job = self.job
         if len(job.hosts) > 1:
             names = [host.name for host in job.hosts]
@@ -105,7 +111,16 @@ class Attempt(ABC):
         mounts: tuple[Mount, ...],
         **members: Any,
     ) -> ContainerSpec:
-        """Build the spec of a host's container from what that of every job has, and its own ``members``."""
+        """Build the spec of a host's container.
+
+        Args:
+            host: The host.
+            suffix: End of the container's name.
+            image: The container's image.
+            environment: The job's environment variables.
+            mounts: The job's mounts.
+            **members: Members of ``ContainerSpec`` that only this kind of job sets.
+        """
         job, settings, network = self.job, self.job.services.settings, self.cluster.network
         variables, trusted = build_trust(settings.ca_bundle, job.services.runtime.path_in_container)
         return ContainerSpec(
@@ -126,15 +141,15 @@ class Attempt(ABC):
         )
 
     def follow(self) -> None:
-        """Read the logs of the containers, which were started, measure them and wait for their ends."""
+        """Begin to read the logs of the started containers, to measure them and to wait for their exits."""
         self.containers.follow(self.job.hosts, self.read_line, self.build_agents)
 
     def read_line(self, host: Host, line: LogLine) -> None:
-        """Take over a line that a container printed."""
+        """Copy a line that a container printed to the job's log."""
         self.log.copy(host, line)
 
     def build_agents(self, host: Host, **metrics_files: Any) -> tuple[Agent, ...]:
-        """Build what works beside a host's container; ``metrics_files`` is for ``HostAgent``."""
+        """Build the agents that watch a host's container; ``metrics_files`` is passed to ``HostAgent``."""
         job, name = self.job, f"{self.job.name}/{host.name}"
         volume = Volume(self.list_folders(host), job.volume_member, find_limit(job.volume_gb))
         watch = self.volumes[host] = VolumeWatch(name, volume, job.services.settings.disk)
@@ -143,7 +158,7 @@ class Attempt(ABC):
         return watch, HostAgent(measured, metrics, job.log_group, **metrics_files)
 
     def collect_failures(self, exits: Sequence[HostExit]) -> list[ContainerFailure]:
-        """Collect why containers failed, and write a hint into the log where there is one."""
+        """Return the failures of containers, and write hints about their causes to the log."""
         return [
             ContainerFailure(
                 each.host.name,
@@ -157,7 +172,10 @@ class Attempt(ABC):
         ]
 
     def explain_failure(self, host: Host) -> str:
-        """Say why the emulator ended a container; where it did not, write a hint into the log if there is one."""
+        """Return why the emulator ended a container; empty if it did not end it.
+
+        A container that failed by itself gets a hint in the log, if its last lines show a known cause.
+        """
         cause = self.volumes[host].reason or ""
         last_lines = self.containers.read_to_end(host)
         if not cause and (hint := find_hint(self.job.services.runtime, last_lines)):
@@ -165,14 +183,14 @@ class Attempt(ABC):
         return cause
 
     def detach(self) -> None:
-        """End every thread that works for the containers, and leave these, which the engine has lost sight of."""
+        """Stop all threads that work for the containers, but leave the containers themselves in the engine."""
         self.containers.let_go()
         self.stop_transfers()
-        # Another attempt will compare the lines that it reads with those that are stored.
+        # The next attempt compares the lines that it reads with the stored ones.
         self.log.flush()
 
     def close(self) -> None:
-        """Leave no container, no network and no thread."""
+        """Remove the containers and the network, and stop all threads."""
         self.containers.close()
         if len(self.job.hosts) > 1:
             remove_network(self.job.services.runtime, self.job.network_name)

@@ -1,6 +1,6 @@
 """Hyperparameter search and early stopping of tuning jobs, by optuna.
 
-Nothing is kept here: a study is made anew from the training jobs in the store, so that a restart loses none.
+No state is kept: each study is rebuilt from the training jobs in the store, so that a restart loses nothing.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
     from emulator.jobs.model.tuning_job import TuningJob
 
-# With fewer, the median says nothing.
+# With fewer training jobs, the median has no meaning.
 _TRAININGS_BEFORE_STOPPING = 3
 _REVERSED = "ReverseLogarithmic"
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One training that there was, or is.
+    """One running or ended training job.
 
     Attributes:
-        parameters: those that are tuned, as text.
-        running: whether it goes on.
-        value: the objective at its end.
-        values: the objective while it trained, first to last.
+        parameters: The tuned hyperparameters, as text.
+        running: Whether the training job still runs.
+        value: The objective at its end.
+        values: The objective during the training, first to last.
     """
 
     parameters: Mapping[str, str]
@@ -41,17 +41,17 @@ class Trial:
 
 
 def count_combinations(job: TuningJob, definition: Mapping[str, Any]) -> int:
-    """How many there are, each parameter having the values of a category."""
+    """Return the number of combinations of a definition whose parameters are all categorical."""
     return math.prod(len(each["Values"]) for _, each in job.list_ranges(definition).values())
 
 
 def suggest(job: TuningJob, definition: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, str] | None:
-    """Choose what to try next; None where a grid has nothing left.
+    """Choose the hyperparameters to try next; return None if a grid is exhausted.
 
     Args:
-        job: whose strategy and ranges count.
-        definition: of the training job.
-        trials: those that the same definition had so far, and those of parent jobs.
+        job: Tuning job with the strategy and ranges.
+        definition: Definition of the training job.
+        trials: Trials of the same definition so far, and those of parent jobs.
     """
     ranges = job.list_ranges(definition)
     if job.configuration["Strategy"] == "Grid":
@@ -64,10 +64,10 @@ def suggest(job: TuningJob, definition: Mapping[str, Any], trials: Sequence[Tria
 
 
 def is_hopeless(job: TuningJob, definition: Mapping[str, Any], trials: Sequence[Trial], at: int) -> bool:
-    """Whether trial number ``at``, which runs, is to be stopped for what the others had at its point.
+    """Whether the running trial at index ``at`` should be stopped, compared with the other trials at the same step.
 
-    Hyperband stops those that are not among the best of their bracket; TrainingJobEarlyStoppingType Auto those that are
-    worse than the median.
+    Hyperband stops trials that are not among the best of their bracket. TrainingJobEarlyStoppingType Auto stops trials
+    that are worse than the median.
     """
     import optuna
 
@@ -82,7 +82,7 @@ def is_hopeless(job: TuningJob, definition: Mapping[str, Any], trials: Sequence[
     )
     direction = job.find_objective(definition)["Type"].lower()
     study = optuna.create_study(study_name=job.id, pruner=pruner, direction=direction)
-    # Their numbers decide on Hyperband's brackets, and what each was judged by is kept for the next: all is replayed.
+    # All trials are replayed: their numbers decide on Hyperband's brackets, and each judgement depends on earlier ones.
     asked = [study.ask() for _ in trials]
     for number in [*(other for other in range(len(trials)) if other != at), at]:
         hopeless = False
@@ -149,12 +149,12 @@ def _build_distribution(kind: str, each: Mapping[str, Any]) -> BaseDistribution:
 
 
 def _encode(each: Mapping[str, Any], value: Any) -> str:
-    """Spell a value as a training job gets it."""
+    """Format a value as the text that a training job receives."""
     return str(1 - value if each.get("ScalingType") == _REVERSED else value)
 
 
 def _decode(kind: str, each: Mapping[str, Any], text: str, distribution: Any) -> Any:
-    """Read a value that a training job got, bounds and rounding as the distribution has them."""
+    """Parse the value of a training job, limited and rounded to fit the distribution."""
     if kind == "CategoricalParameterRanges":
         return text if text in each["Values"] else each["Values"][0]
     number = float(text)

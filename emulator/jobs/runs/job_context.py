@@ -19,17 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobContext:
-    """What never changes while a job runs.
+    """Constants of a job.
 
     Attributes:
-        services: what it works with.
-        arn, name, region: the job's.
-        id: part of the names of its folder and its containers.
-        hosts: that it runs on.
-        log_group: of its log streams; also the namespace of its hosts' metrics.
-        volume_member: the request's member that says how large the volume of each host is.
-        volume_gb: what it says.
-        isolated: whether its containers reach nothing but each other and the emulator.
+        services: The emulator's services.
+        arn: The job's ARN.
+        name: The job's name.
+        region: The job's region.
+        id: Part of the names of the job's folder and containers.
+        hosts: Hosts that the job runs on.
+        log_group: Group of the job's log streams, and namespace of its hosts' metrics.
+        volume_member: Request member with the size of each host's volume.
+        volume_gb: Value of that member.
+        isolated: Whether the containers reach only each other and the emulator.
     """
 
     services: Services
@@ -45,7 +47,7 @@ class JobContext:
 
     @cached_property
     def folder(self) -> Path:
-        """The job's files."""
+        """The folder with the job's files."""
         return find_work_folder(self.services.settings, self.name, self.id)
 
     @cached_property
@@ -55,10 +57,10 @@ class JobContext:
 
     @property
     def labels(self) -> dict[str, str]:
-        """By which its containers and its network are found again after a restart."""
+        """Labels by which the job's containers and network are found after a restart."""
         return {STORE_LABEL: self.services.ledger.store.id, JOB_LABEL: self.arn}
 
     @property
     def network_name(self) -> str:
-        """Name of the network of several hosts, the same after a restart."""
+        """Name of the network between the job's hosts; a restart does not change it."""
         return f"smdebug-{self.name}-{self.id}"

@@ -16,12 +16,13 @@ class JobLog:
     """Writes what containers print, and notes of the emulator, to CloudWatch Logs. Thread safe."""
 
     def __init__(self, job: JobContext, start_ms: int | None, *, reattached: bool) -> None:
-        """Prepare to write.
+        """Prepare the log.
 
         Args:
-            job: whose log it is.
-            start_ms: part of the names of the streams; None where ``open`` will say it. Nothing is written before.
-            reattached: the containers' logs are read a second time, from their first line.
+            job: Constants and services of the job.
+            start_ms: Time in the names of the streams, in epoch milliseconds. If None, ``open`` sets it, and lines
+                before that are dropped.
+            reattached: Whether the containers' logs are read a second time, from their first line.
         """
         self._job = job
         self._writer = job.services.log_writer
@@ -30,22 +31,22 @@ class JobLog:
         self._stored_lines: dict[Host, StoredLines] = {}
 
     def open(self, start_ms: int) -> None:
-        """Create the streams."""
+        """Create the streams; ``start_ms`` is part of their names."""
         self._start_ms = start_ms
         for host in self._job.hosts:
             self._writer.ensure_stream(self._job.region, self._job.log_group, self._name_stream(host, start_ms))
 
     def note(self, text: str, host: Host | None = None) -> None:
-        """Write a note of the emulator, into the streams of all hosts or of one."""
+        """Write a note of the emulator to the streams of all hosts, or of one."""
         for each in self._job.hosts if host is None else (host,):
             self.write(each, f"smdebug-emulator: {text}")
 
     def write(self, host: Host, text: str) -> None:
-        """Write a line of the emulator's own."""
+        """Write a line of the emulator to a host's stream."""
         self._append(host, LogLine(self._job.services.ledger.now_ms(), text))
 
     def copy(self, host: Host, line: LogLine) -> None:
-        """Write what a container printed, unless it was written before the emulator was attached again."""
+        """Write a line that a container printed, unless it was written before the container was reattached."""
         if self._reattached and self._start_ms is not None:
             if host not in self._stored_lines:
                 stream = self._name_stream(host, self._start_ms)
@@ -55,7 +56,7 @@ class JobLog:
         self._append(host, line)
 
     def flush(self) -> None:
-        """Return when everything is written that was handed in before."""
+        """Wait until all earlier lines are written."""
         self._writer.flush()
 
     def _append(self, host: Host, line: LogLine) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How long an engine may be away before its jobs end.
+# How long a job waits for an unavailable engine before it fails.
 _ENGINE_SECONDS = 300.0
 _ENGINE_POLL_SECONDS = 0.5
 
@@ -52,7 +52,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The job is to stop, and nothing of it runs."""
+    """The job was asked to stop, and none of its containers run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Retry:
     """The job needs another attempt.
 
     Attributes:
-        cause: for the emulator's log.
-        containers: those, by host, that an engine which was away still has of the job; None where the attempt is over.
+        cause: The reason, for the emulator's log.
+        containers: The job's containers by host that the engine still has after an outage; None if the attempt is over.
     """
 
     cause: str
@@ -72,34 +72,34 @@ Outcome: TypeAlias = Ended | Retry | Stopped
 
 
 class StopRequest(Event):
-    """Set once a job is to stop."""
+    """Event that is set once a job is asked to stop."""
 
     def __init__(self) -> None:
         super().__init__()
         self.grace_seconds = 0.0
 
     def ask(self, grace_seconds: float) -> None:
-        """Ask for the stop; containers get ``grace_seconds`` between SIGTERM and SIGKILL."""
+        """Request the stop; containers get ``grace_seconds`` between SIGTERM and SIGKILL."""
         self.grace_seconds = grace_seconds
         self.set()
 
     def check(self) -> None:
-        """Do nothing unless the job is to stop.
+        """Raise an error if a stop was requested.
 
         Raises:
-            StopAsked: it is.
+            StopAsked: A stop was requested.
         """
         if self.is_set():
             raise StopAsked
 
 
 class JobRun(ABC, Generic[J, A]):
-    """What drives one job. Its own thread calls ``live``; other threads may ask it to stop.
+    """Drives one job to its end. The job's own thread calls ``live``; other threads may ask it to stop.
 
     Attributes:
-        record: what the store keeps of the job.
-        kind: what messages call the job.
-        output: what of it is read from its folder, as the subject of a sentence.
+        record: Type of the job's record in the store.
+        kind: Name of the kind of job in messages.
+        output: The output that is read from the job's folder, as the start of a sentence.
     """
 
     record: type[J]
@@ -107,19 +107,19 @@ class JobRun(ABC, Generic[J, A]):
     output: str
 
     def __init__(self, context: JobContext, attempt: A, *, stopping: bool) -> None:
-        """Prepare to drive a job.
+        """Prepare the job run.
 
         Args:
-            context: of the job.
-            attempt: the first one, or what a restart of the emulator has left of one.
-            stopping: whether the job is stored as Stopping; then it is stopped again.
+            context: Constants and services of the job.
+            attempt: The first attempt, or one that a restart of the emulator has interrupted.
+            stopping: Whether the stored status is Stopping; if so, the stop is requested again.
         """
         self.context = context
         self._attempt = attempt
         self._stop = StopRequest()
         if stopping:
             self._stop.ask(context.services.settings.stop_grace_seconds)
-        # Held while the attempt is replaced, and while its containers begin to be followed.
+        # Held while the attempt is replaced, and while following its containers begins.
         self._lock = Lock()
         self._keep_folder = False
 
@@ -135,51 +135,55 @@ class JobRun(ABC, Generic[J, A]):
 
     @property
     def job(self) -> J:
-        """The job as it is stored now: requests change it, too."""
+        """The job as it is stored now. API requests change it as well."""
         job = self.context.services.ledger.store.find_job(self.record, self.context.region, self.name)
         assert job is not None
         return job
 
     def _change(self, change: Callable[[J, int], J]) -> J:
-        """Store what ``change`` makes of the job at a time, with its event; return the job."""
+        """Apply ``change`` to the stored job, store it with its state-change event, and return it.
+
+        Args:
+            change: Takes the job and the current time in milliseconds, and returns the new job.
+        """
         return self.context.services.ledger.change_job(self.record, self.context.region, self.name, change)
 
     @abstractmethod
     def _make_attempt(self, containers: Mapping[str, Container] | None) -> A:
-        """Make a new attempt, or one that goes on with containers that were found."""
+        """Return a new attempt, or one that continues with the given containers."""
 
     @abstractmethod
     def _run_phases(self) -> Outcome:
-        """Take the attempt through the phases of the job, from where it is."""
+        """Take the attempt through the remaining phases of the job."""
 
     @abstractmethod
     def _give_up_lost_attempt(self) -> Outcome:
-        """Keep what a lost attempt wrote, and store that the job is attempted again, unless it was lost too often."""
+        """Save the output of an attempt that lost its containers, and retry the job unless that happened too often."""
 
     @abstractmethod
     def _end_stopped(self) -> None:
-        """Store the end of a job that was to stop before anything of it ran."""
+        """Store the end of a job that was stopped while none of its containers ran."""
 
     @abstractmethod
     def _fail(self, reason: str) -> None:
-        """Store that the job failed, unless it has ended."""
+        """Store that the job failed, unless it has already ended."""
 
     def _fail_at_last(self, reason: str) -> None:
-        """Store that the job failed, whose end could not be stored."""
+        """Store that the job failed, after an earlier try to store its end was unsuccessful."""
         self._fail(reason)
 
     def _can_reattach(self) -> bool:
         return self._attempt.is_complete
 
     def _retry_after(self, error: Exception) -> Retry | None:  # noqa: ARG002 - a training job has a RetryStrategy
-        """Store that the job is attempted again after an internal error; None where it is not."""
+        """Schedule another attempt after an internal error; return None if the job is not retried."""
         return None
 
     def _leave(self) -> None:
-        """Tell others of the job's end."""
+        """Release what the job holds, after its end."""
 
     def live(self) -> None:
-        """Drive the job from where it is to its end."""
+        """Drive the job from its current phase to its end."""
         try:
             with self._reporting_failures():
                 while isinstance(outcome := self._try(), Retry):
@@ -191,7 +195,7 @@ class JobRun(ABC, Generic[J, A]):
             self._leave()
 
     def _try(self) -> Outcome:
-        """Go through one attempt."""
+        """Run one attempt to its outcome."""
         if self._attempt.found is not None and not self._can_reattach():
             return self._give_up_lost_attempt()
         try:
@@ -218,7 +222,7 @@ class JobRun(ABC, Generic[J, A]):
                 self._attempt.cut_off_by = retry.cause
         if containers is not None:
             if len(containers) < len(self.context.hosts):
-                # Hosts that are left would go on for nothing, and their ends would be waited for.
+                # Some hosts are lost, so the others would run in vain, and their exits would be waited for.
                 last.containers.ask_stop(0.0)
             last.detach()
 
@@ -229,12 +233,14 @@ class JobRun(ABC, Generic[J, A]):
                 self._attempt.containers.ask_stop(self._stop.grace_seconds)
 
     def _wait_for_exits(self, seconds: float, begin_stop: Callable[[J, int], J], note: str = "") -> Sequence[HostExit]:
-        """Wait until all containers have ended: by themselves, for one of them, by a stop, or when their time is up.
+        """Wait until all containers have ended.
+
+        They end by themselves, because one of them failed, because of a stop, or because their time is up.
 
         Args:
-            seconds: their time.
-            begin_stop: what is stored when it is up.
-            note: what the log says then.
+            seconds: How long they may run.
+            begin_stop: Change to the stored job when the time is up.
+            note: Line for the job's log when the time is up.
         """
         containers = self._attempt.containers
         exits = containers.wait(seconds)
@@ -251,28 +257,28 @@ class JobRun(ABC, Generic[J, A]):
         return exits
 
     def ask_stop(self, grace_seconds: float) -> None:
-        """Stop what runs; returns at once. Any thread may call it, more than once."""
+        """Stop the job's containers without waiting for their ends. Thread safe and idempotent."""
         with self._lock:
             self._stop.ask(grace_seconds)
             if self._attempt.containers.followed:
                 self._attempt.containers.ask_stop(grace_seconds)
 
     def shut_down(self, grace_seconds: float) -> None:
-        """Store that the job is stopping and ask it to, because the emulator ends."""
+        """Store that the job is stopping and stop it, because the emulator shuts down."""
         self._change(lambda job, now_ms: job.begin_stop(now_ms))
         self.ask_stop(grace_seconds)
 
     def _clean_up(self) -> None:
-        """Leave no container, no network, no thread and no file that is not needed."""
+        """Remove the attempt's containers, network and threads, and the job's folder unless it has to be kept."""
         self._attempt.close()
         if not self._keep_folder:
             remove_work_folder(self.context.folder)
 
     def _wait_for_engine(self, error: EngineUnavailableError) -> Mapping[str, Container]:
-        """Wait until an engine that went away answers, and find what it has of the job, by host.
+        """Wait until an unavailable engine answers again, and return the job's containers by host.
 
         Raises:
-            EngineUnavailableError: it does not come back.
+            EngineUnavailableError: The engine stays unavailable, or the emulator shuts down.
         """
         logger.warning("%s %s waits for the engine: %s", self.kind, self.name, error)
         services = self.context.services
@@ -285,7 +291,10 @@ class JobRun(ABC, Generic[J, A]):
 
     @contextmanager
     def _reporting_failures(self) -> Iterator[None]:
-        """Store each error as a FailureReason: it ends this job and nothing else, and nothing of it runs afterwards."""
+        """Store any error as the job's FailureReason, and clean up.
+
+        An error ends this job only, never the emulator.
+        """
         folder = self.context.folder
         try:
             try:
@@ -314,7 +323,7 @@ class JobRun(ABC, Generic[J, A]):
                 )
             finally:
                 self._clean_up()
-        except Exception as error:  # the store itself failed
+        except Exception as error:  # the store failed
             logger.exception("The state of the %s %s could not be stored", self.kind.lower(), self.name)
             reason = f"InternalServerError: The job's state could not be stored: {error}"
             self.context.services.threads.store_at_last(lambda: self._fail_at_last(reason))

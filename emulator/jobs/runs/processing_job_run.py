@@ -47,15 +47,15 @@ _LOST = "What the job ran in was lost with the emulator or the engine: it begins
 
 
 class AnyProcessingJobRun(JobRun[J, A]):
-    """What drives a processing job of any kind: one that a client made, or the evaluation of a training job's rule."""
+    """Drives a processing job of either kind: one that a client created, or a rule evaluation."""
 
     kind = "Processing job"
     output = "Output is"
 
     def _run_phases(self) -> Outcome:
-        """Take the attempt through its phases, from where it is."""
+        """Take the attempt through its remaining phases."""
         if not self._attempt.is_complete:
-            # Of an attempt that a kill cut off; a verdict in it would be taken for this one's.
+            # The folder of an interrupted attempt may hold a verdict, which would be read as this attempt's.
             remove_work_folder(self.context.folder)
             self._prepare()
             self._start_containers()
@@ -65,7 +65,7 @@ class AnyProcessingJobRun(JobRun[J, A]):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Refuse what cannot run; fill the folders that the containers will see."""
+        """Check the request, and fill the folders that are mounted into the containers."""
 
     @abstractmethod
     def _start_containers(self) -> None:
@@ -73,18 +73,22 @@ class AnyProcessingJobRun(JobRun[J, A]):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Store that the containers run, unless that is stored."""
+        """Store that the containers run, if that is not stored yet."""
 
     @abstractmethod
     def _conclude(self) -> Outcome:
-        """Wait for the end, store it, upload what is left."""
+        """Wait for the end of the containers, store it, and upload the remaining output."""
 
     def _was_cut_off(self, exits: Sequence[HostExit]) -> bool:
-        """Whether containers failed while nobody answered them, in a job that is not to stop."""
+        """Whether containers may have failed because the emulator was away, and no stop was requested."""
         return self._attempt.ended_unattended and not self._stop.is_set() and any(each.failed for each in exits)
 
     def _give_up_lost_attempt(self) -> Outcome:
-        """Remove what is left, and store that the job was lost once more; it ends where that was too often."""
+        """Remove what is left of the attempt, and count the loss.
+
+        Raises:
+            ContainerRuntimeError: The job was lost too often to restart.
+        """
         self._clean_up()
         if self._stop.is_set():
             return Stopped()
@@ -94,7 +98,7 @@ class AnyProcessingJobRun(JobRun[J, A]):
         return Retry(_LOST)
 
     def _open_log(self, image: str, *notes: str | None) -> None:
-        """Create the log, and write what has to be known beforehand: the image's note, and ``notes``."""
+        """Create the log, and write the notes about the image and ``notes``."""
         log = self._attempt.log
         log.open(self.job.creation_ms)
         resolved = self.context.services.runtime.resolve_image(image, log.note)
@@ -103,7 +107,7 @@ class AnyProcessingJobRun(JobRun[J, A]):
 
 
 class ProcessingAttempt(Attempt):
-    """What one attempt at a processing job has."""
+    """Folders, containers and uploads of one attempt at a processing job."""
 
     def __init__(
         self,
@@ -112,7 +116,7 @@ class ProcessingAttempt(Attempt):
         log_start_ms: int,
         own_folders: tuple[str, ...],
     ) -> None:
-        """Prepare an attempt; see ``Attempt``, and ``list_own_folders``."""
+        """Prepare an attempt; see ``Attempt`` and ``list_own_folders`` for the arguments."""
         super().__init__(context, containers, log_start_ms)
         self.own_folders = own_folders
         self.refused: dict[str, str] = {}
@@ -120,15 +124,15 @@ class ProcessingAttempt(Attempt):
         self._at_end: list[FolderUpload] = []
 
     def find_mount(self, host: Host) -> Mount:
-        """Find the host's /opt/ml."""
+        """Return the mount of the host's /opt/ml."""
         return Mount(self.job.folder / host.name, TARGET, own=self.own_folders)
 
     def find_files(self, host: Host) -> JobFolder:
-        """Find what the job writes to the host's /opt/ml."""
+        """Return the files of the host's /opt/ml."""
         return JobFolder(self.find_mount(host).source, refused=self.refused)
 
     def find_paths(self, host: Host) -> ProcessingPaths:
-        """Find how the host's container sees /opt/ml."""
+        """Return the paths of /opt/ml as the host's container sees them."""
         return ProcessingPaths(self.find_mount(host), self.job.services.runtime.path_in_container)
 
     def read_message(self, host: Host) -> str:
@@ -137,7 +141,7 @@ class ProcessingAttempt(Attempt):
         return content.decode(errors="replace")[:MAX_MESSAGE_CHARACTERS].strip()
 
     def locate_outputs(self, request: Mapping[str, Any]) -> None:
-        """Find where each output goes; where hosts have a file of the same name, the first host's counts."""
+        """Prepare the upload of each output. If hosts write files of the same name, the first host's is kept."""
         for output in list_outputs(request):
             source, object_store = output["S3Output"], self.job.object_store
             destination = require_bucket(object_store, source["S3Uri"], f"S3Uri of the output {output['OutputName']!r}")
@@ -150,16 +154,16 @@ class ProcessingAttempt(Attempt):
                     self._at_end.append(upload)
 
     def begin_uploads(self) -> None:
-        """Upload what is uploaded while the containers run."""
+        """Begin to upload the outputs whose S3UploadMode is Continuous."""
         for sync in self._continuous:
             sync.start()
 
     def upload_outputs(self, *, complete: bool, whole: bool) -> None:
-        """Upload the rest.
+        """Upload the remaining output of the ended containers.
 
         Args:
-            complete: what is uploaded at the end only, too.
-            whole: raise where of that something is refused.
+            complete: Whether to upload the outputs of S3UploadMode EndOfJob as well.
+            whole: Whether a refused file in those is an error.
         """
         try:
             for sync in self._continuous:
@@ -172,7 +176,7 @@ class ProcessingAttempt(Attempt):
             self.log.flush()
 
     def stop_transfers(self) -> None:
-        """End every thread that sends files. Idempotent."""
+        """Stop all threads that upload files. Idempotent."""
         for sync in self._continuous:
             sync.stop()
 
@@ -197,14 +201,14 @@ class ProcessingAttempt(Attempt):
 
 
 class ProcessingJobRun(AnyProcessingJobRun[ProcessingJob, ProcessingAttempt]):
-    """What drives a processing job that CreateProcessingJob made."""
+    """Drives a processing job that CreateProcessingJob created."""
 
     record = ProcessingJob
 
     def __init__(
         self, job: ProcessingJob, services: Services, containers: Mapping[str, Container] | None = None
     ) -> None:
-        """Prepare to drive a job; see ``Attempt`` for ``containers``."""
+        """Prepare the job run; see ``Attempt`` for ``containers``."""
         context = JobContext(
             services,
             job.arn,
@@ -224,7 +228,7 @@ class ProcessingJobRun(AnyProcessingJobRun[ProcessingJob, ProcessingAttempt]):
         return ProcessingAttempt(self.context, containers, self.job.creation_ms, self._attempt.own_folders)
 
     def _prepare(self) -> None:
-        """Connect the hosts, write /opt/ml of each, download the inputs."""
+        """Create the network, write the /opt/ml of each host, and download the inputs."""
         job, attempt, hosts = self.job, self._attempt, self.context.hosts
         attempt.locate_outputs(job.request)
         attempt.connect()
@@ -280,10 +284,10 @@ class ProcessingJobRun(AnyProcessingJobRun[ProcessingJob, ProcessingAttempt]):
 
 
 def list_processing_hosts(job: ProcessingJob) -> tuple[Host, ...]:
-    """List the hosts that ProcessingResources asks for."""
+    """List the hosts that the request's ProcessingResources define."""
     return list_hosts({"ResourceConfig": job.request["ProcessingResources"]["ClusterConfig"]})
 
 
 def name_processing_job(name: str, arn: str) -> dict[str, str]:
-    """Build the variables that tell a container which processing job it is of."""
+    """Build the environment variables that name a container's processing job."""
     return {"PROCESSING_JOB_NAME": name, "PROCESSING_JOB_ARN": arn}

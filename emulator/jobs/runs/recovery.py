@@ -1,6 +1,6 @@
 """Recovery after a restart: running containers reattached, other jobs ended.
 
-What else a killed emulator left behind is removed.
+Other remains of a killed emulator are removed.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ logger = logging.getLogger(__name__)
 
 
 def recover(services: Services) -> None:
-    """Go on with what the last process left; call it once, before the first request.
+    """Resume the jobs of the last process. Call this once, before the first request.
 
     Raises:
-        ContainerRuntimeError: the engine does not answer.
+        ContainerRuntimeError: The engine does not answer.
     """
     ledger, threads = services.ledger, services.threads
     ended = list_ended_folders(ledger.store, services.settings)
@@ -66,7 +66,7 @@ def recover(services: Services) -> None:
         _recover_evaluation(evaluation, containers, services)
     for processing_job, containers in left.processing_jobs:
         threads.start(ProcessingJobRun(processing_job, services, containers))
-    # After the rules that run: the end of a job limits them, and a job that goes on starts those that do not run.
+    # After the running rules: the end of a job limits their time, and a job that continues starts the others.
     for job in left.lost_jobs:
         TrainingJobRun(job, services, {}).live()
     for job, containers in left.jobs:
@@ -77,14 +77,16 @@ def recover(services: Services) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """What the last process left.
+    """Unended jobs of the last process.
 
     Attributes:
-        restarted_jobs: those without all of their containers that begin again.
-        lost_jobs: those without all of their containers that end: they were to stop, or have been lost too often.
-        jobs, evaluations, processing_jobs: those to reattach, each with its containers by host: none where an
-            evaluation or a processing job begins again. An evaluation that waits for its training is not among them,
-            one that has its verdict is where its container is still there.
+        jobs: Training jobs to reattach, each with its containers by host.
+        lost_jobs: Training jobs that lack containers and end, because they were stopping or were lost too often.
+        restarted_jobs: Training jobs that lack containers and restart.
+        evaluations: Rule evaluations to resume, each with its containers by host; without containers, it restarts.
+            Evaluations that wait for a running training job are not included. Those that have their verdict are
+            included if their container still exists.
+        processing_jobs: Processing jobs to resume, each with its containers by host; without containers, it restarts.
     """
 
     jobs: Sequence[tuple[TrainingJob, Mapping[str, Container]]]
@@ -95,9 +97,9 @@ class LeftOver:
 
 
 def list_ended_folders(store: JobStore, settings: Settings) -> list[tuple[EndedJob, Path]]:
-    """List the jobs that have ended and whose folders are there, but for folders that the FailureReason says are kept.
+    """List the ended jobs that still have a folder, except folders that are kept according to the FailureReason.
 
-    The last process was killed between a job's end and its folder's, or could not upload what it holds.
+    The last process was killed before it removed such a folder, or could not upload the folder's content.
     """
     found: list[tuple[EndedJob, Path]] = []
     regions = store.list_regions()
@@ -120,14 +122,14 @@ def list_ended_folders(store: JobStore, settings: Settings) -> list[tuple[EndedJ
 def find_left_over(
     store: JobStore, runtime: ContainerRuntime, settings: Settings, ended: Sequence[EndedJob] = ()
 ) -> LeftOver:
-    """Match the store's unended jobs with the runtime's containers, and remove what belongs to no job that goes on.
+    """Match the store's unended jobs with the runtime's containers, and remove all other containers and networks.
 
-    Those are containers and networks of jobs that have ended, and of jobs that lack the container of a host, or their
-    folder, as where the state was taken from a copy: what such containers write, nobody would find. Rules
-    among the ``ended`` keep theirs: what they write after their verdict, reports, is still to be uploaded.
+    Removed are those of ended jobs, and of jobs that lack the container of a host or their folder. A folder is missing
+    if the state was copied from elsewhere; the output of such containers would be lost. Rules among the ``ended`` keep
+    their containers, because reports that they write after their verdict are still to be uploaded.
 
     Raises:
-        ContainerRuntimeError: the engine does not answer.
+        ContainerRuntimeError: The engine does not answer.
     """
     found = runtime.find({STORE_LABEL: store.id})
 
@@ -173,7 +175,7 @@ def _still_waits(evaluation: RuleEvaluation, running: set[tuple[str, str]]) -> b
 
 
 def _recover_evaluation(evaluation: RuleEvaluation, containers: Mapping[str, Container], services: Services) -> None:
-    """Go on with an evaluation, or begin it again; one that never began and whose training has ended is over."""
+    """Resume or restart an evaluation; end one that never started and whose training job has ended."""
     ledger = services.ledger
     training_job = ledger.store.find_training_job(evaluation.region, evaluation.training_job_name)
     assert training_job is not None
@@ -187,7 +189,7 @@ def _recover_evaluation(evaluation: RuleEvaluation, containers: Mapping[str, Con
 
 
 def _finish_ended(owner: EndedJob, folder: Path, services: Services) -> None:
-    """Upload what an ended job may not have uploaded, and remove its folder."""
+    """Upload the remaining output of an ended job, and remove its folder."""
     if isinstance(owner, RuleEvaluation):
         training_job = services.ledger.store.find_training_job(owner.region, owner.training_job_name)
         assert training_job is not None

@@ -28,15 +28,15 @@ _POLL_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """One thing that a job left.
+    """One folder, log stream or container of a job.
 
     Attributes:
         kind: ``folder``, ``log`` or ``container``.
-        name: the folder's path, the stream's name or the container's id.
-        job: the name of the job, or of the rule's evaluation, that it is of.
-        size: its bytes; 0 for a container, whose files are the engine's.
-        last_ms: when it was last written; 0 for a container, which should have gone with its job.
-        remove: removes it; a failure is said and left.
+        name: Path of the folder, name of the stream or id of the container.
+        job: Name of the job or rule evaluation.
+        size: Size in bytes; 0 for a container, whose files belong to the engine.
+        last_ms: Time of the last write, in epoch milliseconds; 0 for a container, which should not outlive its job.
+        remove: Removes it; a failure is only logged.
     """
 
     kind: str
@@ -49,18 +49,18 @@ class Remains:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What of the remains is kept; where nothing is said, nothing is.
+    """Limits on the remains that are kept. Without any limit, nothing is kept.
 
     Attributes:
-        seconds: what was written since; None for no bound.
-        size: so many bytes of all, those written last; None for no bound.
+        seconds: Maximum age since the last write; None for no limit.
+        size: Maximum total size in bytes, the newest being kept; None for no limit.
     """
 
     seconds: float | None = None
     size: int | None = None
 
     def choose(self, found: Iterable[Remains], now_ms: int) -> list[Remains]:
-        """Choose what goes, the oldest first."""
+        """Choose the remains to remove, oldest first."""
         ordered = sorted(found, key=lambda each: each.last_ms)
         total = sum(each.size for each in ordered)
         chosen = []
@@ -74,7 +74,7 @@ class Retention:
 
 
 def find_folders(state_dir: Path) -> Iterator[Remains]:
-    """Find the folders of jobs, those that run included."""
+    """Find the folders of jobs, including running ones."""
     try:
         folders = [each for each in (state_dir / WORK_FOLDERS).iterdir() if each.is_dir() and not each.is_symlink()]
     except FileNotFoundError:
@@ -86,18 +86,18 @@ def find_folders(state_dir: Path) -> Iterator[Remains]:
                 try:
                     found = os.lstat(file)
                 except FileNotFoundError:
-                    continue  # its job runs
+                    continue  # a running job removed it
                 size, last = size + found.st_blocks * 512, max(last, found.st_mtime)
-        # The job's id, after the last dash, has none.
+        # The job's id follows the last dash and contains none.
         job = folder.name.rpartition("-")[0]
         yield Remains("folder", str(folder), job, size, int(last * 1000), partial(remove_work_folder, folder))
 
 
 def find_containers(store_id: str, runtime: ContainerRuntime) -> Iterator[Remains]:
-    """Find the containers of the jobs of a store, those that run included.
+    """Find the containers of a store's jobs, including running ones.
 
     Raises:
-        ContainerRuntimeError: the engine does not answer.
+        ContainerRuntimeError: The engine does not answer.
     """
     for container in runtime.find({STORE_LABEL: store_id}):
         job = container.labels[JOB_LABEL].rpartition("/")[2]
@@ -105,7 +105,7 @@ def find_containers(store_id: str, runtime: ContainerRuntime) -> Iterator[Remain
 
 
 def find_logs(log_groups: LogGroups) -> Iterator[Remains]:
-    """Find the log streams of the jobs of a region, those that run included."""
+    """Find the log streams of a region's jobs, including running ones."""
     for group in (TRAINING_GROUP, PROCESSING_GROUP):
         for name, size, last_ms in log_groups.list_sizes(group):
             job = name.partition("/")[0]
@@ -119,14 +119,14 @@ def prune(
     *,
     dry_run: bool,
 ) -> list[Remains]:
-    """Remove what ended jobs left; return what was, or would be, removed.
+    """Remove the remains of ended jobs; return those that were, or would be, removed.
 
     Args:
-        find: finds what jobs left.
-        list_active: the names of jobs, and of evaluations, that may still write; asked after ``find``, so that nothing
-            is found of a job that it did not name. An ARN has a name in small letters: case does not count.
-        retention: what is kept.
-        dry_run: remove nothing.
+        find: Finds the remains of jobs.
+        list_active: Lists the names of jobs and rule evaluations that may still write. It is called after ``find``, so
+            that it includes every active job whose remains were found. Case is ignored, because ARNs are in lower case.
+        retention: Limits on what is kept.
+        dry_run: Whether to remove nothing.
     """
     found = list(find())
     active = {name.lower() for name in list_active()}
@@ -138,7 +138,7 @@ def prune(
 
 
 class Pruner:
-    """A thread that prunes again and again."""
+    """Thread that prunes repeatedly."""
 
     def __init__(self, prune: Callable[[], Collection[object]]) -> None:
         self._prune = prune
@@ -147,7 +147,7 @@ class Pruner:
         self._thread.start()
 
     def close(self) -> None:
-        """Return when it has ended."""
+        """End the thread, and wait for its end."""
         self._closing.set()
         self._thread.join()
 
@@ -156,6 +156,6 @@ class Pruner:
             try:
                 if gone := self._prune():
                     logger.info("%d folders, logs and containers of ended jobs are removed (--retention)", len(gone))
-            except Exception:  # the next look may find the engine, or the disk, well again
+            except Exception:  # the engine or the disk may have recovered by the next time
                 logger.exception("What ended jobs left could not be removed")
             self._closing.wait(_POLL_SECONDS)

@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# After StopTrainingJob a rule may still judge the steps that were saved: as long as smdebug's rules allow themselves
-# (rule_stop_grace_time_secs).
+# After StopTrainingJob, a rule may still evaluate the saved steps for this long. The value is smdebug's
+# rule_stop_grace_time_secs.
 STOP_GRACE_SECONDS = 60.0
-# How often the verdict is looked for: a rule that fired is announced before its container has wound down.
+# How often the verdict file is read. A rule that fired is announced before its container has exited.
 VERDICT_POLL_SECONDS = 0.02
-# What a container gets to exit by itself once it has given its verdict.
+# How long a container may take to exit by itself after its verdict.
 _EXIT_SECONDS = 10.0
 _MAX_VERDICT_BYTES = 1 << 16
 
@@ -74,7 +74,7 @@ class Verdict:
 
 
 class RuleAttempt(Attempt):
-    """What one attempt at a rule evaluation has."""
+    """Files, container and report of one attempt at a rule evaluation."""
 
     def __init__(
         self,
@@ -95,30 +95,30 @@ class RuleAttempt(Attempt):
             self.output = JobFolder(output.source, refused=self.files.refused)
 
     def find_files(self, host: Host) -> JobFolder:  # noqa: ARG002 - there is one
-        """Find what the rule writes to its /opt/ml."""
+        """Return the files of the rule's /opt/ml."""
         return self.files
 
     def list_folders(self, host: Host) -> tuple[Path, ...]:
-        """List the folders that share the host's volume."""
+        """List the folders that count towards the size of the host's volume."""
         return (*super().list_folders(host), *(each.source for each in self.mounts[1:]))
 
     def read_message(self, host: Host) -> str:  # noqa: ARG002 - there is one
-        """Read nothing: what a rule says is its verdict."""
+        """Return an empty message: a rule's only message is its verdict."""
         return ""
 
     def read_verdict(self) -> Verdict | None:
-        """Read the verdict, None while there is none."""
+        """Read the verdict; return None until there is one."""
         content = self.files.read_small_file(_VERDICT, _MAX_VERDICT_BYTES)
         return None if content is None else parse_verdict(content)
 
     def stop_transfers(self) -> None:
-        """End the thread that uploads reports. Idempotent."""
+        """Stop the thread that uploads reports. Idempotent."""
         if self.report is not None:
             self.report.stop()
 
 
 class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
-    """What drives one rule evaluation; others may also limit its time."""
+    """Drives one rule evaluation to its end. Other threads may also limit its time."""
 
     record = RuleEvaluation
     kind = "Rule evaluation"
@@ -130,7 +130,7 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         services: Services,
         containers: Mapping[str, Container] | None = None,
     ) -> None:
-        """Prepare to drive an evaluation of ``training_job``; see ``Attempt`` for ``containers``."""
+        """Prepare the run of an evaluation of ``training_job``; see ``Attempt`` for ``containers``."""
         configuration = evaluation.configuration
         context = JobContext(
             services,
@@ -146,10 +146,10 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         self.of_profiler = is_profiler_rule(training_job.request, evaluation.rule_configuration_name)
         self._training_job = training_job
         self._mount = Mount(context.folder / "ml", TARGET, own=list_own_folders(evaluation))
-        # As the container sees the folder of the rule's files.
+        # Mount of the folder for the rule's output files.
         self._output = locate_output(self._mount, context.folder / "rule-output", evaluation)
         self._stop_details: str | None = None
-        # Monotonic time at which an evaluation that still runs is stopped, and what is said of that.
+        # Monotonic time at which a running evaluation is stopped, and its StatusDetails in that case.
         self._deadline: tuple[float, str] | None = None
         self._reached: Verdict | None = None
         attempt = RuleAttempt(context, self._mount, self._output, containers, evaluation.creation_ms)
@@ -175,11 +175,10 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         (self._mount.source / _CONFIGURATION).write_text(json.dumps(content, indent=1))
 
     def _start_containers(self) -> None:
-        """Start the rule's container."""
         configuration, services, (host,) = self.job.configuration, self.context.services, self.context.hosts
         image = configuration["RuleEvaluatorImage"]
         self._open_log(image, *describe_limits(configuration))
-        # Those of the training job's role; the rule may wait for that job for as long as it runs.
+        # Credentials of the training job's role. The rule may run as long as that job.
         role = {"RoleArn": self._training_job.request.get("RoleArn")}
         credentials = issue_credentials(services.settings, role, configuration["RuleConfigurationName"])
         spec = self._attempt.build_spec(
@@ -199,7 +198,7 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         self._change(lambda job, now_ms: job if job.start_ms is not None else job.start(now_ms))
 
     def _conclude(self) -> Outcome:
-        # A rule of the profiler writes its report again and again as the training goes on, for people who look at it.
+        # A profiler rule rewrites its report during the training, so that users can read it before the end.
         if self.of_profiler:
             self._attempt.report = FolderSync(self._build_upload(), f"report-{self.name}")
             self._attempt.report.start()
@@ -218,7 +217,11 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         return Ended()
 
     def _wait_for_verdict(self) -> Verdict | None:
-        """Wait for the verdict file, or for a container that ends without one; None if that was cut off."""
+        """Wait for the verdict file, or for a container that exits without one.
+
+        Returns:
+            The verdict; None if the container may have failed because the emulator was away.
+        """
         while True:
             exits = self._attempt.containers.wait(VERDICT_POLL_SECONDS)
             verdict = self._attempt.read_verdict()
@@ -240,7 +243,7 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         return Verdict("Error", cause or describe_exit_without_verdict(exit_status, last_lines))
 
     def _record(self, verdict: Verdict) -> None:
-        """Store the evaluation's final status, unless it has one."""
+        """Store the evaluation's final status, if it has none yet."""
         self._reached = self._reached or verdict
         self._change(lambda evaluation, now_ms: evaluation.end(verdict.status, now_ms, verdict.details))
 
@@ -251,7 +254,7 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         self._record(Verdict("Error", reason))
 
     def _fail_at_last(self, reason: str) -> None:
-        """Store the first final status that there was, which could not be stored; an error where it never can be."""
+        """Store the first final status that the evaluation reached, or an error if that cannot be stored."""
         lost = Verdict("Error", reason)
         try:
             self._record(self._reached or lost)
@@ -259,12 +262,12 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
             self._record(lost)
 
     def _upload_output(self) -> None:
-        """Wait for the container's end, then upload what the rule wrote.
+        """Wait for the container's end, then upload the rule's output.
 
-        The status is final by then: a failure here is said in the log and changes nothing.
+        The status is final by then. A failure is only logged.
         """
         containers = self._attempt.containers
-        with suppress(EngineUnavailableError):  # it has taken the container with it
+        with suppress(EngineUnavailableError):  # its containers ended with it
             if containers.wait(_EXIT_SECONDS) is None:
                 containers.ask_stop(0.0)
                 containers.wait()
@@ -273,7 +276,7 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         self._sweep_output()
 
     def finish_ended(self) -> None:
-        """Upload what an evaluation wrote that has ended, and whose container is gone; remove its folder."""
+        """Upload the output of an ended evaluation without a container, and remove its folder."""
         with self._reporting_failures():
             self._sweep_output()
 
@@ -293,9 +296,12 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         return FolderUpload(self._attempt.output, self.context.object_store, destination)
 
     def limit(self, job: TrainingJob, *, complete: bool) -> None:
-        """Give the evaluation its last time, as its training has ended: short where not every step was saved.
+        """Limit the evaluation's remaining time after the end of its training job.
 
-        Where ``complete``, it gets as long as the training had, for a rule that never ends.
+        Args:
+            job: The training job.
+            complete: Whether all steps were saved. If so, the limit is the job's MaxRuntimeInSeconds, for rules that
+                never end by themselves; otherwise it is the short grace time.
         """
         seconds = job.max_runtime_seconds if complete else self.context.services.rule_stop_grace_seconds
         details = (
@@ -306,12 +312,12 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         self._deadline = time.monotonic() + seconds, details
 
     def turn_off(self) -> None:
-        """Store that the evaluation is stopping and ask it to, because the profiler was disabled."""
+        """Store that the evaluation is stopping and stop it, because the profiler was disabled."""
         grace_seconds = self.context.services.settings.stop_grace_seconds
         self._begin_stop(grace_seconds, "The profiler was disabled while the job was training.")
 
     def shut_down(self, grace_seconds: float) -> None:
-        """Store that the evaluation is stopping and ask it to, because the emulator ends."""
+        """Store that the evaluation is stopping and stop it, because the emulator shuts down."""
         self._begin_stop(grace_seconds, "The emulator was shut down before the evaluation ended.")
 
     def _begin_stop(self, grace_seconds: float, details: str) -> None:
@@ -321,14 +327,14 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
 
 
 def parse_verdict(content: bytes) -> Verdict:
-    """Read verdict.json; one that breaks the contract is an Error that says so."""
+    """Parse verdict.json; content that breaks the contract becomes an Error."""
     try:
         verdict = json.loads(content)
     except ValueError:
         verdict = None
     match verdict:
         case {"RuleEvaluationStatus": str() as status, **rest} if status in VERDICT_STATUSES:
-            # What a rule said may hold characters that no store takes: halves of such as JSON writes in two.
+            # JSON can contain unpaired surrogates, which the store cannot encode.
             details = str(rest.get("StatusDetails") or "").encode(errors="backslashreplace").decode()
             return Verdict(cast("RuleEvaluationStatus", status), details or None)
         case _:
@@ -337,10 +343,10 @@ def parse_verdict(content: bytes) -> Verdict:
 
 
 def describe_exit_without_verdict(exit_status: Exit, last_lines: list[str]) -> str:
-    """StatusDetails of a rule container that ended without saying what it found."""
+    """Build the StatusDetails of a rule container that ended without a verdict."""
     own = [line.strip() for line in last_lines if line.strip() and not line.startswith(NETWORK_CLOSED)]
     closed = CLOSED if any(line.startswith(NETWORK_CLOSED) for line in last_lines) else ""
     cause = "ran out of memory and was killed" if exit_status.out_of_memory else "ended without a verdict"
-    # The text has to fit 1,024 characters with its exit code.
+    # The text with its exit code has to fit into 1,024 characters.
     said = f" Its last line was: {own[-1][:750]}" if own else " It printed nothing."
     return f"AlgorithmError: The rule container {cause}.{said}{closed}, exit code: {exit_status.code}"

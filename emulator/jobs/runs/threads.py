@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Between two attempts to store how something ended, while the store takes nothing.
+# Time between two attempts to store a job's end while the store refuses writes.
 _STORE_AGAIN_SECONDS = 1.0
 
 
 class Run(Protocol):
-    """What drives one job, pipeline execution or rule evaluation."""
+    """Drives one job, rule evaluation or pipeline execution."""
 
     @property
     def arn(self) -> str:
@@ -32,21 +32,22 @@ class Run(Protocol):
         """The job's name."""
 
     def live(self) -> None:
-        """Drive the job from where it is to its end, whatever goes wrong."""
+        """Drive the job from its current phase to its end, whatever fails."""
 
     def ask_stop(self, grace_seconds: float) -> None:
-        """Stop what runs; returns at once. Any thread may call it, more than once."""
+        """Stop the job without waiting for its end. Thread safe and idempotent."""
 
     def shut_down(self, grace_seconds: float) -> None:
-        """Store that the job is stopping and ask it to, because the emulator ends."""
+        """Store that the job is stopping and stop it, because the emulator shuts down."""
 
 
 class RunThreads:
-    """Starts the threads, knows what each drives, and waits for their ends. Thread safe.
+    """Starts one thread for each job run, finds runs by ARN, and waits for their ends. Thread safe.
 
     Attributes:
-        lock: held over looking a run up: whoever finds a job stored as Stopping without a run knows that there is
-            nothing to stop. Nobody who holds it writes to the store for long: every run's end waits for it.
+        lock: Hold it while looking up a run. A caller who holds it and finds a job stored as Stopping without a run
+            can rely on there being nothing to stop. Hold it only for short writes to the store: the end of every run
+            waits for it.
     """
 
     def __init__(self) -> None:
@@ -54,23 +55,27 @@ class RunThreads:
         self._ended = Condition(self.lock)
         self._closing = Event()
         self._runs: dict[str, Run] = {}
-        # Those whose jobs are being stored; they are in ``_runs``, too.
+        # ARNs of jobs that are being stored; their runs are already in ``_runs``.
         self._starting: set[str] = set()
 
     @property
     def closing(self) -> bool:
-        """Whether the emulator ends, and nothing more may start."""
+        """Whether the emulator shuts down, so that no new job may start."""
         return self._closing.is_set()
 
     def start(self, run: Run, keep: Callable[[], object] | None = None) -> None:
-        """Drive ``run`` in a thread of its own, after ``keep`` has stored its job where that is new.
+        """Start ``run`` in its own thread.
 
-        The run is found before its job is stored, so that no stop is lost in between. Nobody else waits meanwhile:
-        where many jobs are created, each waits for the store alone.
+        The run is registered before its job is stored, so that no stop is lost in between. The lock is not held while
+        the job is stored, so that other jobs can be created at the same time.
+
+        Args:
+            run: The job run.
+            keep: Stores the job, if it is new.
 
         Raises:
-            InternalFailure: the emulator is closing, and the job is new.
-            Exception: whatever ``keep`` raises; there is no run then.
+            InternalFailure: The job is new, and the emulator is shutting down.
+            Exception: Any error of ``keep``; the run is not started then.
         """
         if keep is None:
             with self.lock:
@@ -86,7 +91,7 @@ class RunThreads:
             self._ended.wait_for(lambda: run.arn not in self._starting)
             if self._closing.is_set():
                 raise InternalFailure("The emulator is shutting down and starts no more jobs.")
-            # A run that goes on has the name, and who stores the job will say so.
+            # If another run has this name, storing the job will raise the error.
             before = self._runs.get(run.arn)
             self._starting.add(run.arn)
             self._runs[run.arn] = before or run
@@ -104,34 +109,37 @@ class RunThreads:
                 self._ended.notify_all()
 
     def _begin(self, run: Run) -> None:
-        # A thread takes its time to begin where many want the processor: nobody waits for it with the lock.
+        # Without the lock: on a busy machine, starting a thread can take long.
         try:
             Thread(target=self._drive, args=(run,), name=f"run-{run.name}").start()
-        except RuntimeError:  # the system gives no more threads
+        except RuntimeError:  # the system's limit of threads is reached
             self._forget(run)
             raise
 
     def find(self, arn: str) -> Run | None:
-        """Find the run of the job with this ARN, None when none goes on; hold the lock as long as that matters."""
+        """Return the active run of the job with this ARN, or None. Hold the lock while the answer has to stay true."""
         return self._runs.get(arn)
 
     def list_names(self) -> set[str]:
-        """List the names of the jobs whose runs go on."""
+        """List the names of the jobs with active runs."""
         with self.lock:
             return {run.name for run in self._runs.values()}
 
     def wait_for_end(self, arn: str) -> None:
-        """Return when no run of the job with this ARN goes on."""
+        """Wait until the job with this ARN has no active run."""
         with self._ended:
             self._ended.wait_for(lambda: arn not in self._runs)
 
     def wait_for_news(self, seconds: float) -> None:
-        """Return when any run has ended, or so many seconds are over."""
+        """Wait until any run has ended, for at most ``seconds``."""
         with self._ended:
             self._ended.wait(seconds)
 
     def stop(self, find_arns: Callable[[], Collection[str]], grace_seconds: float) -> None:
-        """Stop the runs of the jobs that ``find_arns`` names; return when none of them goes on, nor one they made."""
+        """Stop the runs of the jobs that ``find_arns`` returns, and wait for their ends.
+
+        ``find_arns`` is called again afterwards, because these jobs may have created others.
+        """
         while True:
             wanted = find_arns()
             with self.lock:
@@ -144,12 +152,15 @@ class RunThreads:
                 self.wait_for_end(run.arn)
 
     def store_at_last(self, store: Callable[[], object]) -> None:
-        """Store an end that the store refused: a disk has room again when the run's files, or another's, are gone."""
+        """Repeat ``store`` until it succeeds, or the emulator shuts down.
+
+        A full disk has space again after the files of this or another run are removed.
+        """
         while True:
             try:
                 store()
             except (OSError, DatabaseError):
-                # What is wrong was said when it was refused first.
+                # The cause was logged at the first failure.
                 if self._closing.wait(_STORE_AGAIN_SECONDS):
                     logger.exception("It could not be stored until the emulator ended")
                     return
@@ -157,13 +168,13 @@ class RunThreads:
                 return
 
     def close(self, grace_seconds: float) -> None:
-        """Stop every run, give it so long between SIGTERM and SIGKILL, and return when all have ended."""
+        """Stop every run with ``grace_seconds`` between SIGTERM and SIGKILL, and wait until all have ended."""
         with self._ended:
             self._closing.set()
             self._ended.wait_for(lambda: not self._starting)
             for run in self._runs.values():
                 run.shut_down(grace_seconds)
-            # None is added any more: new jobs are refused, and a training that was asked to stop starts no rules.
+            # No run is added from here on: new jobs are refused, and a stopping training job starts no rules.
             self._ended.wait_for(lambda: not self._runs)
 
     def _drive(self, run: Run) -> None:

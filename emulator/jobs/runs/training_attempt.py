@@ -53,17 +53,17 @@ if TYPE_CHECKING:
     from emulator.jobs.staging.hosts import Host
     from emulator.jobs.staging.job_files import JobFolder
 
-# A training container's /dev/shm: data loaders pass batches through it, and Docker's 64 MiB are soon full.
+# Size of a training container's /dev/shm. Data loaders pass batches through it and soon fill Docker's default, 64 MiB.
 _SHM_BYTES = 2 * GIB
 
 
 class TrainingAttempt(Attempt):
-    """What one attempt at a training job has; it changes no status.
+    """Inputs, containers, uploads and results of one attempt at a training job. It changes no status.
 
     Attributes:
-        capacity_seconds: how long there are no instances for it.
-        interruption: seconds for which there are no others, once its Spot instances are to be taken from it.
-        updates_closed: whether it follows no update any more, because its containers have ended.
+        capacity_seconds: How long the attempt waits until instances are available.
+        interruption: None, or once the Spot instances are interrupted, the seconds until others are available.
+        updates_closed: Whether updates are no longer applied, because the containers have ended.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class TrainingAttempt(Attempt):
         log_start_ms: int | None = None,
         capacity_seconds: float = 0.0,
     ) -> None:
-        """Prepare an attempt; see ``Attempt``."""
+        """Prepare an attempt; see ``Attempt`` for the arguments."""
         super().__init__(context, containers, log_start_ms)
         self.capacity_seconds = capacity_seconds
         self.interruption: float | None = None
@@ -86,15 +86,15 @@ class TrainingAttempt(Attempt):
         self._pipes: list[ChannelPipe] = []
 
     def find_files(self, host: Host) -> JobFolder:
-        """Find the host's /opt/ml."""
+        """Return the files of the host's /opt/ml."""
         return self.opt_mls[host].files
 
     def find_warnings(self, host: Host) -> ReportedWarnings:
-        """Find the warnings that a host's container reports."""
+        """Return the warnings that a host's container reports."""
         return ReportedWarnings(self.find_files(host), self.job.arn, self.job.services.ledger)
 
     def warn_of_result(self, job: TrainingJob, failures: Sequence[ContainerFailure]) -> None:
-        """Warn of the containers' end; the log gets each warning that is new."""
+        """Store the warnings about the job's result, and write each new one to the log."""
         ledger = self.job.services.ledger
         found: Iterable[JobWarning] = ()
         if failures:
@@ -112,17 +112,21 @@ class TrainingAttempt(Attempt):
         return read_failure(self.opt_mls[host])
 
     def locate(self, job: TrainingJob) -> None:
-        """Find where the hosts' files are, and what is a metric in their logs.
+        """Locate the hosts' files, and compile the metric definitions of the request.
 
         Raises:
-            RequestFailure: the request names a folder or a regular expression that is none.
+            RequestFailure: The request has an invalid folder or regular expression.
         """
         self.opt_mls = {host: locate_opt_ml(self.job.folder / host.name, job.request) for host in self.job.hosts}
         definitions = job.request["AlgorithmSpecification"].get("MetricDefinitions") or ()
         self.metrics = MetricReader(definitions, self._publish_metric)
 
     def prepare(self, job: TrainingJob) -> None:
-        """Refuse what cannot run, connect the hosts, write /opt/ml of each."""
+        """Check the output buckets, create the network, and write the /opt/ml of each host.
+
+        Raises:
+            RequestFailure: A bucket is missing, or the request has an invalid folder or regular expression.
+        """
         self.locate(job)
         for member in ("OutputDataConfig", "DebugHookConfig", "TensorBoardOutputConfig", "ProfilerConfig"):
             if path := (job.request.get(member) or {}).get("S3OutputPath"):
@@ -132,7 +136,7 @@ class TrainingAttempt(Attempt):
             stage_opt_ml(opt_ml, job, self.cluster, host, self.job.services.runtime.path_in_container)
 
     def download(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
-        """Find the image; download input channels and checkpoints, for each host."""
+        """Resolve the image, and download the input channels and checkpoints of each host."""
         request, object_store, runtime = job.request, self.job.object_store, self.job.services.runtime
         resolved = runtime.resolve_image(request["AlgorithmSpecification"]["TrainingImage"], self.log.note)
         require_source_bundle(object_store, request)
@@ -143,7 +147,7 @@ class TrainingAttempt(Attempt):
             if note is not None:
                 self.log.note(note)
         for host, opt_ml in self.opt_mls.items():
-            # Where the container sees its folders where they are, it would see these to write to.
+            # Without mounts, the container uses its folders directly, and could write to the linked files.
             has_mounts = runtime.path_in_container(opt_ml.mount, "") == opt_ml.mount.target
             linked = opt_ml.linked_data if has_mounts else None
             downloaded = download_channels(
@@ -162,7 +166,7 @@ class TrainingAttempt(Attempt):
         self.require_uploads(job)
 
     def start(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
-        """Start the container of each host: ``IMAGE train``, or the entry point and arguments that the request has."""
+        """Start the container of each host: ``IMAGE train``, or the entry point and arguments of the request."""
         specs = {host: self._build_host_spec(job, host) for host in self.job.hosts}
         self.containers.start(specs, check_stop)
 
@@ -184,20 +188,20 @@ class TrainingAttempt(Attempt):
         )
 
     def begin_uploads(self, job: TrainingJob) -> None:
-        """Upload what the containers save, which are followed; feed their pipes."""
+        """Begin to upload what the running containers save, and to write to their pipes."""
         self.require_uploads(job).start()
-        # An update may have come while the containers were started.
+        # An update may have arrived while the containers were starting.
         self.apply_profiler(job)
         for pipe in self._pipes:
             pipe.start(partial(self.containers.ask_stop, self.job.services.settings.stop_grace_seconds))
 
     def read_line(self, host: Host, line: LogLine) -> None:
-        """Take over a line that a container printed, and the metrics in it."""
+        """Copy a line that a container printed to the job's log, and read the metrics in it."""
         super().read_line(host, line)
         self.metrics.read(line)
 
     def build_agents(self, host: Host, **metrics_files: Any) -> tuple[Agent, ...]:
-        """Build what measures a host, and what profiles it."""
+        """Build the agents that measure and profile a host."""
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
         monitor = SystemMonitor(self.job.name, host.name, memory_bytes, find_measures(self.job.folder))
         self._monitors[host] = monitor
@@ -209,10 +213,10 @@ class TrainingAttempt(Attempt):
         self.job.services.metrics_for(self.job.region).put(self.job.log_group, [datum])
 
     def require_uploads(self, job: TrainingJob) -> LiveUploads:
-        """Return the uploads, made if there are none yet.
+        """Return the attempt's uploads; the first call creates them.
 
         Raises:
-            RequestFailure: a bucket is missing.
+            RequestFailure: A bucket is missing.
         """
         if self.uploads is None:
             measures, poll_seconds = find_measures(self.job.folder), self.job.services.settings.tensor_poll_seconds
@@ -221,7 +225,7 @@ class TrainingAttempt(Attempt):
         return self.uploads
 
     def apply_profiler(self, job: TrainingJob) -> None:
-        """Let containers and uploads follow the request as it is now."""
+        """Apply the job's current profiler configuration to its containers and uploads."""
         if self.updates_closed or self.uploads is None:
             return
         interval = find_interval_seconds(job.request) if is_profiled(job.request) else None
@@ -234,10 +238,10 @@ class TrainingAttempt(Attempt):
                 self.log.note(f"The new ProfilerConfig could not take effect: {error}", host)
 
     def check_pipes(self) -> None:
-        """End the pipes of channels, which nobody reads any more.
+        """Stop writing to the channels' pipes, whose readers have ended.
 
         Raises:
-            RequestFailure: data could not be sent.
+            RequestFailure: Data could not be sent.
         """
         for pipe in self._pipes:
             pipe.stop()
@@ -245,11 +249,15 @@ class TrainingAttempt(Attempt):
                 raise RequestFailure(f"Data of a channel could not be sent: {pipe.error}") from pipe.error
 
     def upload_saved(self, job: TrainingJob, *, last: bool) -> None:
-        """Upload what the containers saved, which have ended; if it is the ``last``, say that no more of it comes.
+        """Upload what the ended containers saved.
+
+        Args:
+            job: The job as it is stored.
+            last: Whether this attempt is the last one; if so, a marker in S3 says that the output is complete.
 
         Raises:
-            RequestFailure: a bucket is missing.
-            UploadError: something could not be stored.
+            RequestFailure: A bucket is missing.
+            UploadError: A file could not be stored.
         """
         if not self.opt_mls:
             self.locate(job)
@@ -258,27 +266,29 @@ class TrainingAttempt(Attempt):
         uploads.finish() if last else uploads.finish_attempt()
 
     def announce_end(self, job: TrainingJob) -> None:
-        """Say in S3 that no more comes of a job that saved in earlier attempts and will not in this one.
+        """Mark in S3 that the output is complete, if only earlier attempts of the job ran containers.
 
         Raises:
-            RequestFailure: a bucket is missing.
-            UploadError: it could not be stored.
+            RequestFailure: A bucket is missing.
+            UploadError: The marker could not be stored.
         """
         if not self.containers.followed and job.container_start_ms is not None:
             self.require_uploads(job).announce_end()
 
     def upload_results(self, job: TrainingJob, *, failed: bool) -> str | None:
-        """Upload artifacts, a model only of a training that succeeded or was stopped; return the model's URI.
+        """Upload the output data and, unless the training failed, the model; return the model's URI.
+
+        A stopped job has a model even if its containers failed.
 
         Raises:
-            RefusedError: something of a job that would be Completed is no folder or file of its own. Any other ends
-                as it did, and its log tells.
-            UploadError: something could not be stored.
+            RefusedError: The output of a job that would be Completed has a file or folder that is not its own. For
+                other jobs, such a file is only reported in the log.
+            UploadError: An archive could not be stored.
         """
         opt_mls, object_store, folder = list(self.opt_mls.values()), self.job.object_store, self.job.folder
         stopping = job.status == "Stopping"
         tolerated = (RefusedError,) if failed or stopping else ()
-        # An archive of what has filled the volume would take as much of the disk once more.
+        # If the volume is full, an archive of it would take as much of the disk again.
         if not (failed and any(watch.reason for watch in self.volumes.values())):
             with suppress(*tolerated):
                 upload_output_data(job, opt_mls, object_store, folder)
@@ -288,14 +298,14 @@ class TrainingAttempt(Attempt):
         return None
 
     def log_refusals(self) -> None:
-        """Say what was not read, before a client sees that the job has ended."""
+        """Write to the log which files were not read, before clients see that the job has ended."""
         for host, opt_ml in self.opt_mls.items():
             if opt_ml.refused:
                 self.log.note(describe_refused(opt_ml.refused), host)
         self.log.flush()
 
     def stop_transfers(self) -> None:
-        """End every thread that sends or receives files. Idempotent."""
+        """Stop the timer of an interruption and all threads that transfer files. Idempotent."""
         if self.interrupter is not None:
             self.interrupter.cancel()
         for pipe in self._pipes:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# In the order in which an attempt has them; the first three come before it has instances.
+# In the order of an attempt. In the first three, it has no instances yet.
 _STAGES: tuple[SecondaryStatus, ...] = (
     "Interrupted",
     "Restarting",
@@ -50,12 +50,12 @@ _NO_CAPACITY = (
 _INTERRUPTED = "The Spot instances were taken from the job. It begins again on others."
 _UNATTENDED = "The container ended with an error while the emulator or the engine was away: the job begins again."
 _LOST = "What the job ran in was lost with the emulator or the engine: it begins again."
-# How long killed containers may take to be gone before their tensors are gathered all the same.
+# How long to wait for the end of killed containers before their tensors are uploaded nevertheless.
 _KILL_SECONDS = 10.0
 
 
 class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
-    """What drives one training job."""
+    """Drives one training job to its end."""
 
     record = TrainingJob
     kind = "Training job"
@@ -67,12 +67,12 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         services: Services,
         containers: Mapping[str, Container] | None = None,
     ) -> None:
-        """Prepare to drive a job.
+        """Prepare the job run.
 
         Args:
-            job: as it is, or will be, stored.
-            services: what it works with.
-            containers: see ``Attempt``.
+            job: The job as it is, or will be, stored.
+            services: The emulator's services.
+            containers: See ``Attempt``.
         """
         context = JobContext(
             services,
@@ -101,7 +101,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return super()._can_reattach() and can_reattach(self.job)
 
     def _run_phases(self) -> Outcome:
-        """Take the attempt through the phases of AWS's table, each called after the SecondaryStatus it begins with."""
+        """Take the attempt through AWS's phases of a training job; most methods have the name of a SecondaryStatus."""
         if self._attempt.is_complete:
             self.context.services.admission.reattach(self.arn, len(self.context.hosts))
         else:
@@ -111,7 +111,10 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return self._train(self._enter("Training")) or self._upload(self._enter("Uploading"))
 
     def _enter(self, stage: SecondaryStatus) -> TrainingJob:
-        """Store the next stage; a job that is Stopping stays that, an attempt that goes on may be there already."""
+        """Store the next stage, and return the job.
+
+        A job that is Stopping keeps that status. A reattached attempt may have reached the stage already.
+        """
 
         def advance(job: TrainingJob, now_ms: int) -> TrainingJob:
             if job.status == "Stopping" or _STAGES.index(job.secondary_status) >= _STAGES.index(stage):
@@ -121,9 +124,16 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return self._change(advance)
 
     def _wait_for_capacity(self) -> None:
-        """Wait, as Interrupted, until there are instances again; then, as Pending, for a slot on this machine."""
+        """Wait for instances, then for a slot on this machine.
+
+        An interrupted job waits for instances, as Interrupted or Restarting. A job that waits for a slot is Pending.
+
+        Raises:
+            StopAsked: The job was stopped, or MaxWaitTimeInSeconds is over.
+            NetworkExhaustedError: A capacity fault was requested.
+        """
         admission, job = self.context.services.admission, self.job
-        # It has no slot while it waits for instances, or nobody would go on where such jobs have all of them.
+        # A job that waits for instances gives up its slot; otherwise such jobs could hold all slots and block the rest.
         admission.leave(self.arn)
         if job.secondary_status in ("Interrupted", "Restarting"):
             wanted, left = self._attempt.capacity_seconds, job.find_wait_seconds(self.context.services.ledger.now_ms())
@@ -147,14 +157,14 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
             raise NetworkExhaustedError(_NO_CAPACITY)
 
     def _download(self, job: TrainingJob) -> None:
-        """Download image, channels and checkpoints; start the containers."""
+        """Download the image, channels and checkpoints, and start the containers."""
         self._stop.check()
         self._attempt.log.open(job.training_start_ms or job.creation_ms)
         self._attempt.download(job, self._stop.check)
         self._attempt.start(job, self._stop.check)
 
     def _train(self, job: TrainingJob) -> Retry | None:
-        """Follow the containers to their ends, and start the rules beside them."""
+        """Start the rules, and wait until the containers have ended; return None if no other attempt is needed."""
         attempt = self._attempt
         if attempt.is_complete:
             attempt.locate(job)
@@ -175,7 +185,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return None
 
     def _upload(self, job: TrainingJob) -> Ended:
-        """Upload the last tensors, then the artifacts; store how the job ended."""
+        """Upload the last tensors, then the artifacts, and store the job's final status."""
         attempt, exits = self._attempt, self._attempt.containers.exits
         self._upload_saved(last=True)
         model_uri = attempt.upload_results(job, failed=any(each.failed for each in exits))
@@ -196,14 +206,18 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return Ended()
 
     def _give_up_attempt(self, note: str, change: Callable[[TrainingJob, int], TrainingJob]) -> Retry | None:
-        """Keep what the attempt saved, and store by ``change`` that another follows; None where a stop came first."""
+        """Upload what the attempt saved, and apply ``change`` to retry the job; return None if it is Stopping."""
         self._attempt.log.note(note)
         self._attempt.log.flush()
         self._upload_saved(last=False)
         return None if self._change(change).status == "Stopping" else Retry(note)
 
     def _give_up_lost_attempt(self) -> Outcome:
-        """Keep what a lost attempt saved, and store that another follows, unless the job is to stop."""
+        """Upload what a lost attempt saved, and store that another follows, unless a stop was requested.
+
+        Raises:
+            ContainerRuntimeError: The job may not restart again.
+        """
         ends = self._stop.is_set() or not self.job.may_restart
         if was_prepared := self.context.folder.is_dir():
             self._upload_saved(last=ends)
@@ -219,7 +233,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return Retry(note)
 
     def _retry_after(self, error: Exception) -> Retry | None:
-        """Store that the job is restarted after an internal error; None where RetryStrategy does not have it."""
+        """Store that the job restarts after an internal error; return None if its RetryStrategy allows no retry."""
         job = self.job
         if job.retries_left <= 0 or job.ended:
             return None
@@ -230,7 +244,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return Retry(str(error))
 
     def _upload_saved(self, *, last: bool) -> None:
-        """Upload what the attempt saved; containers that still run are killed for it."""
+        """Kill containers that still run, and upload what the attempt saved."""
         with self._lock:
             self._attempt.updates_closed = True
         self._attempt.containers.kill(_KILL_SECONDS)
@@ -244,7 +258,10 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         self._change(TrainingJob.end_stop)
 
     def _fail(self, reason: str) -> None:
-        """Store that the job failed, its tensors so far in S3 unless it was S3 that failed."""
+        """Upload the tensors saved so far, and store that the job failed.
+
+        If the tensors cannot be uploaded, the job's folder is kept.
+        """
         try:
             if self._attempt.containers.followed and not self._keep_folder:
                 self._upload_saved(last=True)
@@ -260,7 +277,10 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         self._change(lambda job, now_ms: job.fail(now_ms, reason))
 
     def finish_ended(self) -> None:
-        """Remove the folder of a job that has ended; of one that Failed, after its tensors are surely uploaded."""
+        """Remove the folder of a job that has ended.
+
+        The tensors of a job that Failed are uploaded before. If that is not possible, the folder is kept.
+        """
         job = self.job
         if job.status == "Failed":
             try:
@@ -279,18 +299,18 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
             self._attempt.begin_uploads(self.job)
 
     def interrupt(self, capacity_seconds: float) -> None:
-        """Take the job's Spot instances from it as soon as it has some; it gets others after ``capacity_seconds``."""
+        """Interrupt the job's Spot instances once it has some; others are available ``capacity_seconds`` later."""
         with self._lock:
             self._attempt.interruption = capacity_seconds
             if self._attempt.containers.followed:
                 self._attempt.containers.ask_stop(self.context.services.settings.stop_grace_seconds)
 
     def list_metric_values(self, name: str) -> list[float]:
-        """List what a metric has been so far. Any thread may call it."""
+        """List the values of a metric so far. Thread safe."""
         return self._attempt.metrics.list_values(name)
 
     def follow_update(self) -> None:
-        """Let what runs follow what UpdateTrainingJob made of the job. Any thread that holds the threads' lock may."""
+        """Apply a stored UpdateTrainingJob to the running job. The caller holds the lock of ``RunThreads``."""
         with self._lock:
             if self._attempt.containers.followed:
                 self._attempt.apply_profiler(self.job)
@@ -298,7 +318,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
             self._start_rules()
 
     def _start_rules(self) -> None:
-        """Start the rules that wait for this training; one that is to stop starts none."""
+        """Start the rules that wait for this training job, unless a stop was requested."""
         services = self.context.services
         with services.threads.lock:
             self._rules_started = True
@@ -306,7 +326,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
                 start_rules(self.job, services)
 
     def _leave(self) -> None:
-        """Give the slot to others, and end the rules."""
+        """Release the slot, and end the rules."""
         services = self.context.services
         services.admission.leave(self.arn)
         if services.ledger.store.list_rule_evaluations_of(self.job):
@@ -315,11 +335,14 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
 
 
 def _move_to(stage: SecondaryStatus) -> Callable[[TrainingJob, int], TrainingJob]:
-    """Return a change to ``stage`` of a job that is not to stop."""
+    """Return a change of a job to ``stage`` that leaves a Stopping job as it is."""
     return lambda job, now_ms: job if job.status == "Stopping" else job.transition(stage, now_ms)
 
 
 def can_reattach(job: TrainingJob) -> bool:
-    """Whether an attempt may go on with containers that were found; the writers of their pipes have ended."""
+    """Whether an attempt can continue with containers that were found.
+
+    A job with pipes cannot: the threads that wrote to its pipes ended with the emulator.
+    """
     ran = job.secondary_status in ("Downloading", "Training", "Uploading", "Stopping")
     return ran and not any(reads_pipe(channel, job.request) for channel in job.request.get("InputDataConfig") or ())

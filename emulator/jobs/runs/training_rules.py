@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def start_rules(job: TrainingJob, services: Services) -> None:
-    """Start each evaluation that waits for the training; stop those of a profiler that was turned off.
+    """Start the evaluations that wait for the training job; stop those of a disabled profiler.
 
-    The caller holds the lock of the threads.
+    The caller holds the lock of ``RunThreads``.
     """
     ledger, threads = services.ledger, services.threads
     for evaluation in ledger.store.list_rule_evaluations_of(job):
@@ -33,14 +33,14 @@ def start_rules(job: TrainingJob, services: Services) -> None:
 
 
 def end_rules(job: TrainingJob, uploads: LiveUploads | None, services: Services) -> None:
-    """After the training's end: stop evaluations that never started, limit the time of those that run.
+    """End evaluations that never started, and limit the time of those that run.
 
-    The caller holds the lock of the threads.
+    The caller holds the lock of ``RunThreads``.
 
     Args:
-        job: that has ended.
-        uploads: of its last attempt; None where there were none.
-        services: what it works with.
+        job: The training job, which has ended.
+        uploads: Uploads of its last attempt, if there were any.
+        services: The emulator's services.
     """
     ledger = services.ledger
     for evaluation in ledger.store.list_rule_evaluations_of(job):

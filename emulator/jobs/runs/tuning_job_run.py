@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Between two looks at the metrics of trainings that run; their ends are told at once.
+# Time between two reads of the metrics of running training jobs. The end of a training job is noticed at once.
 _POLL_SECONDS = 0.5
-# So many trainings that fail, and none that succeeds, end a tuning job.
+# A tuning job ends if this many training jobs failed and none succeeded.
 _FAILURES = 5
 _NO_SUCCESS = (
     "No training job succeeded after {} attempts. For additional details, please take a look at the training job "
@@ -32,7 +32,7 @@ _NO_SUCCESS = (
 
 
 class TuningJobRun:
-    """The run of one tuning job. Its own thread calls ``live``; other threads may ask it to stop."""
+    """Drives one tuning job to its end. The job's own thread calls ``live``; other threads may ask it to stop."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class TuningJobRun:
         """Prepare a run, of a new job or of one that ran before a restart.
 
         Args:
-            job: as stored.
-            collaborators: what it works with.
-            create_training_job: by region and request.
-            stop_training_job: by region and name.
+            job: The job as stored.
+            collaborators: The emulator's services.
+            create_training_job: Creates a training job; takes region and request.
+            stop_training_job: Stops a training job; takes region and name.
         """
         self.arn, self.name = job.arn, job.name
         self._job = job
@@ -57,13 +57,13 @@ class TuningJobRun:
         self._stop_asked = Event()
         if job.status == "Stopping":
             self._stop_asked.set()
-        # What the objectives were while the trainings ran, by their names.
+        # Objective values that were read during each training job, by job name.
         self._values: dict[str, list[float]] = {}
-        # How many of them early stopping has judged.
+        # Number of these values that early stopping has judged, by job name.
         self._judged: dict[str, int] = {}
 
     def live(self) -> None:
-        """Drive the job from where it is to its end."""
+        """Drive the job from its current phase to its end."""
         try:
             outcomes = self._tune()
             self._end(outcomes)
@@ -73,7 +73,7 @@ class TuningJobRun:
             self._with.threads.store_at_last(lambda: self._change(lambda job, now_ms: job.fail(now_ms, reason)))
 
     def _tune(self) -> Sequence[Outcome]:
-        """Keep trainings going until all that are wanted have ended; returns what became of them."""
+        """Run training jobs until the search is complete; return their results."""
         while True:
             outcomes = self._read_outcomes()
             running = [each for each in outcomes if not each.job.ended]
@@ -96,7 +96,11 @@ class TuningJobRun:
         return outcomes
 
     def _launch(self, outcomes: Sequence[Outcome], running: int) -> bool:
-        """Start the next training, if there is room and something to try; whether one was started."""
+        """Start the next training job if the limits allow it and values are left to try.
+
+        Returns:
+            False if nothing was started; True otherwise, even if creating the job failed.
+        """
         limits = self._job.configuration["ResourceLimits"]
         most = limits.get("MaxNumberOfTrainingJobs")
         if running >= limits["MaxParallelTrainingJobs"] or (most is not None and len(outcomes) >= most):
@@ -116,7 +120,7 @@ class TuningJobRun:
         try:
             self._create_training_job(self._job.region, request)
         except AwsError as error:
-            # The emulator ends, or what the request names is gone since the tuning job was created.
+            # The emulator is shutting down, or a resource in the request was removed after the tuning job's creation.
             logger.warning("Tuning job %s starts no more training jobs: %s", self.name, error)
             reason = f"ClientError: {error}"
             if not self._with.threads.closing:
@@ -125,7 +129,7 @@ class TuningJobRun:
         return True
 
     def _list_trials(self, definition: Mapping[str, Any], outcomes: Sequence[Outcome]) -> list[Trial]:
-        """List what is known of the definition's ranges: from parent jobs, then from this one."""
+        """List the trials of the definition's ranges: those of parent jobs, then those of this job."""
         parents = [] if self._job.configuration["Strategy"] == "Grid" else self._read_parents()
         names = self._job.list_ranges(definition).keys()
         return [
@@ -135,7 +139,7 @@ class TuningJobRun:
         ]
 
     def _list_values(self, outcome: Outcome) -> Sequence[float]:
-        """List the objective's values while it trained; the last one alone where nobody looked meanwhile."""
+        """List the objective's values during the training; only the last one if none were read during it."""
         last = () if outcome.value is None else (outcome.value,)
         return self._values.get(outcome.job.name) or last
 
@@ -150,7 +154,7 @@ class TuningJobRun:
         return outcomes
 
     def _find_hopeless(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Find the trainings that early stopping ends."""
+        """Find the training jobs that early stopping ends."""
         configuration = self._job.configuration
         if configuration["Strategy"] != "Hyperband" and configuration.get("TrainingJobEarlyStoppingType") != "Auto":
             return []
@@ -169,7 +173,7 @@ class TuningJobRun:
         return hopeless
 
     def _is_complete(self, outcomes: Sequence[Outcome]) -> bool:
-        """Whether nothing more is to be tried, whatever the limits would allow."""
+        """Whether the search ends even if the limits allow more training jobs."""
         ended = [each for each in outcomes if each.job.ended]
         valued = [each for each in ended if each.value is not None]
         if len(ended) >= _FAILURES and not valued:
@@ -191,7 +195,7 @@ class TuningJobRun:
     def _stop(self, outcomes: Sequence[Outcome]) -> None:
         for each in outcomes:
             if each.job.status == "InProgress":
-                with suppress(AwsError):  # it has ended meanwhile
+                with suppress(AwsError):  # it has just ended
                     self._stop_training_job(self._job.region, each.job.name)
 
     def _end(self, outcomes: Sequence[Outcome]) -> None:
@@ -209,11 +213,11 @@ class TuningJobRun:
         self._change(conclude)
 
     def ask_stop(self, grace_seconds: float) -> None:  # noqa: ARG002 - that of each training job counts
-        """Start nothing more and stop what runs; returns at once. Any thread may call it, more than once."""
+        """Stop the job and its training jobs without waiting for their ends. Thread safe and idempotent."""
         self._stop_asked.set()
 
     def shut_down(self, grace_seconds: float) -> None:
-        """Store that the job is stopping and ask it to, because the emulator ends."""
+        """Store that the job is stopping and stop it, because the emulator shuts down."""
         self._with.ledger.change_job(TuningJob, self._job.region, self.name, TuningJob.begin_stop)
         self.ask_stop(grace_seconds)
 

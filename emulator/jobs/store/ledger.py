@@ -40,15 +40,15 @@ NOT_FOUND = "Requested resource not found."
 
 
 def read_clock_ms() -> int:
-    """Now, in epoch milliseconds."""
+    """Return the current time in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 class Ledger:
-    """Applies changes to the store and publishes an event for each change of a status.
+    """Stores changes of jobs and publishes an event for each change of a status. Thread safe.
 
-    Thread safe. One lock spans the transaction and the hand-over to the publisher, so events go out in the order in
-    which the changes were stored.
+    One lock is held during both the transaction and the call of the publisher, so that events are published in the
+    order in which the changes were stored.
     """
 
     def __init__(self, store: JobStore, publisher: Publisher, now_ms: Callable[[], int] = read_clock_ms) -> None:
@@ -64,10 +64,10 @@ class Ledger:
         tags: Sequence[Mapping[str, str]],
         warnings: Sequence[JobWarning] = (),
     ) -> None:
-        """Store a new job, with what is to be warned of already, and announce it.
+        """Store a new training job with its rule evaluations, tags and warnings, and publish its events.
 
         Raises:
-            ResourceInUse: its name is taken.
+            ResourceInUse: The name is taken.
         """
         with self._lock:
             with self.store.transaction() as transaction:
@@ -78,7 +78,7 @@ class Ledger:
             self._publish(job.region, events)
 
     def warn(self, arn: str, warnings: Sequence[JobWarning]) -> list[JobWarning]:
-        """Store warnings of the job of an ARN; return those that it did not have yet."""
+        """Store warnings of the job with an ARN; return those that are new."""
         if not warnings:
             return []
         with self.store.transaction() as transaction:
@@ -91,11 +91,11 @@ class Ledger:
         change: Callable[[TrainingJob, int], TrainingJob],
         build_evaluations: Callable[[TrainingJob], Sequence[RuleEvaluation]],
     ) -> TrainingJob:
-        """Apply ``change(job, now_ms)`` to the stored job, and announce the evaluations that its new request has more.
+        """Apply ``change(job, now_ms)`` to the stored job, and add the rule evaluations that are new in its request.
 
         Raises:
-            ValidationException: no such job.
-            Exception: out of ``change``; nothing is stored then.
+            ValidationException: There is no such job.
+            Exception: Any error of ``change``; nothing is stored then.
         """
         with self._lock:
             with self.store.transaction() as transaction:
@@ -110,10 +110,10 @@ class Ledger:
             return job
 
     def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
-        """Store a new processing or tuning job and announce it.
+        """Store a new job of any other kind, and publish its event.
 
         Raises:
-            ResourceInUse: its name is taken.
+            ResourceInUse: The name is taken.
         """
         with self._lock:
             with self.store.transaction() as transaction:
@@ -122,11 +122,13 @@ class Ledger:
             self._publish(job.region, events)
 
     def change_job(self, kind: type[K], region: str, name: str, change: Callable[[K, int], K]) -> K:
-        """Apply ``change(job, now_ms)`` to the stored job of a kind; the same job back means that nothing changes.
+        """Apply ``change(job, now_ms)`` to the stored job of a kind, and return the result.
+
+        If ``change`` returns the same object, nothing is stored. Events are published if the status changes.
 
         Raises:
-            ValidationException: no such job.
-            UndeclaredTransitionError: out of ``change``; nothing is stored then.
+            ValidationException: There is no such job.
+            UndeclaredTransitionError: Raised by ``change``; nothing is stored then.
         """
         with self._lock:
             events = []
@@ -141,7 +143,7 @@ class Ledger:
             return after
 
     def publish_undelivered(self) -> int:
-        """Publish again what the last process did not deliver; returns how many events."""
+        """Publish the events again that the last process did not deliver; return their number."""
         with self._lock:
             undelivered = self.store.messages.list_outbox()
             event_ids = [event_id for event_id, _, _ in undelivered]
@@ -158,7 +160,7 @@ class Ledger:
         evaluations: Sequence[RuleEvaluation] | None = None,
         tags: Sequence[Mapping[str, str]] | None = None,
     ) -> dict[str, Any]:
-        """Build and keep the event; ``evaluations`` and ``tags`` are read unless given."""
+        """Build and store the event; ``evaluations`` and ``tags`` are read from the store unless given."""
         if evaluations is None:
             evaluations = transaction.list_rule_evaluations_of(job)
         return self._add_event(transaction, job, partial(build_training_job_event, job, evaluations), tags)
@@ -173,7 +175,7 @@ class Ledger:
         return self._add_event(transaction, job, build)
 
     def _add_job_events(self, transaction: StoreTransaction, job: Record) -> list[dict[str, Any]]:
-        """Build and keep the events of a change of a job; that of a rule's evaluation is one of its training job."""
+        """Build and store the events of a job's change. A rule evaluation has an event of its training job as well."""
         match job:
             case TrainingJob():
                 return [self._add_training_job_event(transaction, job)]

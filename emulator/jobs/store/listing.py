@@ -22,7 +22,7 @@ SortBy = Literal["Name", "CreationTime", "Status"]
 E = TypeVar("E")
 SortKey = tuple[str | float, str]
 DEFAULT_MAX_RESULTS = 10
-# What SQLite can compare.
+# The largest integer in SQLite.
 _MAX_INTEGER = 2**63 - 1
 
 _MEMBERS = frozenset(
@@ -44,10 +44,10 @@ _MEMBERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What to list. Times are epoch milliseconds; a bound is exclusive, as "after" and "before" say.
+    """Filters and order of a list. Times are in epoch milliseconds; their bounds are exclusive.
 
     Attributes:
-        after: sort value and name of the entry behind which the page starts.
+        after: Sort value and name of the last entry of the previous page.
     """
 
     name_contains: str | None = None
@@ -64,10 +64,13 @@ class ListQuery:
 
 
 def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
-    """Build the query from a List request's members, validated against the model; times are aware.
+    """Build the query of a List request.
+
+    Args:
+        request: Members of the request, validated against the service model; times are aware ``datetime`` objects.
 
     Raises:
-        ValidationException: a filter this service does not have, or a token that it did not give.
+        ValidationException: A filter is not supported, or the token is invalid.
     """
     if unknown := sorted(set(request) - _MEMBERS):
         raise ValidationException(f"Listing cannot filter by {', '.join(unknown)} yet. Leave it out.")
@@ -94,15 +97,15 @@ def select_page(
     query: ListQuery,
     names: Sequence[str] | None = None,
 ) -> tuple[Sequence[Row[Any]], str | None]:
-    """One page of ``table`` and the token of the next one.
+    """Read one page of ``table``, and the token of the next page.
 
     Args:
-        connection: to read with.
-        table: what is listed.
-        status: the column that a list filters by.
-        region: of the list.
-        query: which entries.
-        names: the only ones to list, where it is not None.
+        connection: Connection to the store.
+        table: Table to list.
+        status: Column for StatusEquals.
+        region: Region of the entries.
+        query: Filters and order.
+        names: If given, only entries with these names are listed.
     """
     columns: Mapping[SortBy, ColumnElement[Any]] = {
         "Name": table.c.name,
@@ -112,7 +115,7 @@ def select_page(
     column = columns[query.sort_by]
     statement = select(table, column.label("sort_value")).where(table.c.region == region)
     if query.name_contains is not None:
-        # instr, not LIKE: the name's letters count as they are, and % and _ mean themselves.
+        # Unlike LIKE, instr is case-sensitive, and % and _ have no special meaning.
         statement = statement.where(func.instr(table.c.name, query.name_contains) > 0)
     if query.status_equals is not None:
         statement = statement.where(status == query.status_equals)
@@ -140,15 +143,15 @@ def read_page(
     *,
     descending: bool,
 ) -> tuple[Sequence[Row[Any]], str | None]:
-    """One page of what ``statement`` selects, and the token of the next one.
+    """Read one page of the rows of ``statement``, and the token of the next page.
 
     Args:
-        connection: to read with.
-        statement: selects the first column of ``order`` as ``sort_value``, and the second as ``name``.
-        order: sorted by these two, which no two rows have in common.
-        after: their values in the entry behind which the page starts.
-        max_results: of the page.
-        descending: the order.
+        connection: Connection to the store.
+        statement: Selects the first column of ``order`` as ``sort_value``, and the second as ``name``.
+        order: The two columns to sort by. Together, they are unique.
+        after: Their values in the last entry of the previous page.
+        max_results: Maximum number of entries.
+        descending: Whether to sort in descending order.
     """
     if after is not None:
         key = tuple_(*order)
@@ -162,10 +165,10 @@ def read_page(
 
 
 def cut_page(entries: Sequence[E], request: Mapping[str, Any]) -> tuple[Sequence[E], str | None]:
-    """One page of entries that are all at hand, and the token of the next one: how many went before.
+    """Return one page of a complete list of entries, and the token of the next page, which holds its start index.
 
     Raises:
-        ValidationException: a token that was not given.
+        ValidationException: The token is invalid.
     """
     start = parse_token(request["NextToken"])[0] if request.get("NextToken") else 0
     if not isinstance(start, int) or start < 0:
@@ -179,10 +182,14 @@ def _encode_token(sort_value: str | float, name: str) -> str:
 
 
 def parse_token(token: str, kinds: tuple[type, ...] = (int, str)) -> SortKey:
-    """Read a page's token, of pages sorted by a value of one of these kinds.
+    """Decode a page's token.
+
+    Args:
+        token: The token.
+        kinds: Allowed types of the sort value.
 
     Raises:
-        ValidationException: it is none of ours.
+        ValidationException: The token is invalid.
     """
     try:
         decoded = json.loads(base64.urlsafe_b64decode(token.encode()))

@@ -35,25 +35,25 @@ class MessageStore:
         self._transaction = transaction
 
     def list_outbox(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """Undelivered events, oldest first: id, region, event."""
+        """List the undelivered events, oldest first, as id, region and event."""
         statement = select(tables.outbox).order_by(tables.outbox.c.sequence)
         with self._engine.connect() as connection:
             return [(row.event_id, row.region, row.event) for row in connection.execute(statement)]
 
     def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
-        """Keep what was sent, for ``smdebug-emulator events``."""
+        """Store a sent message, for ``smdebug-emulator events``."""
         with self._transaction() as transaction:
             transaction.add_sent(service, region, content, time_ms)
 
     def list_sent(
         self, after: int = 0, limit: int = KEPT_MESSAGES, names: Collection[str] | None = None
     ) -> list[SentMessage]:
-        """List what was sent, oldest first: the newest so many.
+        """List the newest sent messages, oldest first.
 
         Args:
-            after: only messages of a higher sequence number.
-            limit: how many.
-            names: only events of jobs of these names.
+            after: Only messages with a higher sequence number are listed.
+            limit: Maximum number of messages.
+            names: If given, only events of jobs with these names are listed.
         """
         table = tables.sent_messages
         statement = select(table).where(table.c.sequence > after).order_by(table.c.sequence.desc()).limit(limit)
@@ -66,18 +66,18 @@ class MessageStore:
         return [SentMessage(row.sequence, row.time_ms, row.service, row.region, row.content) for row in reversed(rows)]
 
     def get_last_sent(self) -> int:
-        """Return the sequence number of what was sent last; 0 before anything was."""
+        """Return the sequence number of the last sent message; 0 if there is none."""
         with self._engine.connect() as connection:
             return connection.execute(select(func.max(tables.sent_messages.c.sequence))).scalar() or 0
 
     def add_outcome(self, event_id: str, outcome: Mapping[str, Any], time_ms: int) -> None:
-        """Keep what became of an event at a target, among the newest KEPT_MESSAGES."""
+        """Store the result of delivering an event to a target; the newest KEPT_MESSAGES are kept."""
         row = {"event_id": event_id, "outcome": outcome, "time_ms": time_ms}
         with self._transaction() as transaction:
             transaction.add_kept(tables.deliveries, row)
 
     def list_outcomes(self, event_ids: Collection[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return what became of events at their targets, by the events' ids, with the time of each."""
+        """Return the delivery results of events, each with its time, by event id."""
         table = tables.deliveries
         found: dict[str, list[dict[str, Any]]] = {}
         with self._engine.connect() as connection:
@@ -88,6 +88,6 @@ class MessageStore:
         return found
 
     def delete_from_outbox(self, event_id: str) -> None:
-        """Forget an event that was delivered."""
+        """Delete a delivered event."""
         with self._write_lock, self._engine.begin() as connection:
             connection.execute(_DELIVERED, {"of_event": event_id})

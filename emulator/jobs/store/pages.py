@@ -34,7 +34,7 @@ class JobPages:
     def list_training_jobs(
         self, region: str, query: ListQuery, now_ms: int = 0
     ) -> tuple[list[TrainingJob], str | None]:
-        """One page of jobs, and the token of the next one; ``now_ms`` is when a warm pool has the query's status."""
+        """Return one page of jobs and the token of the next page; ``now_ms`` is the time for warm pool statuses."""
         table = tables.training_jobs
         with self._engine.connect() as connection:
             names = None
@@ -47,16 +47,19 @@ class JobPages:
     def search_training_jobs(
         self, region: str, request: Mapping[str, Any]
     ) -> tuple[list[TrainingJob], str | None, int]:
-        """One page of the jobs that Search's ``request`` describes, the token of the next one, and how many there are.
+        """Search training jobs.
+
+        Returns:
+            One page of the jobs, the token of the next page, and the total number of jobs found.
 
         Raises:
-            ValidationException: a property, operator or value that there is not; see ``records.search``.
+            ValidationException: The request has an unknown property, or an unsupported operator or value.
         """
         table = tables.training_jobs
         condition = and_(table.c.region == region, build_condition(request))
         column = find_sort_column(request.get("SortBy", "LastModifiedTime"))
         after = parse_token(request["NextToken"], (int, float, str)) if request.get("NextToken") else None
-        # SQLite makes the list of what is found once, for the page and for the total.
+        # The common table expression lets SQLite search once, for the page and for the total.
         found = select(table.c.region, table.c.name, column.label("sort_value")).where(condition).cte("found")
         count = select(func.count()).select_from(found)
         with self._engine.connect() as connection:
@@ -76,14 +79,14 @@ class JobPages:
         return [jobs[row.name] for row in names], next_token, total
 
     def suggest_property_names(self, region: str, hint: str) -> list[str]:
-        """Names of hyperparameters, tags and metrics of the region's training jobs that begin with ``hint``."""
+        """List names of the region's hyperparameters, tags and metrics that begin with ``hint``."""
         with self._engine.connect() as connection:
             return list(connection.execute(select_property_names(region, hint)).scalars())
 
     def list_processing_jobs(
         self, region: str, query: ListQuery
     ) -> tuple[list[ProcessingJob | RuleEvaluation], str | None]:
-        """One page of processing jobs, those that evaluate rules among them, and the token of the next one."""
+        """Return one page of processing jobs, including rule evaluations, and the token of the next page."""
         jobs, rules = tables.processing_jobs, tables.rule_evaluations
         every = union_all(
             select(jobs.c.region, jobs.c.name, jobs.c.status, jobs.c.creation_ms, jobs.c.last_modified_ms),
@@ -103,7 +106,7 @@ class JobPages:
         return [found[name] for _, name in names], next_token
 
     def list_jobs(self, kind: type[R], region: str, query: ListQuery) -> tuple[list[R], str | None]:
-        """One page of the jobs of a kind, and the token of the next one."""
+        """Return one page of the jobs of a kind, and the token of the next page."""
         table = find_table(kind)
         with self._engine.connect() as connection:
             rows, next_token = select_page(connection, table, table.c.status, region, query)

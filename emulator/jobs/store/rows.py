@@ -34,7 +34,7 @@ _FIELDS: dict[type[Record], list[str]] = {kind: [field.name for field in fields(
 
 
 def build_row(table: Table, record: Record) -> dict[str, Any]:
-    """Build the columns of a record."""
+    """Build the row of a record."""
     return {column.name: getattr(record, column.name) for column in table.columns}
 
 
@@ -44,5 +44,5 @@ def load_record(kind: type[K], row: Row[Any]) -> K:
 
 
 def find_table(kind: type[Record]) -> Table:
-    """Find where records of a kind are kept."""
+    """Return the table of a kind of record."""
     return _TABLES[kind]

@@ -47,7 +47,7 @@ _OF_TEXT = frozenset({"Equals", "NotEquals", "Contains", "In"})
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The entries of a list that a job has: rows, and the condition that they are the job's."""
+    """Entries of a list in a training job: the rows, and the condition that selects the rows of the job."""
 
     rows: FromClause
     condition: ColumnElement[bool]
@@ -58,8 +58,8 @@ class Property:
     """A property of a training job.
 
     Attributes:
-        value: what SQL has for it; NULL where a job has none.
-        lists: those that it is in, outermost first.
+        value: SQL expression of the value; NULL for a job without the property.
+        lists: Lists that contain the property, outermost first.
     """
 
     name: str
@@ -72,7 +72,7 @@ def build_condition(request: Mapping[str, Any]) -> ColumnElement[bool]:
     """Build the condition of Search's SearchExpression and VisibilityConditions.
 
     Raises:
-        ValidationException: a property that a training job does not have, or an operator or value that is not for it.
+        ValidationException: A training job has no such property, or it does not support the operator or value.
     """
     properties = Properties()
     visible = [
@@ -83,10 +83,10 @@ def build_condition(request: Mapping[str, Any]) -> ColumnElement[bool]:
 
 
 def find_sort_column(name: str) -> ColumnElement[Any]:
-    """Find what to sort by, a value for every job: those that have none come first.
+    """Return the expression to sort by. In ascending order, jobs without a value come first.
 
     Raises:
-        ValidationException: no property with one value for each training job.
+        ValidationException: The property is unknown, or has no single value for each training job.
     """
     found = Properties().find(name)
     if found.lists or found.kind == "whole":
@@ -96,7 +96,7 @@ def find_sort_column(name: str) -> ColumnElement[Any]:
 
 
 def select_property_names(region: str, hint: str) -> Select[Any]:
-    """Select the names of hyperparameters, tags and metrics that begin with ``hint``, ten at most."""
+    """Select at most ten names of hyperparameters, tags and metrics that begin with ``hint``."""
     given = func.json_each(_JOBS.c.request, "$.HyperParameters").table_valued("key", name="given")
     tags = tables.tags
     every = union_all(
@@ -122,7 +122,7 @@ def _build_expression(expression: Mapping[str, Any], properties: Properties) -> 
 
 
 def _build_nested(nested: Mapping[str, Any], properties: Properties) -> ColumnElement[bool]:
-    """All filters are about one entry of the list."""
+    """Build the condition that a single entry of the list matches all filters."""
     name = nested["NestedPropertyName"]
     conditions: list[ColumnElement[bool]] = []
     lists: tuple[Entries, ...] = ()
@@ -147,13 +147,13 @@ def _any_entry(lists: tuple[Entries, ...], condition: ColumnElement[bool]) -> Co
 
 
 class Properties:
-    """Finds properties by their names; those of the entries of one list are about the same rows."""
+    """Finds properties by name. Properties of the same list refer to the same rows."""
 
     def __init__(self) -> None:
         self._lists: dict[str, Entries] = {}
 
     def compare(self, each: Mapping[str, Any]) -> ColumnElement[bool]:
-        """Build the condition of one filter; one about a list holds where any entry of it fulfils it."""
+        """Build the condition of one filter. A filter on a list matches if any of its entries does."""
         found = self.find(each["Name"])
         if not found.lists:
             return _compare(found, each)
@@ -165,10 +165,10 @@ class Properties:
         """Find a property.
 
         Raises:
-            ValidationException: a training job has none of that name.
+            ValidationException: A training job has no property of that name.
         """
         head, _, rest = name.partition(".")
-        if '"' in name:  # no name of AWS's, and no path of SQLite's
+        if '"' in name:  # not in AWS's names, and not allowed in a JSON path of SQLite
             raise _unknown(name)
         if head == "Tags" and rest:
             tags = tables.tags
@@ -206,7 +206,7 @@ class Properties:
         return cast("ListShape", shape).member if shape.type_name == "list" else shape
 
     def _find_in_request(self, name: str) -> Property:
-        """Find a member of the request, whose place the model tells."""
+        """Find a member of the request; the service model defines its location."""
         shape: Shape = load_service_model().shape_for("TrainingJob")
         source: ColumnElement[Any] = _JOBS.c.request
         lists: list[Entries] = []
@@ -220,7 +220,7 @@ class Properties:
                 lists.append(self._lists.setdefault(done, Entries(rows, literal(value=True))))
                 source, path, shape = lists[-1].rows.c.value, "$", cast("ListShape", shape).member
         kind = _KINDS.get(shape.type_name, "whole")
-        if parts:  # the rest is a key of a map, dots and all
+        if parts:  # the rest, including dots, is the key of a map
             kind = "hyperparameter" if done == ".HyperParameters" else "text"
             path = f'{path}."{".".join(parts)}"'
         value = source if path == "$" else func.json_extract(source, path)
@@ -230,7 +230,7 @@ class Properties:
 
 
 def _compare(found: Property, each: Mapping[str, Any]) -> ColumnElement[bool]:
-    """Build the condition of a filter about ``found``."""
+    """Build the condition of a filter on ``found``."""
     operator, value = each.get("Operator") or "Equals", each.get("Value")
     if operator in ("Exists", "NotExists"):
         if value is not None:
@@ -242,7 +242,7 @@ def _compare(found: Property, each: Mapping[str, Any]) -> ColumnElement[bool]:
     if found.kind == "text" or (found.kind == "hyperparameter" and (number is None or operator in ("Contains", "In"))):
         return _compare_text(found, operator, value)
     if found.kind == "hyperparameter":
-        # A hyperparameter is text; where it and the Value are numbers, they are compared as such.
+        # A hyperparameter is text. If it and the Value are both numbers, they are compared as numbers.
         is_number = found.value.op("GLOB")("*[0-9]*") & ~found.value.op("GLOB")("*[^-+.eE0-9]*")
         return case((is_number, _apply(sql_cast(found.value, Float), operator, number)), else_=operator == "NotEquals")
     read = _READERS.get(found.kind)
@@ -282,7 +282,7 @@ def _read_boolean(text: str) -> int | None:
 
 
 def _read_time_ms(text: str) -> int | None:
-    """Read ISO 8601, UTC where it names no zone."""
+    """Parse a time in ISO 8601, in UTC unless it has a time zone."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -306,7 +306,7 @@ def _look_up(table: Any, value: ColumnElement[Any], *conditions: ColumnElement[b
 
 
 def _read(entries: Any, member: str) -> ColumnElement[Any]:
-    """Read a member of the entries of one of a record's lists."""
+    """Return the expression of a member of a list's entries."""
     return func.json_extract(entries.c.value, f"$.{member}")
 
 
@@ -325,7 +325,7 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "BillableTimeInSeconds": _JOBS.c.billable_seconds,
 }
 
-# What a job's run has lists of: where they are, which are the job's, and what their entries' members are called there.
+# Lists in the state of a job: their rows, the condition for the rows of the job, and the expression of each member.
 _RUN_STATE_LISTS: Mapping[str, tuple[Any, ColumnElement[bool], Mapping[str, Any]]] = {
     "SecondaryStatusTransitions": (
         _STAGES,

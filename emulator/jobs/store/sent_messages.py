@@ -26,14 +26,14 @@ EVENT_BRIDGE, SNS = "EventBridge", "SNS"
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """One event or message.
+    """One sent event or SNS message.
 
     Attributes:
-        sequence: rises by one a message.
-        time_ms: when it was stored, epoch milliseconds.
+        sequence: Number of the message, one higher for each.
+        time_ms: Time at which it was stored, in epoch milliseconds.
         service: EventBridge or SNS.
-        region: where it was sent.
-        content: the event's envelope, or the message's destination, endpoints, subject and text.
+        region: Region in which it was sent.
+        content: The event's envelope, or the message's destination, endpoints, subject and text.
     """
 
     sequence: int
@@ -44,7 +44,7 @@ class SentMessage:
 
 
 def record_message(add_sent: Callable[[str, str, Mapping[str, Any], int], None], message: PublishedMessage) -> None:
-    """Keep a message that SNS accepted, and say it in the emulator's log."""
+    """Store a message that SNS accepted, and write it to the emulator's log."""
     content = {
         "MessageId": message.message_id,
         "Destination": message.destination,
@@ -58,15 +58,15 @@ def record_message(add_sent: Callable[[str, str, Mapping[str, Any], int], None],
 
 
 def read_sent(path: Path, after: int = 0, limit: int = -1) -> list[SentMessage]:
-    """Messages of a job store, oldest first; whether an emulator runs on it or not.
+    """Read the sent messages of a job store, oldest first. An emulator may be using the store.
 
     Args:
-        path: the store's file.
-        after: only messages of a higher sequence number.
-        limit: only so many of them, the newest; below 0: all.
+        path: The store's file.
+        after: Only messages with a higher sequence number are read.
+        limit: Maximum number of messages, the newest; all if negative.
 
     Raises:
-        StartupError: the file is no job store.
+        StartupError: The file is not a job store.
     """
     query = (
         "SELECT sequence, time_ms, service, region, content FROM sent_messages WHERE sequence > ? "
@@ -84,7 +84,7 @@ def read_sent(path: Path, after: int = 0, limit: int = -1) -> list[SentMessage]:
 
 
 def format_sent(message: SentMessage) -> str:
-    """One line for a person: when, where, and what it says."""
+    """Format a message as a readable line of time, service and content."""
     moment = datetime.fromtimestamp(message.time_ms / 1000, tz=UTC).astimezone()
     parts = [f"{moment:%Y-%m-%d %H:%M:%S}.{message.time_ms % 1000:03d}", f"{message.service:<11}"]
     content = message.content
@@ -110,7 +110,7 @@ def format_sent(message: SentMessage) -> str:
 
 
 def encode_sent(message: SentMessage) -> str:
-    """One line of JSON."""
+    """Encode a message as one line of JSON."""
     moment = datetime.fromtimestamp(message.time_ms / 1000, tz=UTC)
     return json.dumps(
         {

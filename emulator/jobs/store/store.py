@@ -43,30 +43,31 @@ if TYPE_CHECKING:
     from emulator.jobs.model.tuning_job import TuningJob
     from emulator.jobs.model.warnings import JobWarning
 
-# Up to this size, which takes some 0.1 s, a store is looked through when it is opened.
+# A store up to this size is checked when it is opened, which takes about 0.1 s.
 _CHECKED_BYTES = 64 * 1024**2
 _TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
 
 
 class JobStore:
-    """The job store's file. Thread safe; one emulator at a time has it open.
+    """The job store's SQLite file. Thread safe; only one emulator at a time can open it.
 
-    Reading methods see the last committed state. Writing happens in ``transaction`` only.
+    Reading methods see the last committed state. Changes to jobs are made in a ``transaction``.
 
     Attributes:
-        pages: answers List and Search.
-        messages: events to deliver, and what was sent.
+        id: Unique id of the store.
+        pages: Reads jobs for List and Search operations.
+        messages: Undelivered events and sent messages.
     """
 
     def __init__(self, path: Path, *, followed: bool = False) -> None:
         """Open or create the store.
 
         Args:
-            path: of its file.
-            followed: whether another reads its write-ahead log, and alone moves that into the file.
+            path: Path of the file.
+            followed: Whether another process reads the write-ahead log. Only that process then writes checkpoints.
 
         Raises:
-            StartupError: the file cannot be written, is open in another emulator, or is not a job store of this
+            StartupError: The file cannot be written, is open in another emulator, or is not a job store of this
                 version.
         """
         try:
@@ -129,13 +130,13 @@ class JobStore:
                 connection.execute(insert(tables.store_identity).values(id=self.id))
 
     def close(self) -> None:
-        """Close the file; nothing may be called afterwards."""
+        """Close the file. No method may be called afterwards."""
         self._engine.dispose()
         self._lock_file.close()
 
     @contextmanager
     def transaction(self) -> Iterator[StoreTransaction]:
-        """Read and write as one: committed when the block ends, undone when it raises."""
+        """Begin a transaction, which is committed at the end of the block, or rolled back if the block raises."""
         with self._write_lock, self._engine.begin() as connection:
             yield StoreTransaction(connection)
         self._tell_change()
@@ -146,7 +147,7 @@ class JobStore:
             self._written.notify_all()
 
     def wait_for_change(self, version: int, timeout: float) -> int:
-        """Return how often the store was written, as soon as that is not ``version``, or after so many seconds."""
+        """Wait until the number of writes differs from ``version``, for at most ``timeout`` seconds; return it."""
         with self._written:
             self._written.wait_for(lambda: self._version != version, timeout)
             return self._version
@@ -157,27 +158,27 @@ class JobStore:
             yield StoreTransaction(connection)
 
     def find_training_job(self, region: str, name: str) -> TrainingJob | None:
-        """Find the job, or None."""
+        """Return the training job, or None."""
         with self._reading() as transaction:
             return transaction.find_job(TrainingJob, region, name)
 
     def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
-        """Find the rule evaluation that runs as the processing job ``name``, or None."""
+        """Return the rule evaluation that runs as the processing job ``name``, or None."""
         with self._reading() as transaction:
             return transaction.find_job(RuleEvaluation, region, name)
 
     def find_job(self, kind: type[K], region: str, name: str) -> K | None:
-        """Find the job of a kind, such as ProcessingJob, or None."""
+        """Return the job of a kind, such as ProcessingJob, or None."""
         with self._reading() as transaction:
             return transaction.find_job(kind, region, name)
 
     def find_by_arn(self, kind: type[K], arn: str) -> K | None:
-        """Find the job of a kind that has an ARN, or None: by an ARN a name is found in capitals or without."""
+        """Return the job of a kind with this ARN, or None. An ARN is in lower case, even if the job's name is not."""
         with self._reading() as transaction:
             return transaction.find_by_arn(kind, arn)
 
     def list_regions_of(self, kind: type[TrainingJob | ProcessingJob], name: str) -> list[str]:
-        """List the regions that have a job of a kind by this name."""
+        """List the regions that have a job of a kind with this name."""
         table = find_table(kind)
         with self._engine.connect() as connection:
             return list(connection.scalars(select(table.c.region).where(table.c.name == name).order_by(table.c.region)))
@@ -188,7 +189,7 @@ class JobStore:
             return transaction.list_rule_evaluations_of(job)
 
     def list_training_job_names(self, contained: str) -> list[tuple[str, str]]:
-        """List region and name of the training jobs whose name holds a text, the newest first."""
+        """List region and name of the training jobs whose names contain a text, newest first."""
         names = tables.training_jobs.c
         statement = select(names.region, names.name).where(func.instr(names.name, contained) > 0)
         with self._engine.connect() as connection:
@@ -196,13 +197,13 @@ class JobStore:
         return [(row.region, row.name) for row in rows]
 
     def list_regions(self) -> list[str]:
-        """Every region that has training jobs, by name."""
+        """List the regions that have training jobs, sorted by name."""
         column = tables.training_jobs.c.region
         with self._engine.connect() as connection:
             return list(connection.scalars(select(column).distinct().order_by(column)))
 
     def list_running_jobs(self, kind: type[K]) -> list[K]:
-        """Every job of a kind that has not ended, in all regions, oldest first."""
+        """List the jobs of a kind that have not ended, in all regions, oldest first."""
         table = find_table(kind)
         status = table.c.processing_job_status if kind is RuleEvaluation else table.c.status
         order = (table.c.creation_ms, table.c.position) if kind is RuleEvaluation else (table.c.creation_ms,)
@@ -216,28 +217,28 @@ class JobStore:
             return transaction.list_training_jobs_of(job)
 
     def has_arn(self, arn: str) -> bool:
-        """Whether a job of this store has that ARN."""
+        """Whether a job in this store has the ARN."""
         with self._engine.connect() as connection:
             return any(
                 connection.execute(select(table.c.arn).where(table.c.arn == arn)).first() for table in _TABLES_WITH_ARNS
             )
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:
-        """List a resource's tags, in the order they were first given."""
+        """List a resource's tags in the order in which they were added."""
         with self._reading() as transaction:
             return transaction.list_tags(arn)
 
     def list_warnings(self, arn: str) -> list[JobWarning]:
-        """List what the users of a job are warned of, in the order in which it showed."""
+        """List a job's warnings, oldest first."""
         return self.list_warnings_of([arn]).get(arn, [])
 
     def list_warnings_of(self, arns: Sequence[str]) -> dict[str, list[JobWarning]]:
-        """List the warnings of several jobs by their ARNs; of a job without any there is no entry."""
+        """Return the warnings of several jobs by ARN; a job without warnings has no entry."""
         with self._reading() as transaction:
             return transaction.list_warnings(arns)
 
     def list_arns(self, prefix: str) -> set[str]:
-        """List the ARNs of the jobs whose names begin with ``prefix``, and of the evaluations of their rules."""
+        """List the ARNs of the jobs whose names begin with ``prefix``, and of their rule evaluations."""
         with self._engine.connect() as connection:
             return {
                 arn
@@ -257,9 +258,12 @@ class JobStore:
             )
 
     def forget(self, prefix: str) -> int:
-        """Forget the jobs whose names begin with ``prefix``, with all that belongs to them; return how many.
+        """Delete the jobs whose names begin with ``prefix``, with all their data.
 
-        Without a prefix, the messages and events that were sent are forgotten, too.
+        An empty prefix also deletes all sent messages and events.
+
+        Returns:
+            The number of deleted training and processing jobs.
         """
         arns = self.list_arns(prefix)
         with self._write_lock, self._engine.begin() as connection:
@@ -278,17 +282,17 @@ class JobStore:
         return forgotten
 
     def delete_training_job(self, job: TrainingJob) -> bool:
-        """Forget a job and its rule evaluations, with their tags; False when it is not there any more."""
+        """Delete a job and its rule evaluations with their tags; return False if it was already deleted."""
         with self.transaction() as transaction:
             found = transaction.find_job(TrainingJob, job.region, job.name)
-            # Another job may have its name by now.
+            # Another job may have taken its name.
             if found is None or found.id != job.id:
                 return False
             transaction.delete_training_job(found)
             return True
 
     def delete_job(self, job: R) -> bool:
-        """Forget a job, with its tags; False when it is not there any more."""
+        """Delete a job with its tags; return False if it was already deleted."""
         with self.transaction() as transaction:
             found = transaction.find_job(type(job), job.region, job.name)
             if found is None or found.id != job.id:
@@ -297,7 +301,7 @@ class JobStore:
             return True
 
     def count_loss(self, arn: str) -> int:
-        """Count that what a job ran in was lost; returns how often that was."""
+        """Count that a job lost its containers; return the number of losses."""
         one_more = upsert(tables.losses).values(arn=arn, count=1)
         one_more = one_more.on_conflict_do_update(index_elements=["arn"], set_={"count": tables.losses.c.count + 1})
         with self._write_lock, self._engine.begin() as connection:
@@ -305,9 +309,9 @@ class JobStore:
 
 
 def _named_tables() -> list[tuple[Table, ColumnElement[str]]]:
-    """List the tables that hold something of a job, with its name; what refers to another comes first.
+    """List the tables of jobs, each with the column of the job's name. A table comes before those it refers to.
 
-    An execution goes by the name of its pipeline.
+    For a pipeline execution, the name is that of its pipeline.
     """
     evaluations = tables.rule_evaluations
     return [
@@ -324,8 +328,8 @@ def _begin(connection: Connection) -> None:
 
 
 def _configure_connection(connection: Any, _record: object) -> None:
-    # Python's sqlite3 would begin a transaction at the first write only: the statements that load one job must see
-    # one state of it.
+    # By default, Python's sqlite3 begins a transaction only at the first write. All statements that load one job have
+    # to see the same state of it.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode = WAL")

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Dialect
 
-# Written to PRAGMA user_version; a store of another version is refused, not guessed at.
+# Written to PRAGMA user_version. A store of another version is refused.
 VERSION = 2
 
 metadata = MetaData()
 
 
 class _Entries(TypeDecorator[tuple[Any, ...]]):
-    """A record's entries of one dataclass, as a JSON list of objects: they are read and written with the record."""
+    """Column type for a tuple of dataclass objects, stored as a JSON list."""
 
     impl = JSON
     cache_ok = True
@@ -52,7 +52,7 @@ class _Entries(TypeDecorator[tuple[Any, ...]]):
 
 
 def _describe_job() -> list[Column[Any]]:
-    """Return what every kind of job has: a column belongs to one table, so each gets its own."""
+    """Return the columns that all kinds of jobs have. Each table needs its own column objects."""
     return [
         Column("region", Text, primary_key=True),
         Column("name", Text, primary_key=True),
@@ -79,14 +79,14 @@ training_jobs = Table(
     Column("final_metrics", _Entries(FinalMetric), nullable=False),
     Column("reused_by", Text),
     Column("reused_ms", BigInteger),
-    # What follows from the others, for Search, and for the warm pools.
+    # Derived from the other columns, for Search and warm pools.
     Column("secondary_status", Text, nullable=False),
     Column("training_start_ms", BigInteger),
     Column("training_end_ms", BigInteger),
     Column("training_seconds", Integer),
     Column("billable_seconds", Integer),
     Column("keep_alive_seconds", Integer),
-    # A page of a listing is read in its order, not sorted from all jobs.
+    # With these, SQLite reads a page of a list in order, without sorting all jobs.
     Index("training_jobs_by_creation", "region", "creation_ms", "name"),
     Index("training_jobs_by_status", "region", "status", "name"),
     Index("training_jobs_kept_alive", "region", "keep_alive_seconds", sqlite_where=text("keep_alive_seconds > 0")),
@@ -113,7 +113,7 @@ rule_evaluations = Table(
     Index("rule_evaluations_by_training_job", "region", "training_job_name", "position"),
 )
 
-# Those that CreateProcessingJob made; a rule evaluation is a row of the table above.
+# Jobs that CreateProcessingJob created. Rule evaluations are in the table above.
 processing_jobs = Table(
     "processing_jobs",
     metadata,
@@ -124,7 +124,7 @@ processing_jobs = Table(
     Column("end_ms", BigInteger),
 )
 
-# Their training jobs are rows of the first table, whose request tells the tuning job.
+# The training jobs of a tuning job are in ``training_jobs``; their requests have its ARN.
 tuning_jobs = Table(
     "tuning_jobs",
     metadata,
@@ -151,7 +151,7 @@ tags = Table(
     Column("position", Integer, nullable=False),
 )
 
-# What users are warned of, in the order in which it showed; those of a rule belong to its training job.
+# Warnings of jobs, oldest first. The warnings of a rule belong to its training job.
 job_warnings = Table(
     "job_warnings",
     metadata,
@@ -163,7 +163,7 @@ job_warnings = Table(
     UniqueConstraint("arn", "code", "text"),
 )
 
-# How often rule evaluations and processing jobs have begun again.
+# How often rule evaluations and processing jobs have lost their containers.
 losses = Table(
     "losses",
     metadata,
@@ -171,7 +171,7 @@ losses = Table(
     Column("count", Integer, nullable=False),
 )
 
-# Events that not every target has got yet, in the order they happened.
+# Events that are not delivered to all targets yet, oldest first.
 outbox = Table(
     "outbox",
     metadata,
@@ -181,7 +181,7 @@ outbox = Table(
     Column("event", JSON, nullable=False),
 )
 
-# What was sent, for people to look at; the oldest are forgotten.
+# Sent messages, for display. The oldest are deleted.
 sent_messages = Table(
     "sent_messages",
     metadata,
@@ -192,7 +192,7 @@ sent_messages = Table(
     Column("content", JSON, nullable=False),
 )
 
-# What became of events at their targets, for people to look at; the oldest are forgotten.
+# Results of delivering events to their targets, for display. The oldest are deleted.
 deliveries = Table(
     "deliveries",
     metadata,

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from emulator.jobs.model.tuning_job import TuningJob
     from emulator.jobs.store.rows import K, Record
 
-# How many messages are remembered, and how often it is looked whether there are more.
+# Maximum number of stored messages, and after how many new ones the oldest are deleted.
 KEPT_MESSAGES = 10_000
 _FORGET_EVERY = 500
 
 
 class _Statements(NamedTuple):
-    """What is done with one record of a table. SQLAlchemy takes as long to build a statement as SQLite to run it."""
+    """Statements for one record of a table. They are cached: building one takes as long as running it in SQLite."""
 
     find: Select[Any]
     insert: Insert
@@ -76,19 +76,19 @@ _TAGS = select(tables.tags).where(tables.tags.c.arn == bindparam("of_arn")).orde
 
 
 class StoreTransaction:
-    """Reading and writing inside one transaction."""
+    """Reads and writes the store inside one transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def find_by_arn(self, kind: type[K], arn: str) -> K | None:
-        """Find the job of a kind that has an ARN, or None."""
+        """Return the job of a kind with this ARN, or None."""
         table = find_table(kind)
         row = self._connection.execute(select(table).where(table.c.arn == arn)).first()
         return None if row is None else load_record(kind, row)
 
     def find_job(self, kind: type[K], region: str, name: str) -> K | None:
-        """Find the job of a kind, such as TrainingJob or RuleEvaluation, or None."""
+        """Return the job of a kind, such as TrainingJob or RuleEvaluation, or None."""
         statement = _build_statements(find_table(kind)).find
         row = self._connection.execute(statement, {"of_region": region, "of_name": name}).first()
         return None if row is None else load_record(kind, row)
@@ -185,7 +185,7 @@ class StoreTransaction:
         table = tables.training_jobs
         statement = (
             select(table)
-            # Their names begin with its own and a hyphen: the range is read by the table's key.
+            # Their names begin with the tuning job's name and a hyphen, so the table's key finds the range.
             .where(table.c.region == job.region, table.c.name > f"{job.name}-", table.c.name < f"{job.name}.")
             .where(func.json_extract(table.c.request, f"$.{TUNING_JOB_ARN}") == job.arn)
             .order_by(table.c.creation_ms, table.c.name)
@@ -193,7 +193,7 @@ class StoreTransaction:
         return [load_record(TrainingJob, row) for row in self._connection.execute(statement)]
 
     def add_warnings(self, arn: str, warnings: Iterable[JobWarning]) -> list[JobWarning]:
-        """Add a job's warnings; return those that it did not have yet, as far as it may have more."""
+        """Add warnings to a job, up to its maximum number; return those that are new."""
         table = tables.job_warnings
         known = self._connection.execute(_COUNT_WARNINGS, {"of_arn": arn}).scalar_one()
         added: list[JobWarning] = []
@@ -206,24 +206,24 @@ class StoreTransaction:
         return added
 
     def list_warnings(self, arns: Sequence[str]) -> dict[str, list[JobWarning]]:
-        """List the warnings of jobs by their ARNs, oldest first; of a job without any there is no entry."""
+        """Return the warnings of jobs by ARN, oldest first; a job without warnings has no entry."""
         found: dict[str, list[JobWarning]] = {}
         for row in self._connection.execute(_WARNINGS, {"of_arns": list(arns)}):
             found.setdefault(row.arn, []).append(JobWarning(row.code, row.text, row.remedy))
         return found
 
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
-        """Keep an event until it is delivered."""
+        """Store an event until it is delivered."""
         row = {"event_id": event_id, "region": region, "event": event}
         self._connection.execute(_build_statements(tables.outbox).insert, row)
 
     def add_sent(self, service: str, region: str, content: Mapping[str, Any], time_ms: int) -> None:
-        """Keep what was sent, among the newest KEPT_MESSAGES."""
+        """Store a sent message; the newest KEPT_MESSAGES are kept."""
         row = {"service": service, "region": region, "content": content, "time_ms": time_ms}
         self.add_kept(tables.sent_messages, row)
 
     def add_kept(self, table: Table, row: Mapping[str, Any]) -> None:
-        """Add a row to a table that holds the newest KEPT_MESSAGES."""
+        """Add a row to a table of which the newest KEPT_MESSAGES rows are kept."""
         key = self._connection.execute(_build_statements(table).insert, row).inserted_primary_key
         assert key is not None
         sequence = key[0]
@@ -236,7 +236,7 @@ class StoreTransaction:
         return [{"Key": row.key, "Value": row.value} for row in rows]
 
     def set_tags(self, arn: str, tags: Sequence[Mapping[str, str]]) -> None:
-        """Add tags; one with a key that is there gets the new value."""
+        """Add tags to a resource; an existing key gets the new value."""
         table = tables.tags
         for tag in tags:
             here = (table.c.arn == arn, table.c.key == tag["Key"])

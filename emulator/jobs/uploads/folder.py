@@ -35,7 +35,7 @@ class UploadError(Exception):
 
 
 class FileState(NamedTuple):
-    """What changes when a file is replaced or written to."""
+    """State of a file that changes when it is replaced or written to."""
 
     inode: int
     size: int
@@ -43,12 +43,12 @@ class FileState(NamedTuple):
 
 
 def read_state(found: os.stat_result) -> FileState | None:
-    """State of a plain file, None for anything else."""
+    """Return the state of a plain file; None for anything else."""
     return FileState(found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def read_states(folder: JobFolder) -> dict[str, FileState]:
-    """State of every plain file below ``folder``, by its relative path."""
+    """Return the state of every plain file below ``folder`` by relative path."""
     states = ((path, read_state(found)) for path, found in folder.walk())
     return {path: state for path, state in states if state is not None}
 
@@ -56,11 +56,11 @@ def read_states(folder: JobFolder) -> dict[str, FileState]:
 def put_file(
     object_store: ObjectStore, folder: JobFolder, path: str, location: S3Uri, within: int | None = None
 ) -> bool:
-    """Store the file at ``path`` in a folder that a job wrote; False when it is no longer there.
+    """Upload the file at ``path`` in a job's folder; return False if it no longer exists.
 
     Raises:
-        RefusedError: it is no plain file of the job's own.
-        UploadError: it could not be read, or S3 refused, also when asked again.
+        RefusedError: It is not a plain file of the job.
+        UploadError: It could not be read or, even after retries, not stored.
     """
     with suppress(FileNotFoundError), _opened(folder, path, location, within) as file:
         put_object(object_store, file, location)
@@ -106,10 +106,10 @@ def put_objects(object_store: ObjectStore, contents: Mapping[str, bytes], bucket
 
 
 def put_object(object_store: ObjectStore, content: bytes | Path | BinaryIO, location: S3Uri) -> None:
-    """Store an object, trying again for about a second.
+    """Store an object, with retries for about a second.
 
     Raises:
-        UploadError: it did not work out.
+        UploadError: The object could not be stored.
     """
     with suppress(ObjectStoreError, OSError):
         object_store.put(location.bucket, location.key, content)
@@ -132,7 +132,7 @@ def _is_worth_retrying(error: BaseException) -> bool:
 
 
 class FolderUpload:
-    """Uploads what is new or changed below a folder each time it is asked to."""
+    """Uploads the new and changed files below a folder with each ``sweep``."""
 
     def __init__(
         self, folder: JobFolder, object_store: ObjectStore, destination: S3Uri, unfinished: str | None = None
@@ -140,10 +140,10 @@ class FolderUpload:
         """Prepare to upload.
 
         Args:
-            folder: whose files are uploaded.
-            object_store: where they go.
-            destination: their prefix there.
-            unfinished: how the names of files end that are left alone: they get others once they are whole.
+            folder: Folder to upload.
+            object_store: S3 of the job's region.
+            destination: Prefix of the objects.
+            unfinished: Suffix of files to skip; they are renamed once they are complete.
         """
         self._unfinished = unfinished
         self.folder = folder
@@ -153,14 +153,15 @@ class FolderUpload:
         self._last_seen: dict[str, FileState] = {}
 
     def sweep(self, *, settled_only: bool = False, whole: bool = False) -> int:
-        """Upload every file that differs from its last upload; returns how many. Links and the like are left out.
+        """Upload every file that differs from its last upload; return their number. Links are skipped.
 
         Args:
-            settled_only: leave a file alone that has changed since the last sweep: it may be half written.
-            whole: raise where a folder or file is refused; otherwise it is left out.
+            settled_only: Whether to skip files that changed since the last sweep and may be incomplete.
+            whole: Whether to raise an error for a refused folder or file instead of skipping it.
 
         Raises:
-            UploadError, RefusedError: the first one; what came before it is uploaded.
+            UploadError: A file could not be stored. Files before it are uploaded.
+            RefusedError: A folder or file was refused. Files before it are uploaded.
         """
         count = 0
         seen: dict[str, FileState] = {}
@@ -174,7 +175,7 @@ class FolderUpload:
             seen[path] = state
             if self._uploaded.get(path) == state or (settled_only and self._last_seen.get(path) != state):
                 continue
-            # A file's name is any bytes, a key is UTF-8: what is not stands there as \xff.
+            # A file name can have any bytes, but a key is UTF-8: other bytes are written as \xff.
             name = os.fsencode(path).decode("utf-8", "backslashreplace")
             target = self._destination._replace(key=join_key(self._destination.key, name))
             try:
@@ -190,17 +191,17 @@ class FolderUpload:
         return count
 
     def mark_uploaded(self, states: Mapping[str, FileState]) -> None:
-        """Take files in these states as uploaded: they came from there."""
+        """Treat files in these states as uploaded, because they were downloaded from there."""
         self._uploaded = dict(states)
 
 
 def join_key(prefix: str, path: str) -> str:
-    """``prefix/path``, also for an empty prefix and one that ends with a slash."""
+    """Return ``prefix/path``, also for a prefix that is empty or ends with a slash."""
     return f"{prefix.rstrip('/')}/{path}" if prefix.rstrip("/") else path
 
 
 class LiveUpload(ABC):
-    """Uploads what a container writes while it runs, in a thread of its own."""
+    """Uploads the output of a running container in its own thread."""
 
     def __init__(self, what: str, thread_name: str, interval_seconds: float) -> None:
         self._what = what
@@ -211,27 +212,27 @@ class LiveUpload(ABC):
 
     @abstractmethod
     def upload_some(self) -> object:
-        """Upload what is there by now; what fails is tried again the next time."""
+        """Upload the files that exist by now; failed ones are tried again the next time."""
 
     @abstractmethod
     def upload_rest(self) -> object:
-        """Upload everything that is left; raises where something could not be stored."""
+        """Upload all remaining files; raise an error if one could not be stored."""
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
     def finish(self) -> None:
-        """Upload the rest once the container has ended. May be called again after it raised.
+        """Upload the rest once the container has ended. It can be called again after an error.
 
         Raises:
-            UploadError: something could not be stored.
+            UploadError: A file could not be stored.
         """
         self.stop()
         self.upload_rest()
 
     def stop(self) -> None:
-        """End the thread and leave the rest where it is."""
+        """Stop the thread without uploading the rest."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -242,14 +243,14 @@ class LiveUpload(ABC):
                 self.upload_some()
                 self._failed = False
             except Exception as error:
-                # The thread lives as long as the training: the next time tries again, and the last one raises.
+                # The thread lives as long as the container: the next upload tries again, and the last one raises.
                 if not self._failed:
                     logger.warning("%s, tried again: %s", self._what, error, exc_info=True)
                 self._failed = True
 
 
 class FolderSync(LiveUpload):
-    """Sweeps a folder while a container writes it."""
+    """Uploads a folder repeatedly while a container writes to it."""
 
     def __init__(self, upload: FolderUpload, thread_name: str, interval_seconds: float = SYNC_SECONDS) -> None:
         super().__init__(f"Files of {upload.folder}", thread_name, interval_seconds)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 
-# What the profiler writes bears this behind its name until it is whole.
+# The names of the profiler's files have this suffix until they are complete.
 UNFINISHED = ".tmp"
 
 
 class LiveUploads:
-    """The uploads of one job: those of each of its hosts, all to the same places."""
+    """The live uploads of a job's hosts, which share the same destinations."""
 
     def __init__(
         self,
@@ -35,17 +35,17 @@ class LiveUploads:
         poll_seconds: float,
         measures: Path,
     ) -> None:
-        """Prepare them; nothing runs before ``start``.
+        """Prepare the uploads; ``start`` begins them.
 
         Args:
-            job: whose request says what is to be uploaded.
-            opt_mls: where it is written, by host.
-            object_store: where it goes.
-            poll_seconds: how often new tensors are looked for.
-            measures: folder of what is measured on the job's hosts.
+            job: The job, whose request defines what is uploaded.
+            opt_mls: The /opt/ml of each host.
+            object_store: S3 of the job's region.
+            poll_seconds: Time between two checks for new tensors.
+            measures: Folder with the measurements of the job's hosts.
 
         Raises:
-            RequestFailure: a bucket is missing.
+            RequestFailure: A bucket is missing.
         """
         request = job.request
         self._object_store = object_store
@@ -55,7 +55,7 @@ class LiveUploads:
         self._tensors: list[TensorUpload] = []
         self._syncs: list[FolderSync] = []
         self._tensors_destination: S3Uri | None = None
-        # Rules without a hook need the end of the tensors too: it is what they wait for.
+        # Rules wait for the end marker of the tensors, even without a hook.
         if request.get("DebugHookConfig") or request.get("DebugRuleConfigurations"):
             destination = require_bucket(object_store, build_tensors_uri(job), "DebugHookConfig.S3OutputPath")
             self._tensors_destination = destination
@@ -76,12 +76,12 @@ class LiveUploads:
         self.follow_profiler(job)
 
     def follow_profiler(self, job: TrainingJob) -> None:
-        """Upload what the profiler writes from now on, where the job's request has come to ask for it.
+        """Begin to upload the profiler's output, if the job's current request asks for it.
 
         Raises:
-            RequestFailure: the bucket is missing.
+            RequestFailure: The bucket is missing.
         """
-        # Rules of a profiler that is off need its end, too.
+        # Profiler rules need the end marker even if the profiler is off.
         wanted = is_profiled(job.request) or job.request.get("ProfilerRuleConfigurations")
         if not wanted or self._profiler_destination is not None:
             return
@@ -97,27 +97,27 @@ class LiveUploads:
 
     @property
     def profiler_ended(self) -> bool:
-        """Whether S3 says that the profiler writes no more."""
+        """Whether S3 has the end marker of the profiler's output."""
         return self._finished and self._profiler_destination is not None
 
     @property
     def tensors_ended(self) -> bool:
-        """Whether S3 says that no more tensors come: rules can end by themselves."""
+        """Whether S3 has the end marker of the tensors, which lets rules end by themselves."""
         return self._finished and self._tensors_destination is not None
 
     def start(self) -> None:
-        """Begin; the containers are running."""
+        """Begin the uploads while the containers run."""
         self._started = True
         for upload in self._all:
             upload.start()
 
     def finish(self) -> None:
-        """Upload the rest, then say that no more of it comes; the containers have ended.
+        """Upload the rest after the containers have ended, then store the end markers.
 
         Does nothing once it has succeeded.
 
         Raises:
-            UploadError: something could not be stored.
+            UploadError: A file could not be stored.
         """
         if self._finished:
             return
@@ -125,10 +125,10 @@ class LiveUploads:
         self.announce_end()
 
     def announce_end(self) -> None:
-        """Say in S3 that no more comes of it. Does nothing once it has succeeded.
+        """Store the end markers of tensors and profiler in S3. Does nothing once it has succeeded.
 
         Raises:
-            UploadError: it could not be stored.
+            UploadError: A marker could not be stored.
         """
         if self._finished:
             return
@@ -139,19 +139,19 @@ class LiveUploads:
         self._finished = True
 
     def finish_attempt(self) -> None:
-        """Upload the rest of what these containers saved, which have ended; others will save more.
+        """Upload the rest of an attempt whose containers have ended, without end markers: another attempt may follow.
 
         Raises:
-            UploadError: something could not be stored.
+            UploadError: A file could not be stored.
         """
         for opt_ml in self._opt_mls:
-            # All is looked at once more: what was in the way for a moment only need not be told.
+            # All files are checked again, so that only refusals that persist are reported.
             opt_ml.refused.clear()
         for upload in self._all:
             upload.finish()
 
     def stop(self) -> None:
-        """End every thread, and leave what is not uploaded where it is."""
+        """Stop all threads, without uploading the rest."""
         for upload in self._all:
             upload.stop()
 
