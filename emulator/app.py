@@ -26,24 +26,24 @@ class Emulator:
     """A running emulator.
 
     Attributes:
-        settings: those it runs with; the port is the real one where 0 was given.
+        settings: the settings in use; the port is the real one if 0 was given.
         chosen: the container back end.
-        advertised_url: where other machines reach it; None where none does.
+        advertised_url: its URL for other machines; None if it serves this machine only.
     """
 
     def __init__(self, settings: Settings, ask_restart: Callable[[], None], bucket: Bucket | None = None) -> None:
-        """Start every component in this order; return when every service answers.
+        """Start every component in order; return when every service answers.
 
-        The ports are open before the first heavy import, so that a client that comes early waits and is not refused;
-        requests are answered as soon as their own service has started.
+        The ports are open before the first heavy import, so that an early client waits instead of being refused.
+        Requests are answered as soon as their own service has started.
 
         Args:
-            settings: what it runs with.
-            ask_restart: called when its state is to be replaced: whoever made this object closes it and makes another.
-            bucket: of another S3, for a replica of the state; None for none.
+            settings: the settings.
+            ask_restart: called when the state is to be replaced; the owner then closes this object and makes another.
+            bucket: a bucket in another S3 for a replica of the state; None for no replica.
 
         Raises:
-            StartupError: the text is one line that says what to do. Nothing is left running.
+            StartupError: the text is one line that says what to do. Everything is stopped again.
         """
         addresses = find_addresses(settings)
         folder = Folder(settings)
@@ -88,5 +88,5 @@ class Emulator:
         threading.Thread(target=jobs.sagemaker.preload, name="preload", daemon=True).start()
 
     def close(self) -> None:
-        """Stop every job, wait for its end, and give everything back. No container is left."""
+        """Stop every job, wait for its end, and release all resources. No container is left."""
         self._components.stop()

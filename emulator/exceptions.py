@@ -1,28 +1,28 @@
 """Shared errors of the emulator: each says the problem, where, and the remedy.
 
 EmulatorError
-├── AwsError                      code, message, HTTP status; leaves through the gateway or Lambda's Invoke
-│   ├── ValidationException       a request that breaks the model, an unknown job, a job in the wrong state
-│   ├── ResourceInUse             a name that is taken
+├── AwsError                      code, message, HTTP status; sent by the gateway or by Lambda's Invoke
+│   ├── ValidationException       a request that violates the model, an unknown job, a job in the wrong state
+│   ├── ResourceInUse             a name that is in use
 │   ├── ResourceNotFound          a tag's resource that does not exist
 │   ├── ResourceLimitExceeded     more rules, tags or instances than a job may have
-│   ├── AccessDeniedException     a Host, Origin or site that is not ours, a path that is closed
+│   ├── AccessDeniedException     a foreign Host, Origin or site, or a closed path
 │   ├── MissingAuthenticationToken
 │   ├── UnknownOperationException
 │   ├── SerializationException    a body that is not JSON of the operation's shape
 │   └── InternalFailure
-├── SignatureError                who signed a request may not ask for it; each service has its own words
-├── ObjectStoreError              S3 as the jobs see it
+├── SignatureError                a refused signature or permission; each service words it differently
+├── ObjectStoreError              S3, as jobs use it
 │   ├── NoSuchBucket
 │   ├── NoSuchKey
-│   └── DamagedObjectError        an object whose file is not what was written
-├── TargetError                   an event that a target cannot get, however often it is tried
+│   └── DamagedObjectError        an object whose file differs from what was written
+├── TargetError                   an event that cannot be delivered to a target, however often it is retried
 │   ├── UnsupportedTargetError
 │   └── TargetInputError
-├── TargetGoneError               a target that is not there now
-├── EventPatternError             an event pattern that EventBridge refuses; its reason
-├── ScheduleError                 a schedule expression that is none
-├── LogPatternError               a filter pattern of CloudWatch Logs that cannot be matched
+├── TargetGoneError               a target that does not exist at the moment
+├── EventPatternError             an event pattern that EventBridge refuses, with its reason
+├── ScheduleError                 an invalid schedule expression
+├── LogPatternError               a CloudWatch Logs filter pattern that cannot be matched
 ├── InvokeError                   a function that was not run
 │   ├── FunctionNotFoundError
 │   ├── FunctionCodeError
@@ -31,7 +31,7 @@ EmulatorError
 │   │   └── UnsupportedRuntimeError
 │   ├── TooManyInvocationsError
 │   └── InvokerClosedError
-├── WorkerFailure                 a function that was run and did not answer; the caller gets its payload
+├── WorkerFailure                 a function that ran and did not answer; the caller gets its payload
 └── StartupError                  the emulator cannot start; its text is the one line the user sees
 """
 
@@ -41,11 +41,11 @@ import json
 
 
 class EmulatorError(Exception):
-    """An error that the emulator expects and has words for."""
+    """An error that the emulator expects and reports with a message."""
 
 
 class AwsError(EmulatorError):
-    """An error on the wire: a code, a message and an HTTP status, in the form of the protocol that was asked."""
+    """An error sent to the client: a code, a message and an HTTP status, in the protocol of the request."""
 
     status = 400
 
@@ -57,11 +57,11 @@ class AwsError(EmulatorError):
 
 
 class ValidationException(AwsError):  # noqa: N818 - AWS's spelling, as for every wire error below
-    """The request breaks the model, or names a resource that is not there or in the wrong state."""
+    """The request violates the model, or names a resource that does not exist or is in the wrong state."""
 
 
 class ResourceInUse(AwsError):  # noqa: N818
-    """The name is taken."""
+    """The name is in use."""
 
 
 class ResourceNotFound(AwsError):  # noqa: N818
@@ -69,11 +69,11 @@ class ResourceNotFound(AwsError):  # noqa: N818
 
 
 class ResourceLimitExceeded(AwsError):  # noqa: N818
-    """More of something than AWS allows."""
+    """The request exceeds one of AWS's limits."""
 
 
 class AccessDeniedException(AwsError):  # noqa: N818
-    """The request comes from where it should not."""
+    """The request comes from a source that is not allowed."""
 
     status = 403
 
@@ -85,11 +85,11 @@ class MissingAuthenticationToken(AwsError):  # noqa: N818
 
 
 class SignatureError(EmulatorError):
-    """A request that its signature, or its signer's policies, do not let pass.
+    """A request is refused because of its signature or its signer's policies.
 
     Attributes:
         kind: ``missing``, ``incomplete``, ``unknown_key``, ``bad_token``, ``expired_token``, ``mismatch``, ``skewed``,
-            ``expired`` (an address), ``denied``: each service has words of its own for it.
+            ``expired`` (a presigned address) or ``denied``; each service words it differently.
     """
 
     def __init__(self, kind: str, message: str | None = None) -> None:
@@ -99,21 +99,21 @@ class SignatureError(EmulatorError):
 
 
 class UnknownOperationException(AwsError):  # noqa: N818
-    """The service has no such operation."""
+    """The service does not have the operation."""
 
 
 class SerializationException(AwsError):  # noqa: N818
-    """The body is not JSON, or not of the operation's shape."""
+    """The body is not JSON, or does not have the operation's shape."""
 
 
 class InternalFailure(AwsError):  # noqa: N818
-    """The emulator itself failed; the log says where."""
+    """The emulator itself failed; its log has the traceback."""
 
     status = 500
 
 
 class ObjectStoreError(EmulatorError):
-    """S3 could not answer a job."""
+    """S3 could not answer a job's request."""
 
 
 class NoSuchBucket(ObjectStoreError):  # noqa: N818
@@ -125,15 +125,15 @@ class NoSuchKey(ObjectStoreError):  # noqa: N818
 
 
 class DamagedObjectError(ObjectStoreError, OSError):
-    """The file of an object is missing, or is not what was written; the text says where."""
+    """The file of an object is missing, or differs from what was written; the text says where."""
 
 
 class TargetError(EmulatorError):
-    """A target cannot get an event before somebody changes the target."""
+    """An event cannot be delivered to a target until somebody changes the target."""
 
 
 class UnsupportedTargetError(TargetError):
-    """The emulator delivers to no target of this kind."""
+    """The emulator does not deliver to targets of this kind."""
 
 
 class TargetInputError(TargetError):
@@ -141,31 +141,31 @@ class TargetInputError(TargetError):
 
 
 class TargetGoneError(EmulatorError):
-    """The target, or what it stands for, does not exist (any more)."""
+    """The target, or the resource that it names, does not exist, or no longer exists."""
 
 
 class EventPatternError(EmulatorError):
-    """EventBridge takes no such pattern; the text is its reason."""
+    """EventBridge refuses the event pattern; the text is its reason."""
 
 
 class ScheduleError(EmulatorError):
-    """A schedule expression is none; the text says why."""
+    """A schedule expression is invalid; the text says why."""
 
 
 class LogPatternError(EmulatorError):
-    """A filter pattern of CloudWatch Logs is none, or is of a kind that is not matched here."""
+    """A CloudWatch Logs filter pattern is invalid, or of a kind that the emulator does not match."""
 
 
 class InvokeError(EmulatorError):
-    """A function was not run."""
+    """A function could not be run."""
 
 
 class FunctionNotFoundError(InvokeError):
-    """No such function, version or alias; the text is the one that Lambda sends."""
+    """The function, version or alias does not exist; the text is the one that Lambda sends."""
 
 
 class FunctionCodeError(InvokeError):
-    """The function has nothing that can be run; the text says what to do."""
+    """The function has no code that can run; the text says what to do."""
 
 
 class WorkerStartError(InvokeError):
@@ -177,11 +177,11 @@ class UnsafeZipError(WorkerStartError):
 
 
 class UnsupportedRuntimeError(WorkerStartError):
-    """The function is written for a language that there is no runtime client for here."""
+    """The function's runtime is for a language for which the emulator has no runtime client."""
 
 
 class TooManyInvocationsError(InvokeError):
-    """Every worker is busy and no more may be started."""
+    """Every worker is busy, and the limit on workers is reached."""
 
 
 class InvokerClosedError(InvokeError):
@@ -189,7 +189,7 @@ class InvokerClosedError(InvokeError):
 
 
 class WorkerFailure(EmulatorError):  # noqa: N818 - a failed invocation, which becomes a payload
-    """A worker did not finish its invocation; ``payload`` is what the caller gets, ``log`` what the log says."""
+    """A worker did not finish its invocation; ``payload`` is for the caller, ``log`` for the log."""
 
     def __init__(self, payload: dict[str, object], log: str) -> None:
         super().__init__(log)

@@ -1,10 +1,10 @@
 """Fault injection: requested failures, delays and truncations.
 
-A fault has a scope and kinds. ``s3`` and every other service by its name in signatures: ``error`` and ``truncate`` are
-shares of its requests, ``delay`` a time. ``events``: deliveries to targets. ``lambda``: invocations; ``timeout`` and
-``throttle`` too. ``jobs``: ``capacity`` is the share of training jobs for which there is no instance, ``interrupt``
-that of starts on Spot instances that are taken away, ``delay`` how long after the training began. ``times`` ends a
-scope's faults after so many.
+A fault has a scope and kinds. In the scope ``s3``, or any other service by its signing name, ``error`` and
+``truncate`` are shares of its requests, and ``delay`` is a time. The scope ``events`` covers deliveries to targets.
+``lambda`` covers invocations, and also has ``timeout`` and ``throttle``. In ``jobs``, ``capacity`` is the share of
+training jobs that get no instance, ``interrupt`` is the share of starts on Spot instances that are interrupted, and
+``delay`` is the time from the start of training to the interruption. ``times`` limits how often faults strike.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _KINDS = {
     "jobs": frozenset({"capacity", "interrupt"}),
 }
 OWN_SCOPES = frozenset(_KINDS)
-"""The scopes that are no requests to a service."""
+"""The scopes that do not cover requests to a service."""
 
 
 class InjectedFaultError(OSError):
-    """A fault that was asked for."""
+    """An injected fault."""
 
 
 @dataclass
@@ -43,10 +43,10 @@ class Fault:
     """The faults of one scope.
 
     Attributes:
-        shares: by kind, from 0 to 1.
+        shares: the share by kind, from 0 to 1.
         delay: seconds.
-        times: how many may still strike; None for any number.
-        struck: how often each kind has.
+        times: how many more times a fault may strike; None for no limit.
+        struck: how often each kind has struck.
     """
 
     shares: dict[str, float]
@@ -55,15 +55,15 @@ class Fault:
     struck: Counter[str] = field(default_factory=Counter)
 
     def describe(self) -> dict[str, Any]:
-        """Return it as the API shows it."""
+        """Return the fault as the API shows it."""
         return {**self.shares, "delay": self.delay, "times": self.times, "struck": dict(self.struck)}
 
 
 def parse_fault(text: str) -> tuple[str, Fault]:
-    """Read ``SCOPE:KIND=SHARE,delay=200ms,times=5``.
+    """Parse ``SCOPE:KIND=SHARE,delay=200ms,times=5``.
 
     Raises:
-        ValueError: the text says what cannot be used.
+        ValueError: the text is invalid; the message names the part.
     """
     scope, _, rest = text.partition(":")
     members = [member.partition("=") for member in rest.split(",")] if rest else []
@@ -71,10 +71,10 @@ def parse_fault(text: str) -> tuple[str, Fault]:
 
 
 def build_fault(scope: str, members: Mapping[str, Any]) -> Fault:
-    """Build the faults of a scope from its members, each a number or text.
+    """Build the faults of a scope from its members, each a number or a string.
 
     Raises:
-        ValueError: the text says what cannot be used.
+        ValueError: a member is invalid; the message names it.
     """
     if not _SCOPE.fullmatch(scope):
         raise ValueError(f"{scope[:60]!r} is no service, and none of {', '.join(sorted(_KINDS))}")
@@ -115,7 +115,7 @@ def _parse_seconds(text: str) -> float:
 
 
 class Faults:
-    """The faults of this process. Thread safe."""
+    """The active faults of this process. Thread safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -123,17 +123,17 @@ class Faults:
         self._random = random.Random()  # noqa: S311 -- chance, and no secret
 
     def set(self, faults: Mapping[str, Fault]) -> None:
-        """Replace all that there are."""
+        """Replace all active faults."""
         with self._lock:
             self._by_scope = dict(faults)
 
     def describe(self) -> dict[str, Any]:
-        """Return all, as the API shows them."""
+        """Return all active faults, as the API shows them."""
         with self._lock:
             return {scope: fault.describe() for scope, fault in self._by_scope.items()}
 
     def strikes(self, scope: str, kind: str) -> bool:
-        """Tell by chance whether a fault strikes now, and count it."""
+        """Decide at random whether a fault strikes now, and count it if so."""
         if not self._by_scope:
             return False
         with self._lock:
@@ -146,20 +146,20 @@ class Faults:
             return True
 
     def find_delay(self, scope: str) -> float:
-        """Return the seconds of the scope's delay, 0 where there is none."""
+        """Return the scope's delay in seconds, 0 if there is none."""
         fault = self._by_scope.get(scope)
         return 0.0 if fault is None else fault.delay
 
     def wait(self, scope: str) -> None:
-        """Wait as long as the scope's delay says."""
+        """Wait for the scope's delay."""
         if delay := self.find_delay(scope):
             time.sleep(delay)
 
     def check(self, scope: str) -> None:
-        """Wait as long as the delay says, then fail where an error strikes.
+        """Wait for the scope's delay, then fail if an error strikes.
 
         Raises:
-            InjectedFaultError: one does.
+            InjectedFaultError: an error strikes.
         """
         self.wait(scope)
         if self.strikes(scope, "error"):
@@ -167,4 +167,4 @@ class Faults:
 
 
 FAULTS = Faults()
-"""Those of this process; the emulator that runs in it sets them."""
+"""The faults of this process; the emulator that runs in it sets them."""

@@ -21,22 +21,22 @@ _AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting that users give on the command line, in the environment, or in either.
+    """A setting that users give on the command line, in an environment variable, or both.
 
     Attributes:
-        parse: reads a value from its text; raises ValueError, or returns None, if the text is not a value.
-        wanted: the values that can be used, for error messages; empty if the errors of ``parse`` say it.
+        parse: parses a value; raises ValueError or returns None if the text is invalid.
+        wanted: the valid values, for error messages; empty if the errors of ``parse`` name them.
         help: the sentence in ``--help`` and in the reference.
-        fits: whether a parsed value can be used.
+        fits: whether a parsed value is acceptable.
         default_words: the default as ``--help`` shows it; empty to show none.
-        name: the name of the option, if it is not that of the field.
+        name: the name of the option, if it differs from the field's.
         metavar: the placeholder of the value in ``--help``.
         choices: all possible values, for an option that has only a few.
         is_flag: whether the option takes no value.
         multiple: whether it may be given several times.
-        write: writes a value so that ``parse`` reads it.
-        on_command_line: whether there is an option.
-        in_environment: whether there is a variable.
+        write: formats a value so that ``parse`` can parse it.
+        on_command_line: whether there is a command line option.
+        in_environment: whether there is an environment variable.
     """
 
     parse: Callable[[str], Any]
@@ -54,10 +54,10 @@ class Option:
     in_environment: bool = True
 
     def read(self, text: str) -> Any:
-        """Read a value.
+        """Parse and check a value.
 
         Raises:
-            ValueError: it cannot be used; the text says what can.
+            ValueError: the value is invalid; the text says which values are valid.
         """
         try:
             value = self.parse(text)
@@ -69,12 +69,12 @@ class Option:
 
 
 def option(value: Any, /, **declared: Any) -> Any:
-    """Make a dataclass field with a default, declared as an ``Option``."""
+    """Return a dataclass field with a default, declared as an ``Option``."""
     return field(default=value, metadata={"option": Option(**declared)})
 
 
 def flag(help_text: str) -> Any:
-    """Make a dataclass field that is true or false, and false by default."""
+    """Return a boolean dataclass field that is False by default."""
     declared = Option({"0": False, "1": True}.get, "use 0 or 1", help_text, is_flag=True)
     return field(default=False, metadata={"option": declared})
 
@@ -83,7 +83,7 @@ def parse_age(text: str) -> float:
     """Return the seconds of an age such as ``90s``, ``30m``, ``12h`` or ``7d``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: ``text`` is not an age.
     """
     found = _AGE.fullmatch(text.strip())
     if found is None:
@@ -92,10 +92,10 @@ def parse_age(text: str) -> float:
 
 
 def parse_access_keys(text: str) -> dict[str, str]:
-    """Return the secret keys by their ids, of a text such as ``ID:SECRET,ID:SECRET``.
+    """Return secret keys by access key id from text such as ``ID:SECRET,ID:SECRET``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: ``text`` does not have this form.
     """
     pairs = dict(each.strip().partition(":")[::2] for each in text.split(",") if each.strip())
     if not all(_ACCESS_KEY.fullmatch(key) and secret for key, secret in pairs.items()):
@@ -104,7 +104,7 @@ def parse_access_keys(text: str) -> dict[str, str]:
 
 
 def parse_folders(text: str) -> tuple[Path, ...]:
-    """Return the folders of a list such as PATH is one."""
+    """Return the folders in a list that is separated as PATH is."""
     return tuple(Path(each).expanduser().absolute() for each in text.split(os.pathsep) if each)
 
 
@@ -112,15 +112,15 @@ def parse_host(text: str) -> str:
     """Return an IP address to listen on.
 
     Raises:
-        ValueError: it is none.
+        ValueError: ``text`` is not an IP address.
     """
-    from ipaddress import ip_address  # which hardly a command needs
+    from ipaddress import ip_address  # few commands need it
 
     return str(ip_address(text))
 
 
 def parse_file(text: str) -> Path:
-    """Return the path of a file or folder; it is named to other processes, so it is absolute.
+    """Return the absolute path of a file or folder, since other processes use it too.
 
     Raises:
         ValueError: the text is empty, which is not the current folder.
@@ -131,20 +131,20 @@ def parse_file(text: str) -> Path:
 
 
 def check_fault(text: str) -> str:
-    """Return the text of a fault as it is.
+    """Validate the text of a fault, and return it unchanged.
 
     Raises:
-        ValueError: it is none; the text says why.
+        ValueError: the text is not a fault; the message says why.
     """
     parse_fault(text)
     return text
 
 
 def parse_user(text: str) -> tuple[int, int]:
-    """Return uid and gid of ``root``, ``UID`` or ``UID:GID``.
+    """Parse ``root``, ``UID`` or ``UID:GID`` into a uid and a gid.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: ``text`` has none of these forms.
     """
     found = _USER.fullmatch(text)
     if found is None:
@@ -154,5 +154,5 @@ def parse_user(text: str) -> tuple[int, int]:
 
 
 def may_choose_user(user: tuple[int, int]) -> bool:
-    """Tell whether containers may run as ``user``: what another one's wrote only root can read."""
+    """Return whether containers may run as ``user``: only root can read other users' files."""
     return os.getuid() in (0, user[0])

@@ -25,18 +25,18 @@ class Services:
     """The services of one account; ``emulator.jobs.build_services`` makes them.
 
     Attributes:
-        settings: the emulator's, with this account's id.
-        store: the records of jobs and of the messages that were sent about them.
+        settings: the emulator's settings, with this account's id.
+        store: stores the job records and the messages sent about them.
         ledger: changes records, then announces the change.
-        threads: drive the account's jobs.
+        threads: the threads that drive the account's jobs.
         runtime: the container back end, shared by all accounts.
-        object_store_for: S3 of a region.
-        log_groups_for: CloudWatch Logs of a region.
-        metrics_for: CloudWatch metrics of a region.
-        log_writer: writes the lines of containers to CloudWatch Logs.
-        endpoint_url: where containers reach the emulator.
-        rule_stop_grace_seconds: how long a rule may go on with the steps of a training job that was stopped.
-        admission: bounds how many training jobs of all accounts run at once.
+        object_store_for: returns S3 of a region.
+        log_groups_for: returns CloudWatch Logs of a region.
+        metrics_for: returns CloudWatch metrics of a region.
+        log_writer: writes containers' output to CloudWatch Logs.
+        endpoint_url: the emulator's URL for containers.
+        rule_stop_grace_seconds: how long a rule may continue to evaluate the steps of a stopped training job.
+        admission: limits how many training jobs of all accounts run at once.
     """
 
     settings: Settings
@@ -54,5 +54,5 @@ class Services:
 
     @property
     def account_id(self) -> str:
-        """The account's 12 digits."""
+        """The account's 12-digit id."""
         return self.settings.account_id

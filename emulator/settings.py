@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
     from emulator.security.keys import Keys
 
-# As images' names begin: a host with a dot or a port, or localhost, and a path in small letters.
+# The beginning of an image name: a host with a dot or a port, or localhost, and a path in lower case.
 _REGISTRY = re.compile(
     r"(localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+|[a-zA-Z0-9.-]+(?=:\d))(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?"
 )
 _REGION = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d")
 DEFAULT_ACCOUNT_ID = "123456789012"
 DEFAULT_S3_BUCKET = "smdebug-emulator"
-# As long as a job of SageMaker's may run.
+# The longest run time of a SageMaker job.
 _LONGEST_SECONDS = 28 * 86_400
 _HOST_NAME = re.compile(r"[\w.-]{1,253}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
 _HTTP_URL = re.compile(r"https?://[^\s/?#]+/?")
@@ -46,10 +46,10 @@ RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process", "swar
 
 
 def check_shared(settings: Settings) -> None:
-    """Refuse a folder that all nodes of a Swarm see where those of jobs are not in it.
+    """Check that a folder shared by all nodes of a Swarm contains the folders of jobs.
 
     Raises:
-        StartupError: the text says what to give.
+        StartupError: it does not; the text says which setting to give.
     """
     shared = settings.shared_folder
     if settings.runtime == "swarm" and shared is not None and not settings.state_dir.is_relative_to(shared):
@@ -60,25 +60,25 @@ def check_shared(settings: Settings) -> None:
 
 
 def default_state_dir(environment: Mapping[str, str]) -> Path:
-    """Where state is kept unless said otherwise: the XDG state folder."""
+    """Return the default state folder, in the XDG state folder."""
     base = environment.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "smdebug-emulator"
 
 
 def format_url(scheme: str, address: str, port: int) -> str:
-    """Write where a server answers."""
+    """Format the URL of a server."""
     return f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of one emulator. Each that users give is declared here once, with all that is said about it.
+    """The settings of one emulator. Each user setting is declared here once, with its option and its description.
 
     Attributes:
-        state_dir: folder of everything that survives a restart.
+        state_dir: the folder of everything that survives a restart.
         tensor_poll_seconds: how often the output folder of a running job is polled.
-        keys: the emulator's own; None before it starts.
-        ca_bundle: the file that clients have to trust; None before it starts, and where it answers without TLS.
+        keys: the emulator's own keys; None before it starts.
+        ca_bundle: the CA file for clients; None before the start, and without TLS.
     """
 
     port: int = option(
@@ -294,41 +294,41 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        """Folders are mounted into containers and named to other processes, so the state folder is absolute."""
+        """Make the state folder absolute: folders are mounted into containers and passed to other processes."""
         object.__setattr__(self, "state_dir", Path(self.state_dir).expanduser().absolute())
 
     @property
     def disk(self) -> DiskBudget:
-        """The disk of the state folder."""
+        """The disk budget of the state folder."""
         return DiskBudget(self.state_dir, self.disk_reserve)
 
     @property
     def endpoint_url(self) -> str:
-        """Where clients on this machine reach the emulator."""
+        """The emulator's URL for clients on this machine."""
         return format_url(self.scheme, "127.0.0.1", self.port)
 
     @property
     def scheme(self) -> str:
-        """``https`` where it answers over TLS."""
+        """``https`` if it serves TLS, else ``http``."""
         return "http" if self.ca_bundle is None else "https"
 
     @property
     def container_credentials(self) -> Mapping[str, str]:
-        """Credentials that the emulator's own clients sign with, as the account: good for nothing but this emulator."""
+        """Credentials of the emulator's own clients, which sign as the account; valid for this emulator only."""
         secret = "smdebug-emulator" if self.keys is None else self.keys.secret
         return {"AWS_ACCESS_KEY_ID": self.account_id, "AWS_SECRET_ACCESS_KEY": secret}
 
     def issue_credentials(
         self, role_arn: str | None, session: str, seconds: float, account_id: str | None = None
     ) -> Mapping[str, str]:
-        """Make what a container signs with: credentials of its own role, good for so many seconds and an hour.
+        """Issue a container's credentials for its own role; they are valid for ``seconds`` and one hour more.
 
         Args:
-            role_arn: the role that the request names; where it names none, the credentials can be used for nothing
-                where signatures are required.
-            session: who has them, such as a job's name.
+            role_arn: the role in the request. If the request names none and signatures are required, the credentials
+                allow nothing.
+            session: the session name, such as a job's name.
             seconds: how long the container may run.
-            account_id: whose container it is; this account's when None.
+            account_id: the container's account; None for this account.
         """
         if self.keys is None:
             return self.container_credentials
@@ -337,12 +337,12 @@ class Settings:
 
 
 def list_options() -> dict[str, Option]:
-    """List the settings that users give, by the names of their fields."""
+    """Return the user settings by field name."""
     return {each.name: each.metadata["option"] for each in fields(Settings) if "option" in each.metadata}
 
 
 def name_variable(field_name: str) -> str:
-    """Name the environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return f"SMDEBUG_EMULATOR_{field_name.upper()}"
 
 
@@ -350,7 +350,7 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
     """Read SMDEBUG_EMULATOR_STATE_DIR, and the variable of each option that has one.
 
     Raises:
-        StartupError: a value that cannot be used; the text names the variable, the value and what fits.
+        StartupError: a value is invalid; the text names the variable, the value and the valid values.
     """
     env = os.environ if environment is None else environment
     given: dict[str, Any] = {"state_dir": env.get("SMDEBUG_EMULATOR_STATE_DIR") or default_state_dir(env)}

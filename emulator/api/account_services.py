@@ -21,12 +21,12 @@ class RequestAccounts:
     """Finds the account that a request is about, and its services."""
 
     def __init__(self, wait_for_accounts: Callable[[], Accounts], account: str, region: str) -> None:
-        """Take the means to wait for the accounts, which are there once the emulator has started.
+        """Store how to wait for the accounts, which are available once the emulator has started.
 
         Args:
             wait_for_accounts: returns when the jobs of the last process are recovered.
-            account: of requests that name none.
-            region: of requests that name none.
+            account: the account of requests that name none.
+            region: the region of requests that name none.
         """
         self._wait_for_accounts = wait_for_accounts
         self.account = account
@@ -36,7 +36,7 @@ class RequestAccounts:
         """Find the jobs of the request's ``account``.
 
         Raises:
-            ResourceNotFound: nobody has asked as that account.
+            ResourceNotFound: the account has never been used.
         """
         accounts = self._wait_for_accounts()
         account = request.args.get("account") or self.account
@@ -48,7 +48,7 @@ class RequestAccounts:
         """Find the services of the request's ``account``.
 
         Raises:
-            ResourceNotFound: nobody has asked as that account.
+            ResourceNotFound: the account has never been used.
         """
         return self.find_jobs().services
 
@@ -57,7 +57,7 @@ def find_training_job(services: Services, region: str, name: str) -> TrainingJob
     """Find a training job of an account.
 
     Raises:
-        ResourceNotFound: there is none.
+        ResourceNotFound: the job does not exist.
     """
     job = services.store.find_training_job(region, name)
     if job is None:
@@ -66,19 +66,19 @@ def find_training_job(services: Services, region: str, name: str) -> TrainingJob
 
 
 def read_number(name: str, default: int, most: int) -> int:
-    """Read a whole number of the query.
+    """Read an integer from the query.
 
     Raises:
-        ValidationException: it is none, or above ``most``.
+        ValidationException: it is not an integer, or exceeds ``most``.
     """
     return parse_number(name, request.args.get(name, str(default)), most)
 
 
 def parse_number(name: str, text: str, most: int) -> int:
-    """Parse a whole number.
+    """Parse an integer.
 
     Raises:
-        ValidationException: it is none, or above ``most``; ``name`` says which.
+        ValidationException: it is not an integer, or exceeds ``most``; ``name`` is used in the message.
     """
     if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) > most:
         raise ValidationException(f"{name} is {text[:40]!r}: give a whole number from 0 to {most}.")
@@ -86,10 +86,10 @@ def parse_number(name: str, text: str, most: int) -> int:
 
 
 def read_choice(name: str, choices: Collection[str]) -> str:
-    """Read one of several words of the query; empty where it is not there.
+    """Read one of several choices from the query; return an empty string if it is not given.
 
     Raises:
-        ValidationException: it is none of them.
+        ValidationException: it is not one of the choices.
     """
     text = request.args.get(name, "")
     if text and text not in choices:

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from emulator.api.account_services import RequestAccounts
     from emulator.services import Services
 
-# Each holds a thread of the server, which has so many more for everybody else.
+# Each stream occupies a thread of the server, which has as many more for other requests.
 MOST_STREAMS = 16
 _MOST_EVENTS = 1000
-# How often it is looked whether a job that is watched has printed or saved something.
+# How often a watched job is checked for new log lines and tensors.
 _POLL_SECONDS = 0.5
-# After so long without a word a line is sent that says nothing: a browser that has gone is noticed by it.
+# A line without data is sent after this long without changes: it detects browsers that have disconnected.
 _SILENT_POLLS = 10
 _AT_ONCE = 200
 
 
 class Streams:
-    """The streams that are open: bounded in number, and ended when the emulator ends. Thread safe."""
+    """The open streams: limited in number, and ended when the emulator stops. Thread safe."""
 
     def __init__(self) -> None:
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
@@ -46,10 +46,10 @@ class Streams:
         self._closing.set()
 
     def open(self, lines: Iterator[str]) -> Iterator[str]:
-        """Return the lines of a stream that has one of the slots until it is closed.
+        """Return the lines of a stream that holds a slot until it is closed.
 
         Raises:
-            ResourceLimitExceeded: there is none left.
+            ResourceLimitExceeded: no slot is free.
         """
         if not self._slots.acquire(blocking=False):
             text = f"{MOST_STREAMS} pages are open already: close one, or load this one anew now and then."
@@ -58,7 +58,7 @@ class Streams:
 
 
 class _Held:
-    """An iterator that gives its slot back, also when it is closed before it began."""
+    """An iterator that releases its slot, even if it is closed before its first item."""
 
     def __init__(self, lines: Iterator[str], slots: threading.BoundedSemaphore) -> None:
         self._lines = lines
@@ -84,9 +84,9 @@ def build_changes_pages(accounts: RequestAccounts, streams: Streams, on_open: Ca
     """Build the pages.
 
     Args:
-        accounts: find the account's services.
-        streams: those that are open.
-        on_open: told the account of a page that was opened.
+        accounts: finds the account's services.
+        streams: the open streams.
+        on_open: called with the account when a page opens a stream.
     """
     pages = Blueprint("changes", __name__)
 
@@ -116,13 +116,13 @@ def follow(
 ) -> Generator[str, None, None]:
     """Yield server-sent events: ``change`` with the names of jobs that changed, ``progress`` of a job that is watched.
 
-    A change's id is the sequence number of the message that was sent of it: who comes back with the last one gets what
-    came meanwhile, also from the next process.
+    A change's id is the sequence number of the message sent about it. A client that reconnects with the last id gets
+    all changes since then, also after a restart of the emulator.
 
     Args:
         account: the account's services.
-        job: region and name of a job that is watched.
-        after: the last id that was seen; None for what comes from now on.
+        job: region and name of the watched job, if any.
+        after: the last received id; None for new changes only.
         is_closing: whether to end.
     """
     store = account.store

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _ANSWER_SECONDS = 30.0
-# How long a question waits for a process that has time for it.
+# How long a request waits for a process that is not busy.
 _QUEUE_SECONDS = 30.0
-# One that nobody asks gives its memory back.
+# An idle process is ended to release its memory.
 _IDLE_SECONDS = 300.0
 _MOST_PROCESSES = 2
 
 
 class ReadError(AwsError):
-    """A run cannot be read, or not as asked; the text says why."""
+    """A run cannot be read, or not with these arguments; the text says why."""
 
 
 class _DiedError(ReadError):
-    """A process ended before it had answered."""
+    """A process ended before it answered."""
 
 
 class _Reader:
-    """One process; asked by one thread at a time."""
+    """One process; used by one thread at a time."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.last_path = ""
@@ -56,10 +56,10 @@ class _Reader:
         return self._process.poll() is None
 
     def ask(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """Return the process's line.
+        """Return the line that the process answers.
 
         Raises:
-            ReadError: it gave none in time, and is gone.
+            ReadError: it did not answer in time, and was killed.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -100,7 +100,7 @@ class _Reader:
             try:
                 pipe.close()
             except BrokenPipeError:
-                continue  # half a question was left in it
+                continue  # half a request may be left in it
 
 
 class RunReaders:
@@ -112,8 +112,8 @@ class RunReaders:
         """Start nothing yet.
 
         Args:
-            build_environment: of a process that reads an account's S3.
-            answer_seconds: how long an answer may take.
+            build_environment: builds the environment of a process that reads an account's S3.
+            answer_seconds: the time limit of an answer.
         """
         self._build_environment = build_environment
         self._answer_seconds = answer_seconds
@@ -126,10 +126,10 @@ class RunReaders:
         """Ask about a run.
 
         Args:
-            account: whose run it is.
+            account: the account of the run.
             path: s3://bucket/prefix.
             question: one of ``smdebug.inspection.questions``.
-            arguments: what is asked for.
+            arguments: the arguments of the question.
 
         Raises:
             ReadError: there is no answer; the text says why.
@@ -138,7 +138,7 @@ class RunReaders:
         try:
             answer = self._ask(account, asked)
         except _DiedError:
-            # It may have been killed for something else, before it was asked.
+            # The process may have been killed for another reason before it was asked.
             answer = self._ask(account, asked)
         if "answer" not in answer:
             absent = answer["kind"] in ("NoTensorsError", "TensorUnavailable")
@@ -148,13 +148,13 @@ class RunReaders:
         return found
 
     def warm(self, account: str) -> None:
-        """Start a process if there is none, so that who asks next need not wait for what it imports."""
+        """Start a process if there is none, so that the next caller does not wait for its imports."""
         with self._changed:
             if not self._closed and not self._idle.get(account) and not self._busy.get(account):
                 self._idle.setdefault(account, []).append(_Reader(self._build_environment(account)))
 
     def close(self) -> None:
-        """End every process. Questions that run get no answer. Idempotent."""
+        """End every process. Questions in progress get no answer. Idempotent."""
         with self._changed:
             self._closed = True
             readers = [each for group in (self._idle, self._busy) for some in group.values() for each in some]
@@ -176,7 +176,7 @@ class RunReaders:
             while not self._closed:
                 self._end_idle()
                 idle, busy = self._idle.setdefault(account, []), self._busy.setdefault(account, [])
-                # Who has the run open, else who was asked last.
+                # Prefer the process that has the run open, else the most recently used one.
                 if idle:
                     reader = next((each for each in idle if each.last_path == path), idle[-1])
                     idle.remove(reader)
@@ -201,7 +201,7 @@ class RunReaders:
             self._changed.notify_all()
 
     def _end_idle(self) -> None:
-        """End the processes that died, or that nobody asked for long."""
+        """End the processes that died or were idle for long."""
         oldest = time.monotonic() - _IDLE_SECONDS
         for readers in self._idle.values():
             for reader in [each for each in readers if not each.alive or each.used_at < oldest]:

@@ -1,4 +1,4 @@
 """Components of the emulator, each with a start and a stop.
 
-``emulator.app`` lists them in their order.
+``emulator.app`` lists them in order.
 """

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What is there once the emulator has started: what was recovered, and what holds the state.
+    """The parts of the emulator that administration needs, available once it has started.
 
     Attributes:
         accounts: the jobs of every account, recovered.
         stores: the accounts' job stores.
         chosen: the container back end.
-        moto: what every other service holds, S3 included.
+        moto: the state of every other service, including S3.
     """
 
     accounts: Accounts
@@ -42,19 +42,19 @@ class Started:
 
 
 class Administration:
-    """Answers the emulator's own API. What needs the jobs waits until they are recovered.
+    """Answers the emulator's own API. Requests that need the jobs wait until they are recovered.
 
     Attributes:
-        started: set by the last component that it needs; cancelled where the start fails.
+        started: set by the last component that it needs; cancelled if the start fails.
     """
 
     def __init__(self, ports: Ports, replica: Replica, ask_restart: Callable[[], None]) -> None:
-        """Take the components that are there before the first request.
+        """Store the components that are available before the first request.
 
         Args:
             ports: the ports, whose settings are those that the emulator runs with.
             replica: the replica of the state.
-            ask_restart: called when the state is to be replaced: whoever made the emulator closes it and makes another.
+            ask_restart: called when the state is to be replaced; the owner then closes the emulator and makes another.
         """
         self._ports = ports
         self._replica = replica
@@ -64,17 +64,17 @@ class Administration:
         self._undone = False
 
     def wait_for_accounts(self) -> Accounts:
-        """Return the accounts when the jobs of the last process are recovered."""
+        """Return the accounts once the jobs of the last process are recovered."""
         return self.started.result().accounts
 
     def interrupt(self, region: str | None, name: str, capacity_seconds: float) -> None:
-        """See ``TrainingJobs.interrupt``."""
+        """Interrupt a Spot training job. See ``TrainingJobs.interrupt``."""
         settings = self._ports.settings
         jobs = self.wait_for_accounts().find_jobs(settings.account_id)
         jobs.training.interrupt(region or settings.region, name, capacity_seconds)
 
     def count_state(self) -> dict[str, int]:
-        """Count what a reset of everything would forget."""
+        """Count what a full reset would remove."""
         jobs = self._list_jobs()
         return {
             "jobs": sum(each.count() for each in jobs),
@@ -83,18 +83,19 @@ class Administration:
         }
 
     def reset(self, prefix: str, keep: bool) -> tuple[int, bool]:
-        """Stop and forget the jobs whose names begin with ``prefix``; without one, everything: S3 and moto as well.
+        """Stop and remove the jobs whose names begin with ``prefix``; with an empty prefix, remove all state.
+
+        S3 and moto are cleared after the last job has ended.
 
         Args:
-            prefix: of jobs' names.
-            keep: whether everything, where that is forgotten, is kept for a day, for ``undo_reset``.
+            prefix: prefix of jobs' names.
+            keep: whether to keep removed state for a day, for ``undo_reset``; applies to a full reset only.
 
         Returns:
-            How many jobs were forgotten, and whether anything is kept, which it is not where there was nothing. S3 and
-            moto go when the last job has ended.
+            The number of removed jobs, and whether state was kept. Nothing is kept if there was nothing to remove.
 
         Raises:
-            ResourceInUse: it cannot be kept; nothing is forgotten.
+            ResourceInUse: the state cannot be kept; nothing is removed.
         """
         started = self.started.result()
         with self._resetting:
@@ -105,18 +106,18 @@ class Administration:
             return forgotten, kept
 
     def undo_reset(self) -> tuple[str, int]:
-        """Restore the state that was forgotten last; the present one is kept in its turn.
+        """Restore the state that the last reset removed; the present state is kept in turn.
 
         Returns:
-            The value of ``lastImport`` in ``describe`` once the state is in place, and the time of the reset in epoch
+            The value of ``lastImport`` in ``describe`` once the state is restored, and the time of the reset in epoch
             milliseconds.
 
         Raises:
-            ResourceInUse: jobs run, or the present state cannot be kept.
-            ResourceNotFound: nothing was forgotten within the last day.
+            ResourceInUse: jobs are running, or the present state cannot be kept.
+            ResourceNotFound: nothing was reset within the last day.
         """
         with self._resetting, self._ports.kept_states.take_last() as last:
-            if self._undone:  # the kept state is not in place yet: another undo would put this one over it
+            if self._undone:  # the kept state is not restored yet: a second undo would overwrite it
                 raise ResourceInUse("A reset is being undone: try again in a moment.", status=409)
             if last is None:
                 raise ResourceNotFound("Nothing can be undone: no reset within the last day kept a copy.", status=404)
@@ -132,7 +133,7 @@ class Administration:
         return name, last.forgotten_ms
 
     def _keep_state(self) -> bool:
-        """Stop all jobs and keep everything for a day; return False where there is nothing."""
+        """Stop all jobs and keep all state for a day; return False if there is none."""
         started = self.started.result()
         if not any(self.count_state().values()) and started.moto.is_empty:
             return False
@@ -143,10 +144,10 @@ class Administration:
         return True
 
     def prune(self, older_than: float | None, keep_size: int | None, dry_run: bool) -> list[dict[str, Any]]:
-        """Remove what ended jobs left: see ``Retention`` for the bounds. Never anything of a job that runs.
+        """Remove what ended jobs left behind, but nothing of running jobs. See ``Retention`` for the bounds.
 
         Returns:
-            What was removed, or would be, the oldest first.
+            What was removed, or would be in a dry run, the oldest first.
 
         Raises:
             InternalFailure: the container engine does not answer.
@@ -159,7 +160,7 @@ class Administration:
         try:
             removed = prune(
                 lambda: [*find_folders(folder), *(each for jobs in every for each in jobs.find_remains())],
-                # An account that asked meanwhile has jobs by now.
+                # An account whose first request came in the meantime has jobs by now.
                 lambda: {name for jobs in self._list_jobs() for name in jobs.list_active()},
                 Retention(older_than, keep_size),
                 dry_run=dry_run,
@@ -175,7 +176,7 @@ class Administration:
         """Write the archive of the state to ``target``.
 
         Raises:
-            ResourceInUse: jobs run.
+            ResourceInUse: jobs are running.
         """
         self._check_idle()
         started = self.started.result()
@@ -183,14 +184,14 @@ class Administration:
             write_archive(self._ports.settings.state_dir, target)
 
     def import_state(self, source: Path) -> str:
-        """Take the state from an archive; the emulator then starts again, at the same address.
+        """Import the state from an archive; the emulator then restarts at the same address.
 
         Returns:
-            The value of ``lastImport`` in ``describe`` once the state is in place.
+            The value of ``lastImport`` in ``describe`` once the state is imported.
 
         Raises:
-            ResourceInUse: jobs run.
-            ValidationException: ``source`` is no such archive.
+            ResourceInUse: jobs are running.
+            ValidationException: ``source`` is not a state archive.
         """
         self._check_idle()
         name = stage_archive(source, self._ports.settings.state_dir)
@@ -199,12 +200,12 @@ class Administration:
 
     @property
     def advertised_url(self) -> str | None:
-        """Where other machines reach the emulator; None where none does."""
+        """Return the emulator's URL for other machines; None if it serves this machine only."""
         name, settings = self._ports.addresses.advertised, self._ports.settings
         return None if name is None else format_url(settings.scheme, name, settings.port)
 
     def describe(self) -> dict[str, Any]:
-        """Say how the emulator is doing, as ``GET /_emulator/health`` answers it."""
+        """Return the emulator's health, the answer to ``GET /_emulator/health``."""
         settings = self._ports.settings
         ready = self.started.done() and not self.started.cancelled()
         description: dict[str, Any] = {

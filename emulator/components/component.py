@@ -15,13 +15,13 @@ logger = logging.getLogger(__name__)
 class Component:
     """A part of the emulator that is started and stopped.
 
-    A subclass takes the components that it needs as arguments, passes them on to this constructor, and sets what it
-    offers to others as attributes in ``start``. A heavy import belongs into ``start``, too.
+    A subclass takes the components that it needs as arguments and passes them on to this constructor. In ``start``, it
+    sets the attributes that it offers to others. Heavy imports belong in ``start``, too.
 
     Attributes:
-        needs: the components that have to be started before this one, and stopped after it.
-        closers: what ``stop`` gives back, the latest first. ``start`` adds each thing as soon as it has taken it, so
-            that ``stop`` gives back all that a failed start had taken.
+        needs: the components that are started before this one, and stopped after it.
+        closers: functions that ``stop`` calls, the latest first. ``start`` adds one as soon as it has acquired a
+            resource, so that ``stop`` releases everything that a failed start had acquired.
     """
 
     def __init__(self, *needs: Component) -> None:
@@ -30,29 +30,29 @@ class Component:
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """The component's name in messages."""
         return type(self).__name__
 
     def start(self) -> None:
-        """Start. Components of ``needs`` are started.
+        """Start the component. The components in ``needs`` are already started.
 
         Raises:
             StartupError: the text is one line that says what to do.
         """
 
     def stop(self) -> None:
-        """Give back what ``start`` took, also where it failed. Idempotent."""
+        """Release what ``start`` acquired, even if it failed. Idempotent."""
         self.closers.close()
 
 
 class ComponentList:
-    """Components that start in their order and stop in the reverse one."""
+    """Components that start in order and stop in reverse order."""
 
     def __init__(self, components: Sequence[Component]) -> None:
         """Check the order; start nothing.
 
         Raises:
-            ValueError: a component needs one that does not come before it, or is listed twice.
+            ValueError: a component needs one that is not before it, or is listed twice.
         """
         before: list[Component] = []
         for component in components:
@@ -65,7 +65,7 @@ class ComponentList:
         self._started: list[Component] = []
 
     def start(self) -> None:
-        """Start every component; where one fails, stop it and those before it, and raise its error.
+        """Start every component; if one fails, stop it and those before it, and raise its error.
 
         Raises:
             StartupError: see ``Component.start``.
@@ -79,10 +79,10 @@ class ComponentList:
             raise
 
     def stop(self) -> None:
-        """Stop every component that was started. One that fails is logged and does not keep the others. Idempotent."""
+        """Stop every started component. If one fails, log it and continue with the others. Idempotent."""
         while self._started:
             component = self._started.pop()
             try:
                 component.stop()
-            except Exception:  # whatever it is, the others have processes, ports and files to give back
+            except Exception:  # whatever it is, the others have processes, ports and files to release
                 logger.exception("%s could not be stopped", component.name)

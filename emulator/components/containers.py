@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Containers(Component):
-    """The container back end, whose containers reach the emulator.
+    """The container back end, with network access to the emulator.
 
     Attributes:
         chosen: the back end, and why it was chosen.
-        endpoint_url: where containers reach the emulator.
+        endpoint_url: the emulator's URL for containers.
     """
 
     chosen: ChosenRuntime
@@ -39,12 +39,12 @@ class Containers(Component):
         self._gateway = gateway
 
     def start(self) -> None:
-        """Open the back end that the settings ask for."""
+        """Open the back end that the settings select."""
         settings = self._ports.settings
         self.chosen = choose_runtime(settings, restored=self._replica.restored)
         runtime = self.chosen.runtime
         self.closers.callback(runtime.close)
-        # Containers of a Docker bridge reach this machine at the bridge's address.
+        # Containers on a Docker bridge reach this machine at the bridge's address.
         self._gateway.add_address(runtime.host_address)
         _offer_port(runtime, settings.port, self._ports.listeners[0])
         self.endpoint_url = format_url(settings.scheme, runtime.host_address, settings.port)
@@ -66,7 +66,7 @@ class Functions(Component):
         self._containers = containers
 
     def start(self) -> None:
-        """Let the gateway invoke functions."""
+        """Start to accept Lambda invocations from the gateway."""
         from emulator.lambda_functions.invoke_api import InvokeApplication
         from emulator.lambda_functions.invoker import FunctionInvoker
 
@@ -87,14 +87,14 @@ class Functions(Component):
 
 
 def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRuntime:
-    """Open the container back end that the settings ask for.
+    """Open the container back end that the settings select.
 
     Args:
-        settings: which.
-        restored: whether the state was taken from a copy, which has no folders of jobs.
+        settings: the settings.
+        restored: whether the state comes from a replica, which does not contain the folders of jobs.
 
     Raises:
-        StartupError: Docker was asked for and does not answer or lacks our images, or the back end cannot be opened.
+        StartupError: Docker was selected and does not answer or lacks an image, or the back end cannot be opened.
     """
     from container_runtime.runtime import ContainerRuntimeError
     from container_runtime.selection import select_runtime
@@ -118,10 +118,10 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
 
 
 def _offer_port(runtime: ContainerRuntime, port: int, listener: Listener) -> None:
-    """Let containers reach the emulator, those of the last process among them.
+    """Make the emulator's port reachable for containers, including those of the previous process.
 
     Raises:
-        StartupError: the engine does not answer.
+        StartupError: the container engine does not answer.
     """
     from container_runtime.runtime import ContainerRuntimeError
 

@@ -29,8 +29,8 @@ class Pages(Component):
     """The emulator's own API and console.
 
     Attributes:
-        application: answers them.
-        streams: the streams of changes that are open.
+        application: serves them.
+        streams: the open streams of changes.
     """
 
     application: WSGIApplication
@@ -42,7 +42,7 @@ class Pages(Component):
         self._administration = administration
 
     def start(self) -> None:
-        """Build the pages; those of jobs wait until the jobs are recovered."""
+        """Build the pages; those about jobs wait until the jobs are recovered."""
         from emulator.api.account_services import RequestAccounts
         from emulator.api.application import build_pages
         from emulator.api.changes import Streams, build_changes_pages
@@ -94,10 +94,10 @@ class Pages(Component):
 
 
 class Gateway(Component):
-    """The gateway behind the ports: it answers from here on, and lets requests wait for services that still start.
+    """The gateway: answers requests at the ports, and lets them wait for services that are still starting.
 
     Attributes:
-        services: the later components set the results of its futures.
+        services: the services; later components set the results of its futures.
     """
 
     services: GatewayServices
@@ -111,7 +111,7 @@ class Gateway(Component):
         self._administration = administration
 
     def start(self) -> None:
-        """Answer at every port."""
+        """Start to answer at every port."""
         from emulator.gateway.gateway import Gateway as GatewayApplication
         from emulator.gateway.gateway import GatewayServices
         from emulator.moto_services.accounts import find_account
@@ -137,10 +137,10 @@ class Gateway(Component):
             check_advertised(ports.addresses, settings.port, ports.certificates.bundle)
 
     def add_address(self, address: str) -> None:
-        """Answer at another address of this machine, such as that of the containers' network.
+        """Listen on one more address of this machine, such as that of the containers' network.
 
         Raises:
-            StartupError: see ``Listener``.
+            StartupError: the address cannot be bound; see ``Listener``.
         """
         ports = self._ports
         self._application.allow_host(address)
@@ -150,7 +150,7 @@ class Gateway(Component):
             ports.listen(address, ports.settings.port).serve(self._application)
 
     def stop_answering(self) -> None:
-        """Answer the requests that run, and close the ports; none waits for a service that never starts. Idempotent."""
+        """Finish the requests in progress and close the ports; no request waits for a missing service. Idempotent."""
         self._pages.streams.close()
         self._administration.started.cancel()
         self.services.cancel()
@@ -158,9 +158,9 @@ class Gateway(Component):
 
 
 class RequestsEnd(Component):
-    """The end of requests, at its place in the order of the stop.
+    """The end of requests, at its position in the stop order.
 
-    Jobs and functions ask the emulator until they have ended, so they stop before it; the stores that requests write
+    Jobs and functions call the emulator until they have ended, so they stop before it. The stores that requests write
     to stop after it.
     """
 
@@ -174,10 +174,10 @@ class RequestsEnd(Component):
 
 
 def _build_checks(settings: Settings, keys: Keys) -> dict[str, Any]:
-    """Build what refuses requests that prove nothing, where the settings ask for it."""
+    """Build the checks of signatures and tokens, if the settings require them."""
     if not settings.require_signature:
         return {}
-    # Imported here: it needs a part of moto, which the first answers would wait for.
+    # Imported here: it needs a part of moto, which would delay the first answers.
     from emulator.gateway.guard import Guard, TokenCheck
 
     guard = Guard(keys, settings.account_id, settings.access_keys)
@@ -185,7 +185,7 @@ def _build_checks(settings: Settings, keys: Keys) -> dict[str, Any]:
 
 
 def _build_reader_environment(settings: Settings, account: str) -> dict[str, str]:
-    """Build the environment of a process that reads an account's S3; it fails at once where the emulator is gone."""
+    """Build the environment of a process that reads an account's S3; requests fail at once if the emulator stops."""
     from emulator.api.run_readers import build_reader_environment
     from emulator.jobs.staging.opt_ml import build_aws_environment
     from emulator.security.trust import build_trust_variables
@@ -198,7 +198,7 @@ def _build_reader_environment(settings: Settings, account: str) -> dict[str, str
 
 
 def _locate_measures(settings: Settings, job: TrainingJob) -> Path:
-    """Find where the measurements of a job lie until they are uploaded; there may be none."""
+    """Return the folder of a job's measurements before their upload; it may not exist."""
     from emulator.jobs.staging.opt_ml import find_measures, find_work_folder
 
     return find_measures(find_work_folder(settings, job.name, job.id))

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from emulator.jobs.runs.admission import Admission
     from emulator.jobs.store.store import JobStore
 
-# How long events of jobs that ended while the emulator stops may still take to reach their targets.
+# How long the shutdown waits for the delivery of events of jobs that just ended.
 _DRAIN_SECONDS = 5.0
 
 
 class Events(Component):
-    """Delivery of events to the targets of EventBridge's rules, and what raises events by itself.
+    """Delivery of events to the targets of EventBridge's rules, and the sources of alarm and schedule events.
 
     Attributes:
-        publisher: delivers them.
+        publisher: delivers the events.
     """
 
     publisher: Publisher
@@ -44,7 +44,7 @@ class Events(Component):
         self._stores = stores
 
     def start(self) -> None:
-        """Deliver events, evaluate alarms, and fire rules with a schedule."""
+        """Start to deliver events, evaluate alarms, and fire rules with a schedule."""
         from emulator.events.alarms import Alarms
         from emulator.events.publisher import Publisher
         from emulator.events.schedules import Schedules
@@ -86,7 +86,7 @@ class Jobs(Component):
         self._administration = administration
 
     def start(self) -> None:
-        """Recover the jobs of the last process, and answer SageMaker's operations."""
+        """Recover the jobs of the last process, and start to answer SageMaker's operations."""
         from emulator.gateway.sagemaker import SageMaker
         from emulator.jobs.accounts import Accounts
         from emulator.jobs.runs.admission import Admission, find_most_jobs
@@ -127,7 +127,7 @@ class Jobs(Component):
 
 
 class Retention(Component):
-    """Removal of what ended jobs left, where the settings bound it."""
+    """Removal of what ended jobs left behind, if the settings limit its age or size."""
 
     def __init__(self, ports: Ports, jobs: Jobs, administration: Administration) -> None:
         super().__init__(ports, jobs)
@@ -135,7 +135,7 @@ class Retention(Component):
         self._administration = administration
 
     def start(self) -> None:
-        """Remove it again and again."""
+        """Start to remove it periodically."""
         settings = self._ports.settings
         if settings.retention is None and settings.retention_size is None:
             return
@@ -147,6 +147,6 @@ class Retention(Component):
 
 
 def record_outcome(stores: AccountStores, outcome: Outcome) -> None:
-    """Store the outcome of a delivery with the jobs of the event's account."""
+    """Store the result of a delivery with the jobs of the event's account."""
     if (store := stores.find(outcome.account)) is not None:
         store.messages.add_outcome(outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000)

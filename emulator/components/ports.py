@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOST_EXIT_CODE = 75
-"""Exit code of an emulator whose state another one has taken over (EX_TEMPFAIL)."""
+"""Exit code of an emulator whose state another emulator has taken over (EX_TEMPFAIL)."""
 
 
 class Folder(Component):
-    """The lock on the state folder, and the state of an imported archive in it."""
+    """The lock on the state folder, and the import of a staged archive."""
 
     folder: StateFolder
 
@@ -41,17 +41,17 @@ class Folder(Component):
         self._state_dir = settings.state_dir
 
     def start(self) -> None:
-        """Lock the folder."""
+        """Lock the folder, and import the archive if there is one."""
         self.folder = StateFolder(self._state_dir)
         self.closers.callback(self.folder.close)
         apply_staged(self._state_dir)
 
 
 class Replica(Component):
-    """The replica of the state in another S3, where the settings ask for one.
+    """The replica of the state in another S3, if the settings name one.
 
     Attributes:
-        replica: None where there is none.
+        replica: None if there is none.
     """
 
     replica: StateReplica | None = None
@@ -62,10 +62,10 @@ class Replica(Component):
         self._bucket = bucket
 
     def start(self) -> None:
-        """Open the replica, and take the state from it where the state folder is empty."""
+        """Open the replica, and restore the state from it if the state folder is empty."""
         if self._bucket is None:
             return
-        # Imported here: most emulators have none.
+        # Imported here: most emulators have no replica.
         from emulator.state.replica.replica import open_replica
 
         self.replica = open_replica(self._bucket, self._state_dir, end_at_once)
@@ -73,20 +73,20 @@ class Replica(Component):
 
     @property
     def restored(self) -> bool:
-        """Whether the state was taken from the replica."""
+        """Whether the state was restored from the replica."""
         return self.replica is not None and self.replica.restored
 
 
 class Ports(Component):
-    """The ports, which accept connections and do not answer yet, and what those who connect are shown.
+    """The listening ports, which accept connections but do not answer yet, with their certificates and keys.
 
     Attributes:
-        settings: those given, with the real port, the keys and the trusted certificates.
+        settings: the given settings, with the real port, the keys and the trusted certificates.
         listeners: one for each address; the first is that of this machine.
-        certificates: None where it answers without TLS.
-        keys: the emulator's own.
-        disk: the disk of the state folder.
-        kept_states: the states that resets forgot within the last day.
+        certificates: None without TLS.
+        keys: the emulator's own keys.
+        disk: the disk budget of the state folder.
+        kept_states: the states that resets removed within the last day.
     """
 
     settings: Settings
@@ -116,7 +116,7 @@ class Ports(Component):
         self.settings = replace(
             settings,
             keys=self.keys,
-            # A client on another machine has to prove who it is.
+            # Clients on other machines have to authenticate.
             require_signature=settings.require_signature or self.addresses.advertised is not None,
             ca_bundle=None if self.certificates is None else self.certificates.bundle,
         )
@@ -125,7 +125,7 @@ class Ports(Component):
         """Open a port on one more address.
 
         Raises:
-            StartupError: see ``Listener``.
+            StartupError: the address cannot be bound; see ``Listener``.
         """
         listener = Listener(address, port, self.disk, self.certificates)
         self.closers.callback(listener.close)
@@ -133,26 +133,26 @@ class Ports(Component):
         return listener
 
     def close_listeners(self) -> None:
-        """Let the requests that run end, and take no more. Idempotent."""
+        """Finish the requests in progress, and accept no more. Idempotent."""
         for listener in self.listeners:
             listener.close()
 
 
 class Faults(Component):
-    """Faults that the settings inject."""
+    """The faults in the settings."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._faults = settings.faults
 
     def start(self) -> None:
-        """Inject them."""
+        """Activate the faults."""
         FAULTS.set(dict(map(parse_fault, self._faults)))
         self.closers.callback(FAULTS.set, {})
 
 
 class Announcement(Component):
-    """The record in the state folder by which other processes find this one."""
+    """The record in the state folder by which other processes find this emulator."""
 
     def __init__(self, folder: Folder, ports: Ports, *services: Component) -> None:
         super().__init__(folder, ports, *services)
@@ -172,7 +172,7 @@ class Announcement(Component):
 
 
 def end_at_once(reason: str) -> None:
-    """End this process as a kill would: another emulator drives its jobs, and has their containers."""
+    """End this process as SIGKILL would: another emulator now drives its jobs, and has their containers."""
     logger.critical(
         "%s: this emulator no longer owns its state, and ends at once. Its jobs are that one's now; started again, "
         "it takes the state from there.",
@@ -182,10 +182,10 @@ def end_at_once(reason: str) -> None:
 
 
 def open_certificates(settings: Settings, addresses: Addresses) -> Certificates | None:
-    """Read or make what clients are shown; None where only this machine's clients are there, and none asked for TLS.
+    """Read or generate the certificates; None if all clients are on this machine and TLS was not requested.
 
     Raises:
-        StartupError: a file cannot be used.
+        StartupError: a certificate file is invalid.
     """
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         lacking, given = (

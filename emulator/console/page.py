@@ -12,7 +12,7 @@ CONSOLE = "/console"
 """The page's address. What it loads is below the emulator's own prefix, which no bucket can have."""
 ASSETS = "/_emulator/console/"
 BUILT = Path(__file__).with_name("built")
-"""Where the wheel has the built page, and a checkout the one that ``make`` built."""
+"""The built page: included in the wheel, or built by ``make`` in a checkout."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -34,7 +34,7 @@ def build_console_pages(folder: Path = BUILT) -> Blueprint:
     """Build the pages.
 
     Args:
-        folder: of the built page; where it is not there, a sentence says how it is made.
+        folder: the folder of the built page; if it does not exist, the answer says how to build the page.
     """
     pages = Blueprint("console", __name__)
 

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _ANSWER_SECONDS = 10.0
-# Of a range that is nobody's (RFC 5737): the kernel is asked for its way there, and nothing is sent.
+# In a range reserved for documentation (RFC 5737): the kernel looks up the route, and nothing is sent.
 _ELSEWHERE = ("192.0.2.1", 9)
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the emulator is.
+    """The addresses of the emulator.
 
     Attributes:
-        listening: the addresses that it listens on, the first of which is asked on this machine.
-        advertised: the address or the name by which other machines know it; None where none is to.
+        listening: the addresses that it listens on; the first is the one that clients on this machine use.
+        advertised: the address or host name for other machines; None if it serves this machine only.
     """
 
     listening: tuple[str, ...] = (LOOPBACK,)
@@ -35,12 +35,12 @@ class Addresses:
 
     @property
     def takes_all(self) -> bool:
-        """Whether it listens on every address of this machine, those of containers' bridges included."""
+        """Whether it listens on every address of this machine, including those of container bridges."""
         return ipaddress.ip_address(self.listening[0]).is_unspecified
 
 
 def find_addresses(settings: Settings) -> Addresses:
-    """Find where the settings want it.
+    """Determine the addresses from the settings.
 
     Raises:
         StartupError: other machines could not reach the advertised address.
@@ -62,7 +62,7 @@ def find_addresses(settings: Settings) -> Addresses:
 
 
 def check_advertised(addresses: Addresses, port: int, bundle: Path) -> None:
-    """See that the advertised address leads to this very emulator, as a client finds it.
+    """Check, as a client would, that the advertised address leads to this emulator.
 
     Raises:
         StartupError: it does not.
@@ -92,17 +92,17 @@ def check_advertised(addresses: Addresses, port: int, bundle: Path) -> None:
 
 
 def read_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Read an IP address; what a socket for both versions says of one of version 4, as that.
+    """Parse an IP address; an IPv4 address in IPv6 notation becomes an IPv4 address.
 
     Raises:
-        ValueError: it is none.
+        ValueError: ``text`` is not an IP address.
     """
     found = ipaddress.ip_address(text)
     return found if isinstance(found, ipaddress.IPv4Address) else found.ipv4_mapped or found
 
 
 def find_own_address() -> str:
-    """Find the address that this machine's way to others begins at."""
+    """Return the address from which this machine reaches others."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(_ELSEWHERE)
         return str(probe.getsockname()[0])

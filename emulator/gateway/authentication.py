@@ -1,7 +1,7 @@
 """Access key and region of a request; Host and Origin checks.
 
-Signatures are read here, not checked: any key and secret will do, unless ``guard`` looks at them. What
-keeps strangers out otherwise is where the emulator listens, and the Host and Origin checks, which keep a web page from
+Signatures are parsed here but not checked: any key and secret work unless ``guard`` checks them. Otherwise, access is
+limited by the addresses that the emulator listens on, and by the Host and Origin checks, which keep a web page from
 reaching it through the user's browser.
 """
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
-# The account of a request, as moto reads it.
+# The header from which moto reads the account of a request.
 ACCOUNT_HEADER = "HTTP_X_MOTO_ACCOUNT_ID"
-# What a browser says of a request that another page caused; what has no page behind it says nothing, or "none".
+# Values of Sec-Fetch-Site for requests that no other web page caused; clients other than browsers do not send it.
 _OWN_SITES = frozenset({"same-origin", "none"})
 _SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/[a-z0-9.-]+/aws4_request")
 
@@ -29,7 +29,7 @@ _ACCESS_KEY = re.compile(r"(?:Credential=|^AWS )([^/:,\s]+)")
 
 
 def read_region(environ: WSGIEnvironment, default: str = "") -> str:
-    """Read the region in the Authorization header, or in a presigned request's query; ``default`` when unsigned."""
+    """Read the region from the Authorization header or a presigned query; return ``default`` if unsigned."""
     found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
     if found is None and "X-Amz-Credential" in environ.get("QUERY_STRING", ""):
         query = parse_qs(environ["QUERY_STRING"])
@@ -38,7 +38,7 @@ def read_region(environ: WSGIEnvironment, default: str = "") -> str:
 
 
 def read_access_key(environ: WSGIEnvironment) -> str:
-    """Read the access key that signed a request, or its URL; an empty text when unsigned."""
+    """Read the access key that signed a request or its URL; return an empty string if unsigned."""
     query = parse_qs(environ.get("QUERY_STRING", ""))
     signed = query.get("X-Amz-Credential", query.get("AWSAccessKeyId", [""]))[0]
     found = _ACCESS_KEY.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -46,15 +46,15 @@ def read_access_key(environ: WSGIEnvironment) -> str:
 
 
 def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> str:
-    """Read the region of a request that has to be signed.
+    """Return the region of a request that has to be signed.
 
     Args:
         environ: the request.
-        regions: those that AWS has.
+        regions: the regions that AWS has.
 
     Raises:
-        MissingAuthenticationToken: it is not signed.
-        AwsError: ``InvalidSignatureException``, it is signed for a region that does not exist.
+        MissingAuthenticationToken: the request is not signed.
+        AwsError: ``InvalidSignatureException``, the request is signed for a region that does not exist.
     """
     region = read_region(environ)
     if not region:
@@ -74,7 +74,7 @@ def authenticate(environ: WSGIEnvironment, regions: Collection[str]) -> str:
 
 @lru_cache(maxsize=1)
 def load_regions() -> frozenset[str]:
-    """Load the names of the regions that AWS has, as botocore lists them."""
+    """Load the names of AWS's regions, as botocore lists them."""
     from botocore.loaders import Loader
 
     endpoints = Loader().load_data("endpoints")
@@ -82,19 +82,19 @@ def load_regions() -> frozenset[str]:
 
 
 def check_source(environ: WSGIEnvironment, own_hosts: Collection[str]) -> None:
-    """Let only requests pass that were addressed to this machine by one of its local names.
+    """Accept only requests that are addressed to this machine by one of its own names.
 
-    A web page can make a name of its own point to 127.0.0.1 (DNS rebinding), but the browser then sends that name as
-    Host. A page that asks for localhost directly is given away by its Origin, and where a browser sends none, as with
-    an image's address, by Sec-Fetch-Site. Only pages of the very origin that is asked may ask: whatever else serves
-    pages on this machine is a stranger too.
+    A web page can point its own host name to 127.0.0.1 (DNS rebinding), but the browser then sends that name as Host. A
+    page that requests localhost directly is recognized by its Origin, or, if the browser sends no Origin, as for an
+    image, by Sec-Fetch-Site. Only pages of the same origin are accepted: other servers on this machine are not trusted
+    either.
 
     Args:
         environ: the request.
-        own_hosts: host names and addresses without ports, ``localhost``'s subdomains aside.
+        own_hosts: host names and addresses without ports; subdomains of ``localhost`` are always accepted.
 
     Raises:
-        AccessDeniedException: another Host, Origin or site.
+        AccessDeniedException: the Host, Origin or site is not the emulator's.
     """
     host = environ.get("HTTP_HOST", "")
     if host and not _is_own(_read_host(f"//{host}"), own_hosts):

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def read_service(environ: WSGIEnvironment) -> str:
-    """Read the service that a request is for, by its signature; S3 where it has none."""
-    # In a header, or in the query string of a presigned URL.
+    """Read the service from a request's signature; S3 if it is unsigned."""
+    # The scope is in a header, or in the query string of a presigned URL.
     signed = environ.get("HTTP_AUTHORIZATION", "") + environ.get("QUERY_STRING", "").replace("%2F", "/")
     found = re.search(r"[Cc]redential=[^,\s&]+/([\w-]+)/aws4_request", signed)
     return found[1] if found else "s3"
 
 
 def find_failure(environ: WSGIEnvironment) -> WSGIApplication | None:
-    """Return what answers a request in place of its service where a fault strikes; None where none does."""
+    """Return an application that fails instead of the service if a fault strikes; None otherwise."""
     service = read_service(environ)
     if service in OWN_SCOPES:
         return None
     FAULTS.wait(service)
-    # What a client sends ends too early for the service, which waits for the rest in vain.
+    # The request body ends too early for the service, which waits for the rest in vain.
     if environ["REQUEST_METHOD"] in ("PUT", "POST") and FAULTS.strikes(service, "truncate"):
         from emulator.moto_services.service_requests import encode_error
 
@@ -42,7 +42,7 @@ def find_failure(environ: WSGIEnvironment) -> WSGIApplication | None:
 
 
 def cutting(application: WSGIApplication, environ: WSGIEnvironment) -> WSGIApplication:
-    """Return ``application``, or one whose answer ends halfway where a fault strikes."""
+    """Return ``application``, or one whose answer is cut off halfway if a fault strikes."""
     if environ["REQUEST_METHOD"] != "GET" or not FAULTS.strikes(read_service(environ), "truncate"):
         return application
 

@@ -1,7 +1,7 @@
 """The emulator's WSGI application: every request passes through it.
 
-The way of a request is the three lists of ``Gateway``, each in its order: who may answer it, what every answer gets,
-and what becomes of an error.
+A request passes through the three lists of handlers in ``Gateway``, each in order: request handlers choose who
+answers, answer handlers change the headers of every answer, and error handlers encode exceptions.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# moto's own controls: its reset, its recorder, which writes into the working folder, its dashboard. All unsigned.
+# moto's own control API: reset, recorder (which writes into the working folder) and dashboard. None of it is signed.
 _MOTO_API = "/moto-api"
-# Operations of SageMaker that change nothing.
+# SageMaker operations that change nothing.
 _READING = ("Describe", "Get", "List", "Search")
-# How long a request waits for a service that still starts.
+# How long a request waits for a service that is still starting.
 _START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayServices:
-    """The services that the gateway hands requests to, and asks about them.
+    """The services that the gateway passes requests to, and the lookups that it needs.
 
-    A service that still starts is a future; a request for it waits. So the emulator answers early in its start: a
-    client's first request to S3 need not wait for the container engine.
+    A service that is still starting is a future, and a request for it waits. This lets the emulator answer early in its
+    start: a client's first S3 request does not wait for the container engine.
 
     Attributes:
-        own_hosts: the names and addresses at which the emulator may be asked; ``Gateway.allow_host`` adds to them.
-        pages: the emulator's own pages.
-        has_moto_operation: whether moto has a SageMaker operation, by its name in snake case.
-        find_account: the account of an access key.
-        opens_moto_api: whether moto's own controls below ``/moto-api/`` answer.
-        keys: seal the credentials of containers; None where there are none.
-        guard: refuses requests that are not signed, or not allowed; None where all are answered.
-        token_check: refuses requests for the emulator's own pages that have no token; None where all are answered.
-        settle: waits until what SageMaker's jobs have become is kept wherever it has to be; None where that is done.
-        invoke: Lambda's Invoke.
-        sagemaker: SageMaker's operations.
-        moto: every other service.
+        own_hosts: the host names and addresses of the emulator; ``Gateway.allow_host`` adds to them.
+        pages: serves the emulator's own API and console.
+        has_moto_operation: whether moto implements a SageMaker operation, by its name in snake case.
+        find_account: returns the account of an access key.
+        opens_moto_api: whether moto's control API below ``/moto-api/`` is open.
+        keys: seal the credentials of containers; None if there are no keys.
+        guard: refuses unsigned and unauthorized requests; None if signatures are not required.
+        token_check: refuses requests for the emulator's own pages without the token; None if no token is required.
+        settle: waits until the changes of SageMaker's jobs are replicated; None if there is no replica.
+        invoke: answers Lambda's Invoke.
+        sagemaker: answers SageMaker's operations.
+        moto: answers every other service.
     """
 
     own_hosts: Collection[str]
@@ -81,18 +81,18 @@ class GatewayServices:
     moto: Future[WSGIApplication] = field(default_factory=Future)
 
     def cancel(self) -> None:
-        """Let no request wait any longer for a service that will never be ready."""
+        """Cancel the futures, so that no request waits for a service that will never be ready."""
         for service in (self.invoke, self.sagemaker, self.moto):
             service.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, as the handlers tell one from another.
+    """A request, with the properties by which the handlers distinguish requests.
 
     Attributes:
         environ: its WSGI environment.
-        operation: the operation of SageMaker that it names, None where it names none.
+        operation: the SageMaker operation that it names; None if it names none.
     """
 
     environ: WSGIEnvironment
@@ -102,15 +102,15 @@ class Request:
 
 
 class Gateway:
-    """Lets one service answer each request. Never raises before an answer began, and gives each one a request id."""
+    """Passes each request to one service. Raises only after the answer has begun; gives each answer a request id."""
 
     def __init__(self, services: GatewayServices) -> None:
         self._services = services
         self._own_hosts = set(services.own_hosts)
-        # Operations of which the log has said that nothing is run.
+        # Operations already logged as stored but not run.
         self._noted: set[str] = set()
-        # The first that returns an application lets that answer; None leaves the request to the next. The last of this
-        # list always has one, and so has the last of the handlers of errors.
+        # The first handler that returns an application answers; None passes the request on to the next. The last
+        # request handler always returns an application, and the last error handler always returns an answer.
         self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
             self._refuse_foreign_sources,
             self._refuse_controls,
@@ -122,16 +122,16 @@ class Gateway:
             self._run_operation,
             self._pass_to_moto,
         ]
-        # Each gets the headers of every answer and returns them with its own.
+        # Each handler takes the headers of an answer and returns them, possibly with more.
         self._answer_handlers: list[Callable[[Headers], Headers]] = [add_request_id]
-        # The first that returns an answer has found the words for the error.
+        # The first handler that returns an answer wins.
         self._error_handlers: list[Callable[[Request, Exception], WireAnswer | None]] = [
             encode_aws_error,
             log_and_encode_failure,
         ]
 
     def allow_host(self, host: str) -> None:
-        """Answer requests to another name or address of this machine."""
+        """Accept requests to one more host name or address of this machine."""
         self._own_hosts.add(host)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -144,7 +144,7 @@ class Gateway:
         except Exception as error:
             answer = next(found for handle in self._error_handlers if (found := handle(request, error)) is not None)
             if start_answer.called:
-                raise  # the server cuts the connection: half an answer is out
+                raise  # the server cuts the connection: half an answer was sent
             return answer(environ, start_answer)
 
     def _refuse_foreign_sources(self, request: Request) -> None:
@@ -158,10 +158,10 @@ class Gateway:
             )
 
     def _name_account(self, request: Request) -> None:
-        """Say whose request it is in the header that moto has for it, and that our services read, too."""
+        """Set the account in the header that both moto and the emulator's own services read."""
         environ, services = request.environ, self._services
         if services.guard is not None:
-            environ.pop(ACCOUNT_HEADER, None)  # the signature says it
+            environ.pop(ACCOUNT_HEADER, None)  # the signature determines it
         account = None if services.keys is None else note_session(environ, services.keys)
         environ.setdefault(ACCOUNT_HEADER, account or services.find_account(read_access_key(environ)))
 
@@ -205,18 +205,18 @@ class Gateway:
 
 
 def parse_request(environ: WSGIEnvironment) -> Request:
-    """Read what tells a request from others, X-Amz-Target included."""
+    """Parse the method, the path and the operation in X-Amz-Target."""
     method, path = environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")
     operation = read_operation_name(environ) if method == "POST" and path == "/" else None
     return Request(environ, method, path, operation)
 
 
 def is_from_a_browser(request: Request, *, may_ask: bool = False) -> bool:
-    """Tell a browser at the address itself from a client of S3, whose ListBuckets has to be signed.
+    """Return whether a browser opens the address itself, rather than an S3 client, whose ListBuckets is signed.
 
     Args:
         request: the request.
-        may_ask: whether the address may have the token in it.
+        may_ask: whether the query may contain the token.
     """
     query = request.environ.get("QUERY_STRING", "")
     asks = bool(query) and not (may_ask and query.startswith("token="))
@@ -224,32 +224,32 @@ def is_from_a_browser(request: Request, *, may_ask: bool = False) -> bool:
     own_name = urlsplit(f"//{request.environ.get('HTTP_HOST', '')}").hostname or ""
     if request.method != "GET" or signed or own_name.endswith(".localhost"):
         return False
-    # A bucket may be called as the console is: only who wants a page gets that.
+    # A bucket may have the same name as the console: only a client that accepts HTML gets the page.
     wants_page = "text/html" in request.environ.get("HTTP_ACCEPT", "")
     return request.path == "/" or (wants_page and request.path in (CONSOLE, f"{CONSOLE}/"))
 
 
 def add_request_id(headers: Headers) -> Headers:
-    """Add ``x-amzn-RequestId`` where the service gave none."""
+    """Add ``x-amzn-RequestId`` unless the service has set it."""
     if any(name.lower() == "x-amzn-requestid" for name, _ in headers):
         return headers
     return [*headers, ("x-amzn-RequestId", str(uuid.uuid4()))]
 
 
 def encode_aws_error(_request: Request, error: Exception) -> WireAnswer | None:
-    """Say an error of ours as AWS does."""
+    """Encode one of the emulator's own errors as AWS does."""
     return encode_error(error) if isinstance(error, AwsError) else None
 
 
 def log_and_encode_failure(request: Request, error: Exception) -> WireAnswer:
-    """Write the traceback of what must not happen to the log, and point the client there."""
+    """Log the traceback of an unexpected error, and refer the client to the log."""
     logger.error("%s failed", request.operation or f"{request.method} {request.path}", exc_info=error)
     where = f"in {request.operation}" if request.operation else "to answer"
     return encode_error(InternalFailure(f"The emulator failed {where}; its log has the traceback."))
 
 
 class _AnswerStart:
-    """``start_response`` with the answer handlers before it; knows whether it was called."""
+    """Wraps ``start_response`` with the answer handlers; records whether it was called."""
 
     def __init__(self, start_response: StartResponse, handlers: list[Callable[[Headers], Headers]]) -> None:
         self._start_response = start_response

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from emulator.security.signed_forms import SignedForm
 
 OWN_KEY = "smdebug-emulator"
-"""The access key of the emulator's own commands; so is an account's number, which signs as that account."""
-_DEFAULT_REGION = "us-east-1"  # where a signature, of version 2, names none
+"""Access key of the emulator's own commands. An account's number is an access key too, and signs as that account."""
+_DEFAULT_REGION = "us-east-1"  # where a version 2 signature names none
 _ACCOUNT = re.compile(r"\d{12}")
 _ALWAYS_ALLOWED = frozenset({"sts:GetCallerIdentity"})
 _MISMATCH = (
@@ -43,7 +43,7 @@ _MISMATCH = (
     "and signing method. Consult the service documentation for details."
 )
 _UNKNOWN = "The security token included in the request is invalid."
-# What S3, the query protocol, EC2 and those of JSON call it, with the status of each, and the message.
+# Error codes of S3, the query protocol, EC2 and the JSON protocols, each with its status; then the message.
 _WORDS: Mapping[str, tuple[tuple[str, int], tuple[str, int], tuple[str, int], tuple[str, int], str]] = {
     "missing": (
         ("AccessDenied", 403), ("MissingAuthenticationToken", 403), ("AuthFailure", 401),
@@ -86,12 +86,12 @@ _WORDS: Mapping[str, tuple[tuple[str, int], tuple[str, int], tuple[str, int], tu
 
 
 class Guard:
-    """Checks requests to AWS's services. Thread safe.
+    """Checks the signatures and permissions of requests to AWS services. Thread safe.
 
     Args:
-        keys: the emulator's own.
-        account: the default one: that of the emulator's own key and of configured ones.
-        configured: secret keys by their ids, each of the account's root.
+        keys: the emulator's own keys.
+        account: the default account, to which the emulator's own key and the configured keys belong.
+        configured: secret keys by access key id; each signs as the account's root.
     """
 
     def __init__(self, keys: Keys, account: str, configured: Mapping[str, str]) -> None:
@@ -100,7 +100,7 @@ class Guard:
         self._configured = dict(configured)
 
     def refuse(self, environ: WSGIEnvironment) -> WSGIApplication | None:
-        """Return the answer to a request that may not pass, in the words of its service; None where it may."""
+        """Return the error answer to an unauthorized request, in the format of its service; None if it may pass."""
         signature: Signature | None = None
         try:
             signature = read_signature(environ) or read_old_address(environ)
@@ -118,12 +118,12 @@ class Guard:
                 _name_service(environ, signature)
         except SignatureError as error:
             return refuse(environ, guess_service(environ) if signature is None else signature.service, error)
-        except AwsError as error:  # S3's words on a form
+        except AwsError as error:  # S3's error for a form
             return encode_error("s3", environ, error.code, error.message, error.status)
         return None
 
     def _check_form(self, environ: WSGIEnvironment, form: SignedForm) -> None:
-        """Let a form pass that its signer's policies and its own allow, and say in the environment whose it is."""
+        """Accept a form if its signer's policies and its own policy allow it; record the account in the environment."""
         signature, principal = form.signature, self._identify(form.signature)
         check_form_signature(form, principal.secret)
         check_form_policy(form, datetime.now(UTC))
@@ -158,13 +158,13 @@ class Guard:
 def _authorize(
     environ: WSGIEnvironment, signature: Signature, principal: Principal, asked: list[Asked] | None = None
 ) -> None:
-    """Judge a request by the signer's policies.
+    """Check a request against the signer's policies.
 
     Args:
         environ: the request.
-        signature: of it.
-        principal: who signed it; a root may do everything.
-        asked: what it asks for, where the address does not tell.
+        signature: the request's signature.
+        principal: who signed it; a root user may do everything.
+        asked: the requested actions; None to derive them from the request.
 
     Raises:
         SignatureError: ``denied``.
@@ -200,25 +200,25 @@ def _build_context(environ: WSGIEnvironment, signature: Signature, principal: Pr
         "aws:principalaccount": principal.account,
         "aws:requestedregion": signature.region,
         "aws:sourceip": str(environ.get("REMOTE_ADDR", "")),
-        # Nothing of it leaves this machine: what asks for TLS is to work here, too.
+        # Requests do not leave this machine: policies that require TLS have to work here, too.
         "aws:securetransport": "true",
     }
 
 
 def refuse(environ: WSGIEnvironment, service: str, error: SignatureError) -> WSGIApplication:
-    """Build the answer to a request that may not pass, as its service has it."""
+    """Build the answer to a refused request, in the format of its service."""
     protocol = find_protocol(find_model(service), environ)
     column = 0 if service == "s3" else {"query": 1, "ec2": 2}.get(protocol, 3)
     *codes, message = _WORDS[error.kind]
     code, status = codes[column]
-    if column == 3 and protocol.startswith("rest"):  # which have statuses of HTTP's meaning
+    if column == 3 and protocol.startswith("rest"):  # REST protocols use meaningful HTTP statuses
         status = 403
     text = message if error.message == error.kind else error.message
     return encode_error(service, environ, code, text, status)
 
 
 def guess_service(environ: WSGIEnvironment) -> str:
-    """Guess the service of a request that no signature names."""
+    """Guess the service of an unsigned request."""
     if target := environ.get("HTTP_X_AMZ_TARGET"):
         prefix = str(target).partition(".")[0].lower()
         return {"sagemaker": "sagemaker", "awsevents": "events", "logs_20140328": "logs"}.get(prefix, "sagemaker")
@@ -228,7 +228,7 @@ def guess_service(environ: WSGIEnvironment) -> str:
 
 
 def _name_service(environ: WSGIEnvironment, signature: Signature) -> None:
-    """Say in a header for which service an address or a form was signed: moto would guess it from path and fields."""
+    """Name the service of a presigned address or a form in the Authorization header; moto would guess it otherwise."""
     day, region = signature.day or time.strftime("%Y%m%d"), signature.region or _DEFAULT_REGION
     scope = f"{signature.access_key}/{day}/{region}/{signature.service or 's3'}/aws4_request"
     environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=, Signature="
@@ -239,13 +239,13 @@ _COOKIE_VALUE = re.compile(rf"(?:^|;\s*){COOKIE}=([^;\s]+)")
 
 
 class TokenCheck:
-    """Opens the emulator's own API and console to who has the token: in a header, a cookie, or once in the address."""
+    """Opens the emulator's own API and console to clients with the token: in a header, a cookie, or once in the URL."""
 
     def __init__(self, token: str) -> None:
         self._token = token
 
     def refuse(self, environ: WSGIEnvironment) -> WSGIApplication | None:
-        """Return the answer to who has no token, or has it in the address; None to who may pass."""
+        """Return the answer to a client without the token, or with it in the address; None if the request may pass."""
         from werkzeug.wrappers import Response
 
         header = environ.get("HTTP_AUTHORIZATION", "")
@@ -254,7 +254,7 @@ class TokenCheck:
             return None
         query = parse_qs(environ.get("QUERY_STRING", ""))
         if environ["REQUEST_METHOD"] == "GET" and self._is_right(query.get("token", [""])[0]):
-            # A cookie stands for it from now on; the link itself stays among the pages that the browser has visited.
+            # From now on a cookie carries the token; the link itself stays in the browser's history.
             address = urlsplit(environ.get("PATH_INFO", "/")).path
             answer = Response(status=303, headers={"Location": address, "Cache-Control": "no-store"})
             secure = environ.get("wsgi.url_scheme") == "https"

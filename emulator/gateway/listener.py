@@ -1,7 +1,7 @@
 """Listening sockets: one port on each address, served by waitress.
 
 waitress reads requests and writes answers in one thread, whatever the speed of the clients. It has no public way to
-accept from a further socket while it serves, so ``_Entrance`` extends its dispatcher: see decision 0002.
+accept connections from another socket while it serves, so ``_Entrance`` extends its dispatcher: see decision 0002.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from emulator.gateway.tls_connection import ChoosesContext
 
-# S3 takes 5 GiB in one request; signed chunks add a little.
+# S3 accepts 5 GiB in one request; signed chunks add a little.
 _MAX_BODY_BYTES = 5 * 1024**3 + 64 * 1024**2
-# Of each connection: what is more goes through a file.
+# Per connection; larger bodies and answers go through a file.
 _BODY_IN_MEMORY_BYTES = 1024**2
 _PIECE_BYTES = 128 * 1024
 _BACKLOG = 1024
 _ADJUSTMENTS: dict[str, Any] = {
-    # Pages that are watched hold 16 of them at most.
+    # Pages with live updates hold at most 16 of them.
     "threads": 48,
     "connection_limit": 1000,
     "backlog": _BACKLOG,
@@ -43,31 +43,31 @@ _ADJUSTMENTS: dict[str, Any] = {
     "recv_bytes": _PIECE_BYTES,
     "asyncore_use_poll": True,
     "ident": None,
-    # A client that goes away, or an object that turns out to be damaged (which the log has said).
+    # The client disconnected, or an object turned out to be damaged (which is already logged).
     "log_socket_errors": False,
 }
 
 
 class Listener:
-    """One address: clients may connect from now on, and are answered from ``serve`` on.
+    """A listening socket: accepts connections immediately, and answers them once ``serve`` is called.
 
     Attributes:
-        port: the port, also where 0 was asked for.
+        port: the port; the real one if 0 was requested.
     """
 
     def __init__(
         self, address: str, port: int, disk: DiskBudget | None = None, certificates: ChoosesContext | None = None
     ) -> None:
-        """Bind.
+        """Bind to the address.
 
         Args:
-            address: of this machine.
-            port: 0 for any that is free.
-            disk: says how large a body may be; None for whatever has room in the folder for temporary files.
-            certificates: what those who connect are shown; None where they are to connect without TLS.
+            address: an address of this machine.
+            port: 0 for any free port.
+            disk: limits the size of a request body; None for any size that fits into the folder for temporary files.
+            certificates: the TLS certificates for clients; None to serve without TLS.
 
         Raises:
-            StartupError: the port is taken, or the address is not this machine's.
+            StartupError: the port is in use, or the address does not belong to this machine.
         """
         self._disk = disk or DiskBudget(Path(tempfile.gettempdir()), 0)
         self._certificates = certificates
@@ -79,7 +79,7 @@ class Listener:
         self._loop = threading.Thread(target=self._run, name=f"listener-{address}", daemon=True)
 
     def serve(self, application: WSGIApplication) -> None:
-        """Answer with ``application``, in threads of its own."""
+        """Answer requests with ``application``, in separate threads."""
         scheme = "http" if self._certificates is None else "https"
         self._server = create_server(
             application, map=self._connections, sockets=[self._socket], url_scheme=scheme, **_ADJUSTMENTS
@@ -89,11 +89,11 @@ class Listener:
         self._loop.start()
 
     def take(self, listening: socket.socket) -> None:
-        """Answer those who connect to another listening socket, too, until that is shut down; once it serves."""
+        """Accept connections from another listening socket until it is shut down. Call it after ``serve``."""
         self._server.trigger.pull_trigger(lambda: _Entrance(self._server, listening, self._connections))
 
     def close(self) -> None:
-        """Take no more requests, let those that run end, and give the port back. Idempotent."""
+        """Accept no more requests, finish those in progress, and release the port. Idempotent."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -102,14 +102,14 @@ class Listener:
             return
         self._server.pull_trigger()
         self._loop.join()
-        # Only now: until here a thread with an answer may want to wake the loop.
+        # Only now: until here a thread with an answer may need to wake the loop.
         self._server.trigger.close()
 
     def _run(self) -> None:
         while not self._closing.is_set():
             wasyncore.loop(timeout=30.0, use_poll=True, map=self._connections, count=1)
         wasyncore.dispatcher.close(self._server)
-        # The answers of running requests leave through the loop: it ends after them.
+        # The loop sends the answers of requests in progress, so it ends after them.
         stopping = threading.Thread(target=self._server.task_dispatcher.shutdown, name="listener-shutdown", daemon=True)
         stopping.start()
         while stopping.is_alive():
@@ -117,12 +117,12 @@ class Listener:
         wasyncore.loop(timeout=0.0, use_poll=True, map=self._connections, count=1)
         for connection in list(self._connections.values()):
             if connection is not self._server.trigger:
-                with contextlib.suppress(OSError):  # the other end may have gone first
+                with contextlib.suppress(OSError):  # the other end may have closed first
                     connection.handle_close()
 
 
 class _Entrance(wasyncore.dispatcher):  # type: ignore[misc]  # publishes no types
-    """Accepts connections for a server, from a socket that is not its own."""
+    """Accepts a server's connections from another socket."""
 
     def __init__(self, server: Any, listening: socket.socket, connections: dict[int, Any]) -> None:
         super().__init__(listening, map=connections)
@@ -130,11 +130,11 @@ class _Entrance(wasyncore.dispatcher):  # type: ignore[misc]  # publishes no typ
         self._server = server
 
     def writable(self) -> bool:
-        """There is nothing to write to it."""
+        """Return False: nothing is ever written to the socket."""
         return False
 
     def handle_accept(self) -> None:
-        """Begin a connection of the server's, or go where the socket was shut down."""
+        """Hand a new connection to the server, or close if the socket was shut down."""
         try:
             accepted = self.accept()
             if accepted is None:
@@ -147,13 +147,13 @@ class _Entrance(wasyncore.dispatcher):  # type: ignore[misc]  # publishes no typ
         self._server.channel_class(self._server, connection, address, self._server.adj, map=self._map)
 
     def handle_close(self) -> None:
-        """Go: the socket was shut down."""
+        """Close: the socket was shut down."""
         self.close()
 
 
 def _bind(address: str, port: int) -> socket.socket:
     try:
-        # From here on a client's connection waits for its answer instead of being refused.
+        # From here on, a client's connection waits for its answer instead of being refused.
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         return socket.create_server((address, port), family=family, backlog=_BACKLOG, dualstack_ipv6=address == "::")
     except OSError as error:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from emulator.exceptions import AwsError
 
 CONTENT_TYPE = "application/x-amz-json-1.1"
-# The largest request of the model is far smaller, and nothing in it is nested nearly as deep.
+# The largest request of the model is far smaller, and far less deeply nested.
 MAX_BODY_BYTES = 8 * 1024**2
 _MAX_DEPTH = 100
 _MAX_TIME_DIGITS = 40
@@ -32,14 +32,14 @@ _MAX_TIME_DIGITS = 40
 
 @dataclass(frozen=True, slots=True)
 class WireAnswer:
-    """An answer as it goes out, less the headers that every answer has; a WSGI application that gives it."""
+    """An encoded answer, without the headers common to all answers; also the WSGI application that sends it."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Send it; after HEAD without its body, whose length is told all the same."""
+        """Send the answer; for HEAD, send its length but not its body."""
         headers = {**self.headers, "Content-Length": str(len(self.body))}
         start_response(f"{self.status} {HTTPStatus(self.status).phrase}", list(headers.items()))
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [self.body]
@@ -52,13 +52,13 @@ def find_operation(name: str) -> OperationModel | None:
 
 
 class Operation:
-    """One operation's wire form. Its schema is compiled when the operation is first asked for."""
+    """The wire format of one operation. Its schema is compiled on first use."""
 
     def __init__(self, name: str) -> None:
-        """Find it in the model.
+        """Look up the operation in the model.
 
         Raises:
-            ValueError: the model does not have it.
+            ValueError: the model does not have the operation.
         """
         model = find_operation(name)
         if model is None:
@@ -69,15 +69,15 @@ class Operation:
         self._validator: Validator | None = None
 
     def decode(self, body: bytes) -> dict[str, Any]:
-        """Parse and check a request.
+        """Parse and validate a request.
 
         Returns:
-            The members as they came, unknown ones included, without nulls; timestamps are aware datetimes
-            and integers are ints, however they were written.
+            The members as sent, including unknown ones, without nulls. Timestamps are aware datetimes and integers are
+            ints, however they were written.
 
         Raises:
-            SerializationException: no JSON object, or a member of the wrong type.
-            ValidationException: all the constraints that the request breaks.
+            SerializationException: the body is not a JSON object, or a member has the wrong type.
+            ValidationException: the request violates constraints; the message lists all of them.
         """
         request = _parse(body)
         if self._input is None:
@@ -86,16 +86,16 @@ class Operation:
         return cast("dict[str, Any]", _decode_numbers(self._input, request))
 
     def preload(self) -> None:
-        """Compile the schema now."""
+        """Compile the schema in advance."""
         if self._input is not None:
             self._load_validator(self._input)
 
     def encode(self, answer: dict[str, Any], headers: Mapping[str, str] | None = None) -> WireAnswer:
-        """Cut ``answer`` to the output shape; nulls are left out, datetimes become epoch seconds.
+        """Encode the members of ``answer`` that the output shape has; omit nulls, write datetimes as epoch seconds.
 
         Args:
-            answer: the members, others as well.
-            headers: beside the content type.
+            answer: the members; may contain others.
+            headers: headers besides the content type.
         """
         body = b"" if self._output is None else dump_json(_cut(self._output, answer))
         return WireAnswer(200, {"Content-Type": CONTENT_TYPE, **(headers or {})}, body)
@@ -108,12 +108,12 @@ class Operation:
 
 @lru_cache(maxsize=512)
 def load_operation(name: str) -> Operation:
-    """Build the operation ``name`` once; ValueError if the model has none."""
+    """Build the operation ``name`` once; raise ValueError if the model does not have it."""
     return Operation(name)
 
 
 def encode_error(error: AwsError) -> WireAnswer:
-    """Encode an error. No other place makes one into bytes of this protocol."""
+    """Encode an error. This is the only place that does so for this protocol."""
     headers = {"Content-Type": CONTENT_TYPE, "x-amzn-errortype": error.code}
     return WireAnswer(error.status, headers, dump_json({"__type": error.code, "message": error.message}))
 
@@ -138,7 +138,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _drop_nulls(value: Any, depth: int = 0) -> Any:
-    """Leave out members that are null: they are members that are not there. Nulls in lists stay, to be refused."""
+    """Drop null members, which count as missing. Nulls in lists stay, to be refused."""
     if depth > _MAX_DEPTH:
         raise SerializationException(f"The body of the request is nested deeper than {_MAX_DEPTH} levels.")
     if isinstance(value, dict):
@@ -162,7 +162,7 @@ def _decode_numbers(shape: Shape, value: Any) -> Any:
         case "timestamp":
             return _decode_time(value)
         case "integer" | "long":
-            return int(value)  # JSON's 5.0 is a whole number
+            return int(value)  # in JSON, 5.0 is an integer
         case _:
             return value
 

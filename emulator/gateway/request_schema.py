@@ -1,8 +1,7 @@
 """JSON Schemas of requests, compiled from the service model's shapes.
 
-A schema says what ``jsonschema`` can check: types, required members, lengths, ranges, enums, patterns, and the same for
-the keys and values of maps. It says nothing of unknown members, which are accepted: a client may be newer than this
-process's botocore.
+A schema contains what ``jsonschema`` can check: types, required members, lengths, ranges, enums and patterns, also for
+the keys and values of maps. Unknown members are accepted: a client may be newer than the botocore of this process.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ _BOUNDS = {
     "float": ("minimum", "maximum"),
     "double": ("minimum", "maximum"),
 }
-# The bounds of a whole number that the model gives none: those of its type.
+# The bounds of an integer's type, for integers without bounds in the model.
 _WIDTHS = {"integer": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 
 
 def build_schema(shape: Shape) -> Schema:
-    """Build the JSON Schema of what a client may send for ``shape``; recursive shapes become references."""
+    """Build the JSON Schema of a request of ``shape``; recursive shapes become references."""
     definitions: dict[str, Schema] = {}
     schema = _Compiler(definitions).compile(shape)
     return {**schema, "$defs": definitions} if definitions else schema
 
 
 def build_validator(shape: Shape) -> Validator:
-    """Build a validator for ``shape``. jsonschema is imported here: at start nobody waits for it."""
+    """Build a validator for ``shape``. jsonschema is imported here to keep the start fast."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
@@ -60,15 +59,15 @@ def build_validator(shape: Shape) -> Validator:
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
-    """Compile a pattern of the model with ``regex``: ``re`` knows no Unicode properties, which some patterns use."""
+    """Compile a pattern of the model with ``regex``: some patterns use Unicode properties, which ``re`` lacks."""
     import regex
 
-    # Java's spelling of all characters beyond 16 bits: each is a pair there.
+    # Java's spelling of all characters beyond 16 bits: it writes each as a surrogate pair.
     return regex.compile(pattern.replace(r"\uD800\uDC00-\uDBFF\uDFFF", r"\U00010000-\U0010FFFF"))
 
 
 def _check_pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
-    """Match the whole string, as the service does; JSON Schema's own ``pattern`` looks anywhere in it."""
+    """Match the whole string, as the service does; JSON Schema's own ``pattern`` matches anywhere in it."""
     from jsonschema.exceptions import ValidationError
 
     if isinstance(instance, str) and compile_pattern(pattern).fullmatch(instance) is None:
@@ -76,7 +75,7 @@ def _check_pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -
 
 
 class _Compiler:
-    """Compiles one shape and what it refers to; knows which shapes it is inside of."""
+    """Compiles a shape and the shapes it refers to; tracks which shapes it is inside of."""
 
     def __init__(self, definitions: dict[str, Schema]) -> None:
         self._definitions = definitions

@@ -1,9 +1,10 @@
 """HTTP connections for S3: exact metadata names, and empty objects.
 
-In the names of S3's metadata headers, case and underscores matter. waitress writes every header as
-``X-Amz-Meta-Who``, which boto3 then returns as the key ``Who``; and it drops request headers with an underscore, since
-WSGI cannot tell it from a hyphen, which loses the key ``job_name``. A body for which the disk has no space is refused
-before the client sends it, with S3's own error. waitress has no options for any of this: see decision 0002.
+S3 distinguishes case and underscores in the names of metadata headers. waitress writes each header as
+``X-Amz-Meta-Who``, which boto3 then returns as the key ``Who``. It also drops request headers with an underscore, since
+WSGI cannot tell an underscore from a hyphen, so the key ``job_name`` would be lost. If the disk has no space for a
+body, the request is refused with S3's own error before the client sends it. waitress has no options for any of this:
+see decision 0002.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 METADATA_NAMES = "emulator.metadata_names"
-"""Key in a WSGI environment: names of metadata headers as they were sent, by the key each is stored under."""
+"""Key in a WSGI environment: the original names of metadata headers, by the key under which each is stored."""
 
 _WRITTEN = re.compile(rb"^X-Amz-Meta-[^:\r\n]+:", re.MULTILINE)
 _UNDERSCORED = re.compile(
@@ -34,31 +35,31 @@ _UNDERSCORED = re.compile(
 
 
 class _InsufficientStorageError(Error):  # type: ignore[misc]
-    """The answer to a body that has no room."""
+    """The answer to a body for which the disk has no space."""
 
     code = 507
     reason = "Insufficient Storage"
 
     def to_response(self, _ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
-        """Build the answer as S3 has its errors."""
+        """Build the answer in S3's error format."""
         document = f"<Error><Code>InsufficientStorage</Code><Message>{escape(self.body)}</Message></Error>"
         return f"{self.code} {self.reason}", [("Content-Type", "application/xml")], document.encode()
 
 
 class _BodyFile(TempfileBasedBuffer):  # type: ignore[misc]
-    """What is too large for memory: a file without a name, where the state is. Elsewhere it may be memory after all."""
+    """Buffer for a body too large for memory: an unnamed file in the state folder. Other folders may be in memory."""
 
     def __init__(self, folder: Path, from_buffer: Any) -> None:
         self._folder = folder
         super().__init__(from_buffer)
 
     def newfile(self) -> IO[bytes]:
-        """Make the file."""
+        """Create the file."""
         return TemporaryFile("w+b", dir=self._folder)
 
 
 class _Body(OverflowableBuffer):  # type: ignore[misc]
-    """A body on its way in."""
+    """The body of an incoming request."""
 
     folder: Path
     buf: Any
@@ -72,13 +73,13 @@ class _Body(OverflowableBuffer):  # type: ignore[misc]
 
 
 class S3Parser(HTTPRequestParser):  # type: ignore[misc]
-    """A request. ``metadata_names`` has the metadata headers with underscores once the header is parsed."""
+    """Parses a request. ``metadata_names`` holds the metadata headers with underscores once the head is parsed."""
 
     metadata_names: dict[str, str]
     expect_continue: bool
 
     def received(self, data: bytes) -> int:
-        """Take what came; refuse it where the disk is full."""
+        """Parse received data; refuse it if the disk is full."""
         try:
             began = self.headers_finished
             consumed: int = super().received(data)
@@ -93,46 +94,46 @@ class S3Parser(HTTPRequestParser):  # type: ignore[misc]
         return consumed
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Parse as waitress does; then take what it leaves out."""
+        """Parse as waitress does, then add the headers that it drops."""
         super().parse_header(header_plus)
         if self.body_rcv is not None:
             body = self.body_rcv.buf = _Body(self.adj.inbuf_overflow)
             body.folder = self.adj.disk.folder
         if self.expect_continue and not self.content_length and not self.chunked:
-            # waitress would ask for a body that never comes; botocore expects a 100 before an empty object too.
+            # waitress would wait for a body that never comes; botocore expects a 100 before an empty object too.
             self.expect_continue = False
         self.metadata_names = {}
         for name, value in _UNDERSCORED.findall(header_plus):
             key = name.decode("latin-1").upper().replace("-", "_")
-            # A name with an underscore never takes the place of one with a hyphen.
+            # A header with an underscore never replaces one with a hyphen.
             if key not in self.headers:
                 self.headers[key] = value.decode("latin-1")
                 self.metadata_names[f"HTTP_{key}"] = name.decode("latin-1")
 
 
 class S3Task(WSGITask):  # type: ignore[misc]
-    """Tells the application the names of metadata headers, and writes its own in small letters, as S3 does."""
+    """Passes metadata header names to the application; writes those of the answer in lower case, as S3 does."""
 
     def get_environment(self) -> dict[str, Any]:
-        """Build the WSGI environment, with the names of metadata headers."""
+        """Build the WSGI environment, including the names of metadata headers."""
         environ: dict[str, Any] = super().get_environment()
         environ[METADATA_NAMES] = self.request.metadata_names
         return environ
 
     def build_response_header(self) -> bytes:
-        """Build the answer's head, with metadata in small letters."""
+        """Build the head of the answer, with metadata headers in lower case."""
         head: bytes = super().build_response_header()
         return _WRITTEN.sub(lambda found: found[0].lower(), head)
 
 
 class S3Channel(HTTPChannel):  # type: ignore[misc]
-    """A connection that may carry S3."""
+    """A connection that supports S3's headers and bodies."""
 
     task_class = S3Task
     parser_class = S3Parser
 
     def handle_close(self) -> None:
-        """Close the connection, and the file of a body of which the rest will not come, which waitress leaves."""
+        """Close the connection, and the file of an unfinished body, which waitress leaves open."""
         super().handle_close()
         if self.request is not None:
             self.request.close()

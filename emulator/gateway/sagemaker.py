@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from emulator.operations import Handler
 
 _TARGET_PREFIX = "SageMaker."
-# DeleteTrainingJob may wait for a run's end.
+# DeleteTrainingJob may wait for the end of a job run.
 _PATIENCE_SECONDS = 1.0
 
 
 def read_operation_name(environ: WSGIEnvironment) -> str | None:
-    """Read which operation of SageMaker a request names; None where it names none, or another service's."""
+    """Read the SageMaker operation that a request names; None for no operation, or one of another service."""
     target: str = environ.get("HTTP_X_AMZ_TARGET", "")
     return target.removeprefix(_TARGET_PREFIX) if target.startswith(_TARGET_PREFIX) else None
 
@@ -44,15 +44,15 @@ class SageMaker:
         has_moto_resource: Callable[[str, str, str], bool],
         operations: Mapping[str, Handler] | None = None,
     ) -> None:
-        """Check every operation against the model.
+        """Check that the model has every operation.
 
         Args:
-            find_jobs: what the operations of an account work on.
+            find_jobs: returns the jobs of an account.
             has_moto_resource: whether moto has a resource, by account, region and ARN.
-            operations: those of ``emulator.operations`` unless given.
+            operations: the operations; those of ``emulator.operations`` by default.
 
         Raises:
-            ValueError: an operation that the model does not have.
+            ValueError: the model does not have one of the operations.
         """
         self._find_jobs = find_jobs
         self._has_moto_resource = has_moto_resource
@@ -62,20 +62,20 @@ class SageMaker:
             load_operation(name)
 
     def has(self, name: str) -> bool:
-        """Whether the operation is answered here."""
+        """Return whether the emulator itself implements the operation."""
         return name in self._operations
 
     def preload(self) -> None:
-        """Compile every schema, so that the first request of a kind need not wait for it."""
+        """Compile every schema, so that the first request of each operation does not wait for it."""
         load_regions()
         for name in self._operations:
             load_operation(name).preload()
 
     def answer(self, name: str, environ: WSGIEnvironment) -> WireAnswer | None:
-        """Run one operation; None, and the request as it came, when its resource is moto's.
+        """Run one operation; return None, with the request body still readable, if the resource is moto's.
 
         Raises:
-            AwsError: what is wrong with the request.
+            AwsError: the request is not valid.
         """
         operation = load_operation(name)
         with self._turns.take():
@@ -93,16 +93,16 @@ def _check(name: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_request(name: str, environ: WSGIEnvironment, has_moto_operation: Callable[[str], bool]) -> None:
-    """Hold a request that moto is to answer to the model; moto itself checks next to nothing.
+    """Validate a request for moto against the model; moto itself checks very little.
 
     Args:
-        name: an operation that is not answered here.
+        name: an operation that the emulator itself does not implement.
         environ: its request, whose body can be read again afterwards.
-        has_moto_operation: whether moto has it, by its name in snake case.
+        has_moto_operation: whether moto implements an operation, by its name in snake case.
 
     Raises:
-        UnknownOperationException: SageMaker does not have it, or neither the emulator nor moto does.
-        AwsError: what is wrong with the request.
+        UnknownOperationException: SageMaker does not have it, or neither the emulator nor moto implements it.
+        AwsError: the request is not valid.
     """
     if find_operation(name) is None:
         raise UnknownOperationException(f"SageMaker has no operation {name!r}.")
@@ -112,7 +112,7 @@ def check_request(name: str, environ: WSGIEnvironment, has_moto_operation: Calla
 
 
 def _read_request(operation: Operation, environ: WSGIEnvironment) -> tuple[str, dict[str, Any]]:
-    """Read region and request, and leave the body to be read once more."""
+    """Return the region and the parsed request; the body can be read again."""
     region = authenticate(environ, load_regions())
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if length > MAX_BODY_BYTES:

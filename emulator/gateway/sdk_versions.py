@@ -6,17 +6,17 @@ import re
 
 TRIED = {
     ("AWS-SageMaker-Python-SDK", "2"): "2.257.7",
-    ("AWS-SageMaker-Python-SDK", "3"): "3.0",  # what the SDK's versions 3 call themselves, all of them
+    ("AWS-SageMaker-Python-SDK", "3"): "3.0",  # how all 3.x versions of the SDK identify themselves
     ("AWS-SageMakerCore", "2"): "2.27.0",
 }
-"""By what an SDK calls itself in a request, and its major version: the one that was tried."""
+"""The tested version, by the SDK's name in the user agent and its major version."""
 TRIED_RELEASES = ("2.257.7", "3.27.0")
-"""Of the distribution ``sagemaker``."""
+"""Tested versions of the distribution ``sagemaker``."""
 _SDK = re.compile(r"(?P<name>AWS-SageMaker-Python-SDK|AWS-SageMakerCore)[#/](?P<version>\d+(\.\d+)*)")
 
 
 def describe_untried(user_agent: str) -> str | None:
-    """Say that a request's SDK is of a version that was never tried; None where it was, or is no such SDK's.
+    """Describe the untested SDK version that sent a request; None if it is tested, or not the SageMaker SDK.
 
     >>> describe_untried("Boto3/1.44 lib/AWS-SageMaker-Python-SDK#2.257.9") is None
     True
@@ -31,11 +31,11 @@ def describe_untried(user_agent: str) -> str | None:
 
 
 def describe_version(name: str) -> str:
-    """Say what to do where a version was never tried."""
+    """Return the advice for an untested version."""
     install = " or ".join(f"pip install 'sagemaker=={release}'" for release in TRIED_RELEASES)
     return f"{name} was never tried with this emulator: where something goes wrong, {install} brings one that was."
 
 
 def read_minor(version: str) -> str:
-    """Return a version up to its second number: those after it are mends."""
+    """Return the major and minor version; patch releases do not matter."""
     return ".".join(version.split(".")[:2])

@@ -1,6 +1,6 @@
 """Non-blocking TLS connections for waitress.
 
-Other servers that have it were tried, and none met all requirements without such classes: see decision 0002.
+Other servers with TLS were tried, and none met all requirements without such classes: see decision 0002.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from emulator.gateway.s3_connection import S3Channel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# A record of TLS holds no more, and more than one is not sent at a time.
+# The largest TLS record; at most one is sent at a time.
 _RECORD_BYTES = 16 * 1024
 _NOT_ENCRYPTED = b"""HTTP/1.1 400 Bad Request\r
 Content-Type: text/plain\r
@@ -30,30 +30,30 @@ This port speaks TLS: ask https:// in place of http://.
 
 
 class ChoosesContext(Protocol):
-    """Says what is shown to who has connected to an address of this machine."""
+    """Chooses the certificate for a connection by the local address that the client connected to."""
 
     def choose(self, address: str) -> ssl.SSLContext:
-        """Return the certificate's context."""
+        """Return the TLS context for an address."""
 
 
 class TlsChannel(S3Channel):
-    """A connection that is encrypted; its handshake is part of the first reads."""
+    """A TLS connection; its handshake is part of the first reads."""
 
     def __init__(self, server: Any, sock: ssl.SSLSocket, addr: Any, adj: Any, map: Any = None) -> None:  # noqa: A002 - waitress calls it so
-        # OpenSSL's connections are one thread's at a time; answers are written by those that make them.
+        # An OpenSSL connection may be used by one thread at a time, but the threads that produce answers write to it.
         self._turn = threading.Lock()
         super().__init__(server, sock, addr, adj, map=map)
         self.sendbuf_len = _RECORD_BYTES
 
     def handle_read(self) -> None:
-        """Take what came, if that is a whole record."""
+        """Process received data once a whole record is there."""
         try:
             data = self._read(self.adj.recv_bytes)
         except OSError as error:
             if getattr(error, "reason", None) == "HTTP_REQUEST":
                 with contextlib.suppress(OSError):
                     socket.socket.send(self.socket, _NOT_ENCRYPTED)
-                    # To close before all was read would take the answer back.
+                    # Closing before everything was read would discard the answer.
                     socket.socket.recv(self.socket, self.adj.recv_bytes)
             self.handle_close()
             return
@@ -64,10 +64,10 @@ class TlsChannel(S3Channel):
             self.handle_close()
 
     def _read(self, most: int) -> bytes | None:
-        """Return what came, nothing where the other end is done, None where more has to come first."""
+        """Return received data; empty bytes if the other end is done, None if more data has to arrive first."""
         pieces: list[bytes] = []
         with self._turn, contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            # What OpenSSL holds already wakes nobody.
+            # Data that OpenSSL has already buffered does not wake the loop.
             while sum(map(len, pieces)) < most or self.socket.pending():
                 if not (piece := self.socket.recv(most)):
                     return b"".join(pieces)
@@ -75,7 +75,7 @@ class TlsChannel(S3Channel):
         return b"".join(pieces) or None
 
     def send(self, data: bytes, do_close: bool = True) -> int:
-        """Send what the other end takes."""
+        """Send as much as the other end accepts."""
         try:
             with self._turn:
                 return int(self.socket.send(data))
@@ -87,7 +87,7 @@ class TlsChannel(S3Channel):
             return 0
 
     def handle_close(self) -> None:
-        """Say that this is the end, and not a cut."""
+        """Send a TLS close, so that the client can tell the end from a lost connection."""
         with contextlib.suppress(OSError, ValueError), self._turn:
             if self.socket is not None:
                 self.socket.unwrap()
@@ -95,13 +95,13 @@ class TlsChannel(S3Channel):
 
 
 def build_channels(contexts: ChoosesContext) -> Callable[..., TlsChannel | None]:
-    """Return what waitress makes a connection with."""
+    """Return the factory with which waitress creates a connection."""
 
     def begin(server: Any, accepted: socket.socket, address: Any, adj: Any, map: Any = None) -> TlsChannel | None:  # noqa: A002
         try:
             context = contexts.choose(str(read_address(accepted.getsockname()[0])))
             encrypted = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
-        except OSError:  # who asked has gone already
+        except OSError:  # the client has disconnected already
             accepted.close()
             return None
         return TlsChannel(server, encrypted, address, adj, map=map)

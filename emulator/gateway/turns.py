@@ -1,8 +1,7 @@
 """Request queue: requests are processed one at a time, in order of arrival.
 
-Python runs one thread at a time. Sixteen that work at once on as many requests are each put off by the other fifteen at
-every look into the database, some of them again and again; in turn, each is done in one go, and none waits for longer
-than those before it take.
+Python runs one thread at a time. Sixteen threads that work on requests at once interrupt each other at every database
+access. In turn, each request is processed without interruption, and none waits longer than those before it take.
 """
 
 from __future__ import annotations
@@ -17,10 +16,13 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """Lets one in, the others in the order in which they came. Thread safe."""
+    """Lets one request in at a time, in order of arrival. Thread safe."""
 
     def __init__(self, patience_seconds: float) -> None:
-        """Begin with nobody; who has waited so long goes in all the same: one who is in may wait for something."""
+        """Create an empty queue.
+
+        A request that has waited ``patience_seconds`` enters out of turn: the current one may be waiting for something.
+        """
         self._taken = False
         self._patience_seconds = patience_seconds
         self._guard = Lock()
@@ -28,7 +30,7 @@ class Turns:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Wait for a turn, and have it until the block ends."""
+        """Wait for a turn, and hold it until the block ends."""
         is_own = self._enter()
         try:
             yield
@@ -37,7 +39,7 @@ class Turns:
                 self._leave()
 
     def _enter(self) -> bool:
-        """Return when it is time; False for who goes in out of turn."""
+        """Wait for a turn; return False if the request enters out of turn."""
         with self._guard:
             if not self._taken:
                 self._taken = True
@@ -51,7 +53,7 @@ class Turns:
             if turn in self._waiting:
                 self._waiting.remove(turn)
                 return False
-        return True  # its turn came just now
+        return True  # its turn came at the last moment
 
     def _leave(self) -> None:
         with self._guard:

@@ -1,6 +1,6 @@
 """AWS's wording of validation errors that jsonschema finds.
 
-One message names all the constraints that a request breaks.
+One message lists all the constraints that a request violates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jsonschema.exceptions import ValidationError
 
-# In the order in which AWS lists them for the members of a list or a map.
+# The order in which AWS lists them for the members of a list or a map.
 _CONSTRAINTS = {
     "maxLength": "Member must have length less than or equal to {}",
     "minLength": "Member must have length greater than or equal to {}",
@@ -28,10 +28,10 @@ _CONSTRAINTS = {
     "enum": "Member must satisfy enum value set: {}",
     "pattern": "Member must satisfy regular expression pattern: {}",
 }
-# How much of a value, or of a key in a path, an error repeats.
+# How much of a value, or of a key in a path, an error message repeats.
 _SPELLED_CHARACTERS = 4096
 _NOT_NULL = "Member must not be null"
-# How AWS's parser names what it wanted.
+# What AWS's parser calls the types that it expects.
 _WANTED = {
     "string": "a String",
     "boolean": "a Boolean",
@@ -43,16 +43,16 @@ _WANTED = {
 
 
 def raise_violations(errors: Iterable[ValidationError], request: Mapping[str, Any], order: Sequence[str]) -> None:
-    """Raise for everything in ``errors`` at once; return when there is nothing.
+    """Raise one error for everything in ``errors``; return if there is nothing.
 
     Args:
-        errors: of the whole request.
-        request: what was validated.
-        order: the names of the request's members; violations are told in this order.
+        errors: the errors of the whole request.
+        request: the validated request.
+        order: the names of the request's members; violations are listed in this order.
 
     Raises:
-        SerializationException: something has the wrong type, which AWS's parser finds before any constraint.
-        ValidationException: constraints are broken.
+        SerializationException: something has the wrong type; AWS's parser reports this before any constraint.
+        ValidationException: constraints are violated.
     """
     rank = {name: index for index, name in enumerate(order)}
     violations: dict[str, int] = {}
@@ -79,7 +79,7 @@ def _describe(error: ValidationError, request: Mapping[str, Any]) -> str:
     schema_path = list(error.absolute_schema_path)
     role = schema_path[-2] if len(schema_path) > 1 else None
     if isinstance(value, (str, int, float)) and role in ("items", "propertyNames", "additionalProperties"):
-        # A scalar inside of a list or a map: AWS shows the whole and says what each of its members has to be.
+        # A scalar inside a list or a map: AWS shows the whole list or map and the constraint on each of its members.
         where = {"items": "Member", "propertyNames": "Map keys", "additionalProperties": "Map value"}[str(role)]
         path = path if role == "propertyNames" else path[:-1]
         value = _look_up(request, path)
@@ -88,7 +88,7 @@ def _describe(error: ValidationError, request: Mapping[str, Any]) -> str:
 
 
 def _first_missing(error: ValidationError) -> str:
-    """Find the member that a ``required`` error is about; jsonschema has it in the message only, one error a member."""
+    """Return the member that a ``required`` error is about: jsonschema reports one per error, only in the message."""
     required = cast("list[str]", error.validator_value)
     return next(name for name in required if error.message.startswith(repr(name)))
 
@@ -120,7 +120,7 @@ def _spell_all(schema: Any) -> str:
 
 
 def _spell(path: Sequence[str | int]) -> str:
-    """Spell a path as AWS does: ``debugRuleConfigurations.1.member.ruleConfigurationName``, counted from 1."""
+    """Format a path as AWS does: ``debugRuleConfigurations.1.member.ruleConfigurationName``, counted from 1."""
     parts = [f"{part + 1}.member" if isinstance(part, int) else _cut(part[:1].lower() + part[1:]) for part in path]
     return ".".join(parts)
 
@@ -136,7 +136,7 @@ def _cut(text: str) -> str:
 
 
 def _spell_value(value: Any) -> str:
-    """Spell a value as Java prints it."""
+    """Format a value as Java prints it."""
     match value:
         case bool():
             return str(value).lower()

@@ -2,8 +2,8 @@
 
 ``<name>.py`` holds ``def <name>(request, context) -> response``.
 
-The function's name is the operation's in snake case: ``def stop_training_job(request, context) -> response``. One that
-returns None leaves the request to moto, whose resource it is about. ``validation`` checks requests that create jobs.
+The function's name is the operation's in snake case: ``def stop_training_job(request, context) -> response``. A
+function that returns None passes the request to moto, which has the resource. ``validation`` checks create requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def find_operations() -> dict[str, Handler]:
     """Find every operation of this package by its name on the wire, e.g. ``CreateTrainingJob``.
 
     Raises:
-        ValueError: a public function that is no operation, or an operation that two modules have.
+        ValueError: a public function is not an operation, or two modules have the same operation.
     """
     found: dict[str, Handler] = {}
     for module in pkgutil.iter_modules(__path__):

@@ -21,10 +21,10 @@ class Context:
     Attributes:
         jobs: all jobs of the account.
         region: the region the request was signed for.
-        check: decodes and validates the request of an operation by the model, as one that came over the wire.
+        check: decodes and validates the request of an operation against the model, as if it had come over the wire.
         has_moto_resource: whether moto has the resource with an ARN, in this account and region.
-        client_note: what is to be warned of the client that asked, if anything.
-        headers: of the answer, beside those that every answer has; an operation may add to them.
+        client_note: a warning about the client, if any.
+        headers: additional headers of the answer; an operation may add to them.
     """
 
     jobs: Jobs

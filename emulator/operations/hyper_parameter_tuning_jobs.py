@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @declare_members(acts_on=validation.ACTS_ON, refuses=validation.REFUSES)
 def create_hyper_parameter_tuning_job(request: Request, context: Context) -> Response:
-    """Store the tuning job and start it; its training jobs come one after the other.
+    """Store the tuning job and start it; its training jobs start one after the other.
 
     Raises:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
@@ -23,20 +23,20 @@ def create_hyper_parameter_tuning_job(request: Request, context: Context) -> Res
 
 
 def describe_hyper_parameter_tuning_job(request: Request, context: Context) -> Response:
-    """Describe the tuning job: its request, where it stands, and the best of its training jobs.
+    """Describe the tuning job: its request, its status, and the best of its training jobs.
 
     Raises:
-        ResourceNotFound: there is no such job.
+        ResourceNotFound: the job does not exist.
     """
     job = context.jobs.tuning.get(context.region, request["HyperParameterTuningJobName"])
     return context.jobs.tuning.describe(job)
 
 
 def list_hyper_parameter_tuning_jobs(request: Request, context: Context) -> Response:
-    """One page of summaries.
+    """Return one page of summaries.
 
     Raises:
-        ValidationException: a NextToken that is none.
+        ValidationException: the NextToken is invalid.
     """
     jobs, next_token = context.jobs.tuning.list_page(context.region, request)
     summaries = [context.jobs.tuning.describe(job) for job in jobs]
@@ -44,11 +44,11 @@ def list_hyper_parameter_tuning_jobs(request: Request, context: Context) -> Resp
 
 
 def list_training_jobs_for_hyper_parameter_tuning_job(request: Request, context: Context) -> Response:
-    """One page of summaries of a tuning job's training jobs.
+    """Return one page of summaries of a tuning job's training jobs.
 
     Raises:
-        ResourceNotFound: there is no such tuning job.
-        ValidationException: a NextToken that is none.
+        ResourceNotFound: the tuning job does not exist.
+        ValidationException: the NextToken is invalid.
     """
     name = request["HyperParameterTuningJobName"]
     summaries, next_token = context.jobs.tuning.list_training_jobs(context.region, name, request)
@@ -59,18 +59,18 @@ def stop_hyper_parameter_tuning_job(request: Request, context: Context) -> Respo
     """Ask the tuning job and its training jobs to stop.
 
     Raises:
-        ResourceNotFound: there is no such job.
+        ResourceNotFound: the job does not exist.
     """
     context.jobs.tuning.stop(context.region, request["HyperParameterTuningJobName"])
     return {}
 
 
 def delete_hyper_parameter_tuning_job(request: Request, context: Context) -> Response:
-    """Forget a tuning job that has ended; its training jobs stay.
+    """Delete a tuning job that has ended; its training jobs stay.
 
     Raises:
-        ResourceNotFound: there is no such job.
-        ResourceInUse: it has not ended.
+        ResourceNotFound: the job does not exist.
+        ResourceInUse: the job has not ended.
     """
     context.jobs.tuning.delete(context.region, request["HyperParameterTuningJobName"])
     return {}

@@ -13,11 +13,11 @@ H = TypeVar("H", bound="Callable[..., Any]")
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """What an operation does with the members of its requests; a path stands for all that is below it.
+    """What an operation does with its request members; a path includes everything below it.
 
     Attributes:
-        acts_on: paths of the members that it acts on; None for all.
-        refuses: the reasons by the paths of the members that it refuses.
+        acts_on: paths of the members that have an effect; None for all.
+        refuses: why members are refused, by path.
     """
 
     acts_on: frozenset[str] | None = None
@@ -30,7 +30,7 @@ _declared: dict[Callable[..., Any], Members] = {}
 def declare_members(
     *, acts_on: frozenset[str] | None = None, refuses: Mapping[str, str] | None = None
 ) -> Callable[[H], H]:
-    """Declare the use of an operation's members; see ``Members``. The operation itself is not changed."""
+    """Declare how an operation uses its request members; see ``Members``. The operation itself is unchanged."""
 
     def declare(operation: H) -> H:
         _declared[operation] = Members(acts_on, refuses or {})
@@ -40,5 +40,5 @@ def declare_members(
 
 
 def find_members(operation: Callable[..., Any]) -> Members:
-    """Find what an operation declares; one that declares nothing acts on every member and refuses none."""
+    """Return an operation's declaration; an operation without one acts on every member and refuses none."""
     return _declared.get(operation, Members())

@@ -35,11 +35,11 @@ _REFUSED_AT_START = dict.fromkeys(
     refuses=_REFUSED_AT_START,
 )
 def start_pipeline_execution(request: Request, context: Context) -> Response:
-    """Run a pipeline: each step is a job of its own.
+    """Start an execution of a pipeline: each step is a separate job.
 
     Raises:
-        ResourceNotFound: there is no such pipeline.
-        ValidationException: a step that is not run here, or a parameter that does not fit.
+        ResourceNotFound: the pipeline does not exist.
+        ValidationException: a step's type is not supported, or a parameter is invalid.
     """
     if refused := sorted(_REFUSED_AT_START.keys() & request.keys()):
         raise ValidationException(f"{', '.join(refused)} cannot be given: {_REFUSED_AT_START[refused[0]]}.")
@@ -52,20 +52,20 @@ def start_pipeline_execution(request: Request, context: Context) -> Response:
 
 
 def describe_pipeline_execution(request: Request, context: Context) -> Response:
-    """Describe an execution that ran here.
+    """Describe an execution.
 
     Raises:
-        ResourceNotFound: there is no such execution.
+        ResourceNotFound: the execution does not exist.
     """
     execution = context.jobs.pipelines.get(context.region, request["PipelineExecutionArn"])
     return describe_execution(execution)
 
 
 def describe_pipeline_definition_for_execution(request: Request, context: Context) -> Response:
-    """Give the pipeline's definition as an execution has it.
+    """Return the pipeline definition of an execution.
 
     Raises:
-        ResourceNotFound: there is no such execution.
+        ResourceNotFound: the execution does not exist.
     """
     execution = context.jobs.pipelines.get(context.region, request["PipelineExecutionArn"])
     created = execution.creation_ms / 1000
@@ -79,10 +79,10 @@ def describe_pipeline_definition_for_execution(request: Request, context: Contex
     refuses={"PipelineVersionAlias": "a pipeline has one version here"},
 )
 def list_pipeline_executions(request: Request, context: Context) -> Response:
-    """One page of summaries of a pipeline's executions.
+    """Return one page of summaries of a pipeline's executions.
 
     Raises:
-        ValidationException: a NextToken that is none, or a version.
+        ValidationException: the NextToken is invalid, or a version was requested.
     """
     if "PipelineVersionAlias" in request:
         raise ValidationException("PipelineVersionAlias cannot be given: a pipeline has one version here.")
@@ -92,11 +92,11 @@ def list_pipeline_executions(request: Request, context: Context) -> Response:
 
 
 def list_pipeline_execution_steps(request: Request, context: Context) -> Response:
-    """One page of an execution's steps, the latest first unless asked otherwise.
+    """Return one page of an execution's steps, the latest first by default.
 
     Raises:
-        ResourceNotFound: there is no such execution.
-        ValidationException: a NextToken that is none.
+        ResourceNotFound: the execution does not exist.
+        ValidationException: the NextToken is invalid.
     """
     execution = context.jobs.pipelines.get(context.region, request.get("PipelineExecutionArn", ""))
     steps = describe_steps(execution)
@@ -107,10 +107,10 @@ def list_pipeline_execution_steps(request: Request, context: Context) -> Respons
 
 
 def list_pipeline_parameters_for_execution(request: Request, context: Context) -> Response:
-    """List the parameters that an execution was given.
+    """List the parameters of an execution.
 
     Raises:
-        ResourceNotFound: there is no such execution.
+        ResourceNotFound: the execution does not exist.
     """
     execution = context.jobs.pipelines.get(context.region, request["PipelineExecutionArn"])
     page, next_token = cut_page(execution.request.get("PipelineParameters", []), request)
@@ -118,10 +118,10 @@ def list_pipeline_parameters_for_execution(request: Request, context: Context) -
 
 
 def stop_pipeline_execution(request: Request, context: Context) -> Response:
-    """Ask an execution and the jobs of its steps to stop: asking twice, by whatever token, is asking once.
+    """Ask an execution and the jobs of its steps to stop. Idempotent, with any token.
 
     Raises:
-        ResourceNotFound: there is no such execution.
+        ResourceNotFound: the execution does not exist.
     """
     context.jobs.pipelines.stop(context.region, request["PipelineExecutionArn"])
     return {"PipelineExecutionArn": request["PipelineExecutionArn"]}

@@ -23,20 +23,20 @@ def create_processing_job(request: Request, context: Context) -> Response:
 
 
 def describe_processing_job(request: Request, context: Context) -> Response:
-    """Describe a processing job: its request, and where it stands.
+    """Describe a processing job: its request and its status.
 
     Raises:
-        ValidationException: there is no such job.
+        ValidationException: the job does not exist.
     """
     job = context.jobs.processing.get(context.region, request["ProcessingJobName"])
     return context.jobs.processing.describe(job)
 
 
 def list_processing_jobs(request: Request, context: Context) -> Response:
-    """One page of summaries.
+    """Return one page of summaries.
 
     Raises:
-        ValidationException: a filter that this service does not have, or a NextToken that is none.
+        ValidationException: a filter is not supported, or the NextToken is invalid.
     """
     jobs, next_token = context.jobs.processing.list_page(context.region, request)
     summaries = [context.jobs.processing.describe(job) for job in jobs]
@@ -47,18 +47,18 @@ def stop_processing_job(request: Request, context: Context) -> Response:
     """Ask a processing job to stop.
 
     Raises:
-        ValidationException: there is no such job, or it has ended.
+        ValidationException: the job does not exist, or has ended.
     """
     context.jobs.processing.stop(context.region, request["ProcessingJobName"])
     return {}
 
 
 def delete_processing_job(request: Request, context: Context) -> Response:
-    """Forget a job that has ended; its name may be used again, and what it wrote to S3 stays.
+    """Delete a job that has ended; its name becomes available, and its outputs in S3 stay.
 
     Raises:
-        ResourceNotFound: there is no such job.
-        ResourceInUse: it has not ended, or it belongs to a training job.
+        ResourceNotFound: the job does not exist.
+        ResourceInUse: the job has not ended, or belongs to a training job.
     """
     context.jobs.processing.delete(context.region, request["ProcessingJobName"])
     return {}

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     refuses={"CrossAccountFilterOption": "where it is CrossAccount: accounts share nothing here"},
 )
 def search(request: Request, context: Context) -> Response | None:
-    """One page of training jobs; None for any other resource, which is moto's.
+    """Return one page of training jobs; None for any other resource, which moto has.
 
     Raises:
-        ValidationException: a property that there is not, an operator or value that is not for it, another account.
+        ValidationException: an unknown property, an unsuitable operator or value, or another account.
     """
     if request["Resource"] != "TrainingJob":
         return None
@@ -36,7 +36,7 @@ def search(request: Request, context: Context) -> Response | None:
 
 
 def get_search_suggestions(request: Request, context: Context) -> Response:
-    """Name hyperparameters, tags and metrics to search training jobs by; none for other resources."""
+    """Suggest hyperparameters, tags and metrics by which to search training jobs; nothing for other resources."""
     hint = request.get("SuggestionQuery", {}).get("PropertyNameQuery", {}).get("PropertyNameHint", "")
     names = (
         context.jobs.training.suggest_property_names(context.region, hint)

@@ -13,7 +13,7 @@ _MAX_TAGS = 50
 
 
 def add_tags(request: Request, context: Context) -> Response | None:
-    """Set tags, and answer with all that the resource has; None for a resource that moto has.
+    """Add tags and return all tags of the resource; return None for a resource that moto has.
 
     Raises:
         ResourceNotFound.
@@ -24,11 +24,11 @@ def add_tags(request: Request, context: Context) -> Response | None:
 
 
 def list_tags(request: Request, context: Context) -> Response | None:
-    """All tags of a resource, on one page: it has at most 50. None for a resource that moto has.
+    """Return all tags of a resource, at most 50, on one page; return None for a resource that moto has.
 
     Raises:
         ResourceNotFound.
-        ValidationException: a NextToken, for none is given.
+        ValidationException: a NextToken was sent, although none is ever returned.
     """
     if context.has_moto_resource(request["ResourceArn"]):
         return None
@@ -39,7 +39,7 @@ def list_tags(request: Request, context: Context) -> Response | None:
 
 
 def delete_tags(request: Request, context: Context) -> Response | None:
-    """Take tags from a resource, those of the keys that it has; None for a resource that moto has.
+    """Remove tags by key from a resource; return None for a resource that moto has.
 
     Raises:
         ResourceNotFound.

@@ -31,9 +31,9 @@ def update_training_job(request: Request, context: Context) -> Response:
     """Change the profiler, RemoteDebugConfig and ResourceConfig.KeepAlivePeriodInSeconds of a job that has not ended.
 
     Raises:
-        ResourceNotFound: there is no such job.
-        ResourceLimitExceeded: it would have too many rules.
-        ValidationException: it has ended, or what it would become is no valid request.
+        ResourceNotFound: the job does not exist.
+        ResourceLimitExceeded: the job would have too many rules.
+        ValidationException: the job has ended, or the changed request is invalid.
     """
 
     def change(before: Mapping[str, Any]) -> Request:
@@ -51,41 +51,41 @@ def update_training_job(request: Request, context: Context) -> Response:
 
 
 def describe_training_job(request: Request, context: Context) -> Response:
-    """Describe the job: its request, and where it stands.
+    """Describe the job: its request and its status.
 
     Raises:
-        ValidationException: there is no such job.
+        ValidationException: the job does not exist.
     """
     return context.jobs.training.describe(context.jobs.training.get(context.region, request["TrainingJobName"]))
 
 
 @declare_members(refuses={"TrainingPlanArnEquals": "there are no training plans"})
 def list_training_jobs(request: Request, context: Context) -> Response:
-    """One page of summaries.
+    """Return one page of summaries.
 
     Raises:
-        ValidationException: a filter that this service does not have, or a NextToken that is none.
+        ValidationException: a filter is not supported, or the NextToken is invalid.
     """
     jobs, next_token = context.jobs.training.list_page(context.region, request)
     return {"TrainingJobSummaries": context.jobs.training.summarize(jobs), "NextToken": next_token}
 
 
 def stop_training_job(request: Request, context: Context) -> Response:
-    """Ask the job to stop; it is Stopping when this returns.
+    """Ask the job to stop; its status is Stopping when this returns.
 
     Raises:
-        ValidationException: there is no such job, or it has ended.
+        ValidationException: the job does not exist, or has ended.
     """
     context.jobs.training.stop(context.region, request["TrainingJobName"])
     return {}
 
 
 def delete_training_job(request: Request, context: Context) -> Response:
-    """Forget a job that has ended; its name may be used again, and what it wrote to S3 stays.
+    """Delete a job that has ended; its name becomes available, and its outputs in S3 stay.
 
     Raises:
-        ResourceNotFound: there is no such job.
-        ResourceInUse: it, or one of its rules, has not ended.
+        ResourceNotFound: the job does not exist.
+        ResourceInUse: the job, or one of its rules, has not ended.
     """
     context.jobs.training.delete(context.region, request["TrainingJobName"])
     return {}

@@ -1,7 +1,7 @@
 """TLS certificates: a generated or the user's own, and the CA file for clients.
 
-An authority of its own signs the generated one, anew at each start, for whatever addresses there are by then. What
-clients trust is one file, which stays the same: containers that outlast an emulator know the next one by it.
+A generated certificate is signed by the emulator's own authority. It is generated at each start, for the addresses at
+that time. Clients trust one file, which stays the same: containers that outlive an emulator trust the next one by it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FOLDER, _TRUSTED, _BUNDLE = "tls", "trusted", "ca.pem"
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 # Clocks of machines differ.
 _EARLY = timedelta(days=2)
-# What browsers take at most.
+# The longest validity that browsers accept.
 _VALID = timedelta(days=825)
 _AUTHORITY_VALID = timedelta(days=3650)
 _SOON = timedelta(days=14)
@@ -46,32 +46,32 @@ _MISMATCHES = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 
 
 class Certificates:
-    """What the emulator shows to whom.
+    """The certificates that the emulator presents to clients.
 
     Attributes:
-        bundle: the file that clients are to trust, alone in its folder.
+        bundle: the CA file for clients, alone in its folder.
     """
 
     def __init__(
         self, state_dir: Path, advertised: str | None = None, certificate: Path | None = None, key: Path | None = None
     ) -> None:
-        """Read or make them.
+        """Read or generate the certificates.
 
         Args:
-            state_dir: of the emulator; keys are in its folder ``tls``, which only its owner may read.
-            advertised: the address by which others know this machine; None where it listens for this one alone.
-            certificate: the user's, with its issuers behind it; None for a generated one.
-            key: that of the user's certificate.
+            state_dir: the state folder; keys are in its folder ``tls``, which only its owner may read.
+            advertised: the address for other machines; None if it serves this machine only.
+            certificate: the user's certificate, followed by its issuers; None to generate one.
+            key: the key of the user's certificate.
 
         Raises:
-            StartupError: a file cannot be used; the text names it, and says why.
+            StartupError: a file is invalid; the text names it and says why.
         """
         folder = state_dir / _FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
         self.bundle = folder / _TRUSTED / _BUNDLE
         self._folder = folder
         self._theirs: ssl.SSLContext | None = None
-        # Whom the user's certificate is shown: everybody, or those beyond this machine and its containers.
+        # Whether the user's certificate is presented to all clients, or only to those on other machines.
         self._shown_here = False
         trusted: list[x509.Certificate] = []
         if certificate is not None and key is not None:
@@ -91,21 +91,21 @@ class Certificates:
         _write_private(self.bundle, b"".join(each.public_bytes(Encoding.PEM) for each in trusted), mode=0o644)
 
     def include(self, address: str) -> None:
-        """Let the generated certificate hold for another address of this machine, that of the containers' bridge."""
+        """Include another address of this machine in the generated certificate, that of the containers' bridge."""
         if address not in self._names:
             self._names.append(address)
             if self._own is not None:
                 self._own = self._sign()
 
     def choose(self, address: str) -> ssl.SSLContext:
-        """Return what is shown to who has connected to an IP address of this machine."""
+        """Return the TLS context for clients that connect to an IP address of this machine."""
         found = ipaddress.ip_address(address)
         if self._own is not None and (self._theirs is None or found.is_loopback or str(found) in self._names):
             return self._own
         assert self._theirs is not None
         return self._theirs
 
-    # By hand: trustme refuses host names with an underscore, and its authorities expire in the year 3000.
+    # Built without trustme: it refuses host names with an underscore, and its authorities expire in the year 3000.
     def _sign(self) -> ssl.SSLContext:
         key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
         certificate = (
@@ -124,12 +124,12 @@ class Certificates:
 
 
 def find_ca_bundle(state_dir: Path) -> Path:
-    """Where the file is that clients are to trust, when there is one."""
+    """Return the path of the CA file for clients."""
     return state_dir / _FOLDER / _TRUSTED / _BUNDLE
 
 
 def _read_chain(certificate: Path, key: Path) -> Sequence[x509.Certificate]:
-    """Read the user's certificate and its issuers; see that the key is the certificate's, and the time right."""
+    """Read the user's certificate and its issuers; check that the key matches and that the dates are valid."""
     try:
         chain = x509.load_pem_x509_certificates(_read(certificate))
     except ValueError as error:
@@ -182,7 +182,7 @@ def _read(path: Path) -> bytes:
 def find_fault(
     context: ssl.SSLContext, trusted: Iterable[x509.Certificate], name: str
 ) -> ssl.SSLCertVerificationError | None:
-    """Let a client shake hands that trusts these alone, in memory; None where it finds no fault."""
+    """Simulate a handshake in memory with a client that trusts only these; return the fault, None if there is none."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(cadata="".join(each.public_bytes(Encoding.PEM).decode() for each in trusted))
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -226,7 +226,7 @@ def _list_names(certificate: x509.Certificate) -> list[str]:
 
 
 def _keep_authority(path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """Read the authority; make it where there is none, or its time is nearly over."""
+    """Read the authority; generate it if it is missing or about to expire."""
     if path.exists():
         content = _read(path)
         try:
@@ -296,7 +296,7 @@ def _build_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def _write_private(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file in one step: it is there in whole, and only its owner may ever have read it."""
+    """Write a file atomically; only its owner can read it at any time."""
     path.parent.mkdir(exist_ok=True)
     unfinished = path.with_suffix(".partial")
     unfinished.unlink(missing_ok=True)

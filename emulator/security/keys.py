@@ -1,9 +1,9 @@
 """The emulator's secret, and temporary role credentials sealed with it.
 
-The secret also signs for the accounts and opens the emulator's own API.
+The secret key also signs requests of the accounts and grants access to the emulator's own API.
 
-Credentials of a role are not kept anywhere: the token says whose they are and until when, and is sealed with the
-secret, as is the key that belongs to it. So they are checked after a restart, and a million of them take no memory.
+Role credentials are not stored: their session token contains the owner and the expiry, and is sealed with the secret
+key, from which their own secret key is derived. They can therefore be checked after a restart, and take no memory.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LETTERS = string.ascii_uppercase + "234567"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Whose temporary credentials those are.
+    """The owner and expiry of temporary credentials.
 
     Attributes:
-        access_key: the key's id.
+        access_key: the access key id.
         role_arn: the role.
-        name: of the session, such as the job's.
-        account: of whose job or function they are.
+        name: the session name, such as the job's name.
+        account: the account of the job or function.
         expires: epoch seconds.
     """
 
@@ -48,7 +48,7 @@ class Session:
 
     @property
     def arn(self) -> str:
-        """The ARN by which STS and IAM name it."""
+        """The ARN of the session in STS and IAM."""
         partition = self.role_arn.split(":")[1] if self.role_arn.count(":") > 4 else "aws"
         role = self.role_arn.rpartition("/")[2]
         return f"arn:{partition}:sts::{self.account}:assumed-role/{role}/{self.name}"
@@ -56,24 +56,24 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What nobody but the emulator and its user knows.
+    """Secrets of the emulator and its user.
 
     Attributes:
-        secret: signs as any account, by the account's number as key; seals the credentials of roles.
-        token: opens the emulator's own API and its console.
+        secret: signs as any account, with the account's number as the access key; seals role credentials.
+        token: grants access to the emulator's own API and its console.
     """
 
     secret: str = field(repr=False)
     token: str = field(repr=False)
 
     def issue(self, role_arn: str, name: str, account: str, seconds: float) -> dict[str, str]:
-        """Make temporary credentials, as the variables that AWS's clients read.
+        """Issue temporary credentials, as the environment variables that AWS clients read.
 
         Args:
             role_arn: the role.
-            name: of the session.
-            account: of the job or the function; a role of another one has no policies there.
-            seconds: how long they are good.
+            name: the session name.
+            account: the account of the job or function; a role of another account has no policies there.
+            seconds: how long the credentials are valid.
         """
         key = "ASIA" + "".join(secrets.choice(_LETTERS) for _ in range(16))
         session = Session(key, role_arn, name, account, round(time.time() + seconds))
@@ -86,7 +86,7 @@ class Keys:
         }
 
     def read_session(self, token: str) -> Session | None:
-        """Read a token; None where it is none of this emulator's. It may have expired."""
+        """Read a session token; return None if this emulator did not issue it. It may have expired."""
         if not token.startswith(_PREFIX):
             return None
         content, _, seal = token.removeprefix(_PREFIX).partition(".")
@@ -95,7 +95,7 @@ class Keys:
         return Session(**json.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4))))
 
     def find_secret(self, token: str) -> str:
-        """Find the secret key that belongs to a token."""
+        """Return the secret key that belongs to a session token."""
         return self._seal("key", token)
 
     def _seal(self, purpose: str, text: str) -> str:
@@ -104,10 +104,10 @@ class Keys:
 
 
 def load_keys(state_dir: Path) -> Keys:
-    """Read the keys of a state folder; make them where there are none. Only their owner may read the file.
+    """Read the keys of a state folder; generate them if there are none. Only their owner may read the file.
 
     Raises:
-        StartupError: the file holds no keys.
+        StartupError: the file does not contain keys.
     """
     path = state_dir / NAME
     if not path.exists():

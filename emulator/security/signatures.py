@@ -1,8 +1,8 @@
 """SigV4 verification.
 
-A signature stands in the Authorization header or in the query of a presigned address. What is signed is the method,
-the path, the query, some headers and the hash of the body; a body in AWS's own chunks has a signature for each of them,
-of which each takes the one before it in.
+A signature is in the Authorization header or in the query of a presigned address. It covers the method, the path, the
+query, some headers and the hash of the body. In a body in AWS's own chunks, each chunk has a signature, which also
+covers the signature of the chunk before it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 CHUNK_SIGNATURES = "emulator.chunk_signatures"
-"""Key in a WSGI environment: the ``ChunkSignatures`` of a body whose chunks are signed."""
+"""Key in a WSGI environment: the ``ChunkSignatures`` of a body with signed chunks."""
 BODY_HASH = "emulator.body_hash"
-"""Key in a WSGI environment: the SHA-256 that the body must have, in hexadecimal digits; it is for who reads it."""
+"""Key in a WSGI environment: the required SHA-256 of the body in hexadecimal digits, for the reader to check."""
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 _SIGNED_CHUNKS = ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER")
@@ -42,18 +42,18 @@ _PIECE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a request says of its signature.
+    """The signature of a request, as the request states it.
 
     Attributes:
-        access_key: the key's id.
-        day: of the scope, as ``20260131``.
-        region: of the scope.
-        service: of the scope.
-        headers: those that are signed, in small letters.
+        access_key: the access key id.
+        day: the day in the scope, as ``20260131``.
+        region: the region in the scope.
+        service: the service in the scope.
+        headers: the signed headers, in lower case.
         text: the signature, in hexadecimal digits.
         moment: when it was signed, as ``20260131T120000Z``.
-        expires: for how many seconds a presigned address holds; None where the header signs.
-        token: of temporary credentials.
+        expires: for how many seconds a presigned address is valid; None if the signature is in the header.
+        token: the session token of temporary credentials.
     """
 
     access_key: str
@@ -73,10 +73,10 @@ class Signature:
 
 
 def read_signature(environ: WSGIEnvironment) -> Signature | None:
-    """Read a request's signature; None where it has none.
+    """Read a request's signature; return None if it has none.
 
     Raises:
-        SignatureError: ``incomplete``, it has something of one.
+        SignatureError: ``incomplete``, parts of the signature are missing.
     """
     header = environ.get("HTTP_AUTHORIZATION", "")
     if header.startswith(ALGORITHM):
@@ -106,14 +106,14 @@ def read_signature(environ: WSGIEnvironment) -> Signature | None:
 
 
 def check_signature(environ: WSGIEnvironment, signature: Signature, secret: str) -> None:
-    """Check a request's signature and its time, and say in its environment what its body has to be.
+    """Check a request's signature and time; put the expected body hash or chunk signatures into its environment.
 
     Raises:
         SignatureError: ``mismatch``, ``skewed`` or ``expired``.
     """
     check_time(signature)
     body_hash = _find_body_hash(environ, signature)
-    # By hand: botocore's signer leaves out headers that other clients sign (User-Agent, Expect), and is slower.
+    # Not botocore's signer: it leaves out headers that other clients sign (User-Agent, Expect), and is slower.
     headers = _canonical_headers(environ, signature.headers)
     path = environ.get("REQUEST_URI") or quote(environ.get("PATH_INFO", ""))
     path = path.partition("?")[0] or "/"
@@ -140,7 +140,7 @@ def check_signature(environ: WSGIEnvironment, signature: Signature, secret: str)
 
 
 def read_old_address(environ: WSGIEnvironment) -> Signature | None:
-    """Read the signature of an address of S3 that was presigned in version 2, as boto3 does unless told otherwise."""
+    """Read the signature of an S3 address presigned in version 2, boto3's default."""
     query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
     if not {"AWSAccessKeyId", "Signature", "Expires"} <= query.keys():
         return None
@@ -151,7 +151,7 @@ def read_old_address(environ: WSGIEnvironment) -> Signature | None:
 
 
 def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: str) -> None:
-    """Check an address that was presigned in version 2.
+    """Check the signature of an address presigned in version 2.
 
     Raises:
         SignatureError: ``mismatch`` or ``expired``.
@@ -167,7 +167,7 @@ def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: st
     kept = []
     for part in environ["QUERY_STRING"].split("&"):
         name, _, value = part.partition("=")
-        if name.startswith("x-amz-") or name in ("content-md5", "content-type"):  # which stand for headers
+        if name.startswith("x-amz-") or name in ("content-md5", "content-type"):  # these stand for headers
             headers[name] = unquote(value)
         elif name not in ("AWSAccessKeyId", "Signature", "Expires"):
             kept.append(part)
@@ -175,11 +175,11 @@ def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: st
     host = environ.get("HTTP_HOST", "").partition(":")[0]
     in_host = host.endswith(".localhost") and not host.startswith("s3.")
     signed_path = f"/{host.partition('.')[0]}{path}" if in_host else path
-    if signed_path.count("/") == 1 and signed_path != "/":  # a bucket, whose path clients sign with a slash behind it
+    if signed_path.count("/") == 1 and signed_path != "/":  # a bucket, whose path clients sign with a trailing slash
         signed_path += "/"
 
     class Signer(HmacV1QueryAuth):
-        """Signs the moment of the address instead of one from now."""
+        """Signs with the time of the address instead of the current time."""
 
         def _get_date(self) -> str:
             return str(expires)
@@ -192,10 +192,10 @@ def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: st
 
 
 class ChunkSignatures:
-    """The signatures of a body's chunks, in their order.
+    """The signatures of a body's chunks, in order.
 
     Attributes:
-        has_trailer: whether signed headers come behind them.
+        has_trailer: whether signed headers follow the chunks.
     """
 
     def __init__(self, key: bytes, signature: Signature, *, has_trailer: bool) -> None:
@@ -205,10 +205,10 @@ class ChunkSignatures:
         self._before = signature.text
 
     def check_chunk(self, said: str, digest: str) -> None:
-        """Check the next chunk, the empty last one included.
+        """Check the next chunk; the last one is empty.
 
         Args:
-            said: the signature that came with it.
+            said: the signature sent with the chunk.
             digest: SHA-256 of its bytes.
 
         Raises:
@@ -217,7 +217,7 @@ class ChunkSignatures:
         self._check(said, f"{ALGORITHM}-PAYLOAD\n{self._head}\n{self._before}\n{_EMPTY_HASH}\n{digest}")
 
     def check_trailer(self, said: str, lines: bytes) -> None:
-        """Check the headers behind the last chunk, each with a line's end.
+        """Check the headers after the last chunk, each with its line ending.
 
         Raises:
             SignatureError: ``mismatch``.
@@ -234,7 +234,7 @@ class ChunkSignatures:
 
 @lru_cache(maxsize=1024)
 def derive_key(secret: str, day: str, region: str, service: str) -> bytes:
-    """Derive the key of a day, a region and a service."""
+    """Derive the signing key of a day, a region and a service."""
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
@@ -246,7 +246,7 @@ def _sign(key: bytes, text: str) -> str:
 
 
 def check_time(signature: Signature) -> None:
-    """Check when a request of version 4 was signed.
+    """Check the signing time of a version 4 request.
 
     Raises:
         SignatureError: ``incomplete``, ``mismatch``, ``skewed`` or ``expired``.
@@ -269,7 +269,7 @@ def check_time(signature: Signature) -> None:
 
 
 def _find_body_hash(environ: WSGIEnvironment, signature: Signature) -> str:
-    """Find the line that stands for the body in what is signed; hash the body where no header says it."""
+    """Return the body hash as it was signed; hash the body if no header contains it."""
     said: str | None = environ.get("HTTP_X_AMZ_CONTENT_SHA256")
     if signature.service == "s3":
         if signature.expires is not None:
@@ -283,7 +283,7 @@ def _find_body_hash(environ: WSGIEnvironment, signature: Signature) -> str:
 
 
 def hash_body(environ: WSGIEnvironment) -> str:
-    """Return the SHA-256 of a request's body, which can be read again."""
+    """Return the SHA-256 of a request's body; the body can be read again."""
     length, stream = int(environ.get("CONTENT_LENGTH") or 0), environ["wsgi.input"]
     if not length:
         return _EMPTY_HASH
@@ -305,7 +305,7 @@ def _canonical_headers(environ: WSGIEnvironment, names: tuple[str, ...]) -> str:
 
 
 def _normalize(path: str) -> str:
-    """Return the path without empty parts and dots, as every service but S3 signs it."""
+    """Return the path without empty and dot segments, as every service but S3 signs it."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":

@@ -1,7 +1,7 @@
 """Signed browser uploads to S3: POST policies and their signatures.
 
-What is signed is the policy's text alone. Every field has to be covered by a condition of the policy, and the form is
-told from everything else a request can hold: what moto would read beside it is refused.
+Only the text of the policy is signed. Every field therefore has to be covered by a condition of the policy, and a
+request with anything else that moto would read is refused.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
     from werkzeug.datastructures import FileStorage
 
-_MOST_FIELDS_BYTES = 20 * 1024  # S3's, of all of them
+_MOST_FIELDS_BYTES = 20 * 1024  # S3's limit for all fields together
 # What is held of a body: twice what werkzeug reads at a time, for each part at most.
 _MOST_HELD_BYTES = 128 * 1024
 _MOST_PARTS = 100
 _WEEK_SECONDS = 7 * 86_400
 _BUCKET_PATH = re.compile(r"/([^/]+)/?")
 _SIZE = re.compile(r"[0-9]{1,18}")
-# Fields that the policy need not speak of: its own signature, and what is not read.
+# Fields that need no condition: the policy's own signature, and ignored fields.
 _UNCOVERED = frozenset({"policy", "file", "x-amz-signature", "awsaccesskeyid", "signature"})
 _IGNORED = "x-ignore-"
 
 
 @dataclass(frozen=True, slots=True)
 class SignedForm:
-    """A form that puts an object.
+    """A form that uploads an object.
 
     Attributes:
-        signature: what it says of its signature; ``day`` is empty where that is of version 2.
-        fields: by their names in small letters, the key with the file's name in its place and the bucket of the path.
-        file_bytes: how large the file is.
+        signature: the form's signature; ``day`` is empty for version 2.
+        fields: by lower-case name, with the file name inserted into the key and the bucket taken from the path.
+        file_bytes: the size of the file.
     """
 
     signature: Signature
@@ -54,12 +54,12 @@ class SignedForm:
 
     @property
     def resource(self) -> str:
-        """The ARN of the object that it puts."""
+        """The ARN of the uploaded object."""
         return f"arn:aws:s3:::{self.fields['bucket']}/{self.fields['key']}"
 
 
 class _Counter:
-    """Takes a file's bytes and keeps only their number."""
+    """A file-like object that counts the bytes written and discards them."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -78,21 +78,21 @@ class _Counter:
 
 
 def read_signed_form(environ: WSGIEnvironment, path: str) -> SignedForm | None:
-    """Read the form of a request; None where it has no form with a policy. The body can be read again.
+    """Read the form of a request; return None if it has no form with a policy. The body can be read again.
 
     Args:
         environ: the request.
-        path: with the bucket, whether or not that is in the host's name.
+        path: the path with the bucket, whether or not the bucket is in the host name.
 
     Raises:
-        SignatureError: ``incomplete``, it says too little of its signature.
-        AwsError: it is no form that S3 takes.
+        SignatureError: ``incomplete``, parts of the signature are missing.
+        AwsError: S3 would not accept the form.
     """
     bucket = _BUCKET_PATH.fullmatch(path)
     is_form = environ.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data")
     if environ["REQUEST_METHOD"] != "POST" or bucket is None or not is_form:
         return None
-    # Whatever else tells moto what is asked, or how the body is to be read, nobody signed.
+    # Nothing else that tells moto what is requested, or how to read the body, is signed.
     if environ.get("QUERY_STRING") or {"HTTP_X_AMZ_TARGET", "HTTP_CONTENT_ENCODING", "HTTP_AUTHORIZATION"} & set(
         environ
     ):
@@ -105,7 +105,7 @@ def read_signed_form(environ: WSGIEnvironment, path: str) -> SignedForm | None:
             "Bucket POST must contain a field named 'key'.  If it is specified, please check the order of the fields.",
             code="InvalidArgument",
         )
-    # As moto does it when it stores the object.
+    # As moto does when it stores the object.
     fields["key"] = fields["key"].replace("${filename}", os.path.basename(filename))  # noqa: PTH119
     fields["bucket"] = bucket[1]
     return SignedForm(_read_signature(fields), fields, size)
@@ -157,12 +157,12 @@ def _read_signature(fields: Mapping[str, str]) -> Signature:
     if found is None or found["service"] != "s3" or fields.get("x-amz-algorithm") != ALGORITHM:
         raise SignatureError("incomplete", "The form lacks a valid x-amz-credential or x-amz-algorithm.")
     text, moment = fields.get("x-amz-signature", ""), fields.get("x-amz-date", "")
-    # The key of a day is good for a week; what the policy says is shorter, if anything.
+    # The key of a day is valid for a week; the policy's own expiry is earlier, if anything.
     return Signature(found["key"], found["day"], found["region"], "s3", (), text, moment, _WEEK_SECONDS, token)
 
 
 def check_form_signature(form: SignedForm, secret: str) -> None:
-    """Check who signed a form's policy.
+    """Check the signature of a form's policy.
 
     Raises:
         SignatureError: ``mismatch``, ``skewed`` or ``expired``.
@@ -179,10 +179,10 @@ def check_form_signature(form: SignedForm, secret: str) -> None:
 
 
 def check_form_policy(form: SignedForm, now: datetime) -> None:
-    """Hold a form to its policy, whose signature is right.
+    """Check a form against its policy, whose signature is already checked.
 
     Raises:
-        AwsError: the policy is none, has expired, or does not let the form pass.
+        AwsError: the policy is invalid, has expired, or does not allow the form.
     """
     policy = _load_policy(form.fields["policy"])
     try:
@@ -219,7 +219,7 @@ def _load_policy(text: str) -> dict[str, Any]:
 
 
 def _read_condition(condition: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield an operator, a field's name and what is said of it; or the two ends of a range of sizes."""
+    """Yield an operator, a field's name and the expected value; for a size range, its two limits."""
     if isinstance(condition, dict) and condition:
         for name, value in condition.items():
             if not isinstance(value, str):
@@ -244,7 +244,7 @@ def _holds(kind: str, name: str, value: str, said: str | None) -> bool:
         return False
     if kind == "eq":
         return said == value
-    kinds = said.split(",") if name == "content-type" else [said]  # each of several types
+    kinds = said.split(",") if name == "content-type" else [said]  # several types, separated by commas
     return all(each.strip().startswith(value) if name == "content-type" else each.startswith(value) for each in kinds)
 
 

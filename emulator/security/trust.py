@@ -14,10 +14,10 @@ _TARGET = "/var/smdebug-emulator"
 
 
 def build_trust_variables(bundle: str) -> dict[str, str]:
-    """Return what the clients of a language read: boto3 and AWS's command line the first, Node the second.
+    """Return the CA file variables that clients read: the first for boto3 and the AWS CLI, the second for Node.
 
     Args:
-        bundle: the file that they are to trust.
+        bundle: the CA file.
     """
     return {"AWS_CA_BUNDLE": bundle, "NODE_EXTRA_CA_CERTS": bundle}
 
@@ -25,12 +25,12 @@ def build_trust_variables(bundle: str) -> dict[str, str]:
 def build_trust(
     bundle: Path | None, path_in_container: Callable[[Mount, str], str]
 ) -> tuple[dict[str, str], tuple[Mount, ...]]:
-    """Return the variables and the mount that a container gets in addition; none where there is no TLS.
+    """Return the additional variables and mount of a container; both empty without TLS.
 
     Args:
-        bundle: the file that it is to trust, alone in its folder: a folder is what is mounted, so that a container sees
-            the file that an emulator after this one writes.
-        path_in_container: of the container's back end.
+        bundle: the CA file, alone in its folder. The folder is mounted, so that a container sees the file that a later
+            emulator writes.
+        path_in_container: returns a mounted path as the container sees it.
     """
     if bundle is None:
         return {}, ()

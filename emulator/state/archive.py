@@ -19,13 +19,13 @@ from emulator.exceptions import ValidationException
 
 _FORMAT = {"format": "smdebug-emulator state", "version": 1}
 _DESCRIPTION = "state.json"
-# What an archive holds: databases of jobs, one an account, and the folders of S3 and moto.
+# The content of an archive: databases of jobs, one per account, and the folders of S3 and moto.
 _DATABASES, _FOLDERS = "jobs*.sqlite", ("s3", "moto")
 _STAGED, _LAST = "import", "last-import"
 
 
 def write_archive(state_dir: Path, target: Path) -> None:
-    """Write the archive; nobody may write the objects of S3 and the files of moto meanwhile."""
+    """Write the archive; the objects of S3 and the files of moto must not change in the meantime."""
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(target, "w") as archive:
         description = json.dumps(_FORMAT).encode()
         member = tarfile.TarInfo(_DESCRIPTION)
@@ -43,7 +43,7 @@ def write_archive(state_dir: Path, target: Path) -> None:
 
 
 def measure_archive(state_dir: Path) -> int:
-    """Return how many bytes an archive of the state would have, or somewhat less than that."""
+    """Return the approximate size of a state archive in bytes; the archive may be slightly larger."""
     return sum(path.stat().st_size for path in _find_files(state_dir))
 
 
@@ -53,10 +53,10 @@ def _find_files(state_dir: Path) -> list[Path]:
 
 
 def stage_archive(source: Path, state_dir: Path) -> str:
-    """Unpack an archive beside the state that it will replace, and return the name of this import.
+    """Unpack an archive next to the state that it will replace, and return the name of this import.
 
     Raises:
-        ValidationException: it is none; nothing is left of it.
+        ValidationException: ``source`` is not a state archive; no files are left behind.
     """
     with tempfile.TemporaryDirectory(dir=state_dir) as scratch:
         try:
@@ -77,12 +77,12 @@ def stage_archive(source: Path, state_dir: Path) -> str:
 
 
 def apply_staged(state_dir: Path) -> None:
-    """Put a staged archive in the place of the state, if there is one; after a kill, the next call goes on."""
+    """Replace the state by a staged archive, if there is one; after a kill, the next call continues."""
     staged = state_dir / _STAGED
     if not staged.exists():
         return
     description = staged / _DESCRIPTION
-    if description.exists():  # else a kill came while the parts below were moved
+    if description.exists():  # else a kill happened while the parts below were moved
         for path in state_dir.glob(f"{_DATABASES}*"):
             path.unlink()
         for name in _FOLDERS:
@@ -94,12 +94,12 @@ def apply_staged(state_dir: Path) -> None:
 
 
 def discard_staged(state_dir: Path) -> None:
-    """Remove a staged archive before it is put in place."""
+    """Remove a staged archive before it is applied."""
     shutil.rmtree(state_dir / _STAGED)
 
 
 def read_last_import(state_dir: Path) -> str | None:
-    """Return the name of the last import that is in place; None where there was none."""
+    """Return the name of the last applied import; None if there was none."""
     path = state_dir / _LAST
     return path.read_text() if path.exists() else None
 

@@ -1,6 +1,6 @@
 """Detection and repair of damage in a state folder.
 
-No emulator may run on the folder meanwhile.
+No emulator may run on the folder during the check.
 
 A damaged file is never deleted: it is kept beside the new one, under a name that ends in ``.damaged``.
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def check_databases(state_dir: Path, *, mend: bool) -> Iterator[str]:
-    """Yield a line for each damaged database: what, where, and what was done about it or can be.
+    """Yield a line for each damaged database: what is damaged, where, and how it was or can be repaired.
 
     Args:
-        state_dir: the folder; the caller holds its lock.
-        mend: whether to mend.
+        state_dir: the state folder; the caller holds its lock.
+        mend: whether to repair damage.
     """
     for path in [
         *sorted(state_dir.glob("jobs*.sqlite")),
@@ -33,7 +33,7 @@ def check_databases(state_dir: Path, *, mend: bool) -> Iterator[str]:
 
 
 def find_database_damage(path: Path) -> str | None:
-    """Say what is wrong with a database; None where nothing is."""
+    """Describe the damage of a database; return None if there is none."""
     try:
         with closing(sqlite3.connect(path)) as database:
             (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
@@ -43,7 +43,7 @@ def find_database_damage(path: Path) -> str | None:
 
 
 def _mend_database(path: Path) -> str:
-    """Put what can be read of a database into a new one in its place."""
+    """Replace a database by a new one with the rows that are still readable."""
     aside = path.with_name(f"{path.name}.damaged")
     for suffix in ("-wal", "-shm", ""):
         part = path.with_name(path.name + suffix)
@@ -72,7 +72,7 @@ def _mend_database(path: Path) -> str:
 
 
 def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> int:
-    """Copy the rows of a table from its beginning to the damage, and from its end back to it."""
+    """Copy the rows of a table from its start to the damage, and from its end back to it."""
     before = target.total_changes
     columns = [(row[5], row[1]) for row in source.execute(f'PRAGMA table_info("{table}")')]
     marks = ", ".join("?" for _ in columns)
@@ -86,7 +86,7 @@ def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection, table: st
                 break
             if row is None:
                 return target.total_changes - before
-            with suppress(UnicodeEncodeError):  # a text that is none any more
+            with suppress(UnicodeEncodeError):  # text that is no longer valid
                 target.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({marks})', row)  # noqa: S608
     return target.total_changes - before
 

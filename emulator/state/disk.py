@@ -19,21 +19,21 @@ _UNITS = "KMGT"
 
 @dataclass(frozen=True, slots=True)
 class DiskBudget:
-    """What may be written to a disk.
+    """The space that may be used on a disk.
 
     Attributes:
-        folder: on that disk.
-        reserve: so many bytes stay free; what the emulator notes of its jobs needs them.
+        folder: a folder on that disk.
+        reserve: bytes that have to stay free; the emulator needs them for its job records.
     """
 
     folder: Path
     reserve: int
 
     def check(self, size: int = 0) -> None:
-        """Refuse to write ``size`` bytes where they would not leave the reserve.
+        """Refuse to write ``size`` bytes if they would use up the reserve.
 
         Raises:
-            OSError: they would not; the text says how much is left.
+            OSError: they would; the text says how much space is left.
         """
         free = self.read_free()
         if free - size < self.reserve:
@@ -44,23 +44,23 @@ class DiskBudget:
             raise OSError(errno.ENOSPC, text)
 
     def read_free(self) -> int:
-        """Return how many bytes are free."""
+        """Return the number of free bytes."""
         found = os.statvfs(self.folder)
         return found.f_bavail * found.f_frsize
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Tell whether ``error`` says that there is no room left."""
+    """Return whether ``error`` means that the disk is full."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
     return isinstance(error, OSError) and error.errno in _FULL
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes of a size such as ``500M``, ``2GiB`` or ``1048576``; units are powers of 1,024.
+    """Parse a size such as ``500M``, ``2GiB`` or ``1048576`` into bytes; units are powers of 1,024.
 
     Raises:
-        ValueError: it is none.
+        ValueError: ``text`` is not a size.
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:

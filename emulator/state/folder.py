@@ -33,17 +33,17 @@ _POLLS, _POLL_SECONDS = 10, 0.02
 
 @dataclass(frozen=True, slots=True)
 class RunningEmulator:
-    """What ``emulator.json`` says.
+    """The record of a running emulator in ``emulator.json``.
 
     Attributes:
-        pid: of the emulator's process.
-        endpoint_url: where it answers on this machine.
+        pid: process id of the emulator.
+        endpoint_url: its URL on this machine.
         region: its default region.
-        version: of its distribution.
-        account_id: of whoever signs with no account's key.
-        secret: what its own key, and those of accounts, sign with; None where signatures are not required.
-        token: opens its own API; None where that is open.
-        ca_bundle: the file that its clients are to trust; None where it answers without TLS.
+        version: the version of its distribution.
+        account_id: the account of requests that no account's key signed.
+        secret: the secret key of its own key and of the accounts' keys; None if signatures are not required.
+        token: grants access to its own API; None if that needs no token.
+        ca_bundle: the CA file for its clients; None without TLS.
     """
 
     pid: int
@@ -57,15 +57,15 @@ class RunningEmulator:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a request to its own API has to have."""
+        """The headers that a request to its own API needs."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
 class StateFolder:
-    """A state folder that is held by this process until ``close``, or until the process ends in any way."""
+    """A state folder that this process holds until ``close``, or until the process ends for any reason."""
 
     def __init__(self, state_dir: Path) -> None:
-        """Make the folder and take it.
+        """Create the folder if needed, and lock it.
 
         Raises:
             StartupError: it cannot be written, or another emulator holds it.
@@ -88,7 +88,7 @@ class StateFolder:
                 "the machine went down. Its jobs go on from where they were.",
                 killed.pid,
             )
-            # Until this emulator answers, nobody is to be led to the address of that one.
+            # Until this emulator answers, clients must not find the address of the previous one.
             (state_dir / RECORD_NAME).unlink()
 
     def announce(
@@ -99,7 +99,7 @@ class StateFolder:
         keys: Keys | None = None,
         ca_bundle: Path | None = None,
     ) -> None:
-        """Write the record; it is there in whole or not at all, and only its owner may read it."""
+        """Write the record atomically; only its owner may read it."""
         secret, token = (None, None) if keys is None else (keys.secret, keys.token)
         bundle = None if ca_bundle is None else str(ca_bundle)
         record = RunningEmulator(os.getpid(), endpoint_url, region, VERSION, account_id, secret, token, bundle)
@@ -110,23 +110,23 @@ class StateFolder:
         partial.replace(self._state_dir / RECORD_NAME)
 
     def close(self) -> None:
-        """Remove the record and give the folder back."""
+        """Remove the record and release the folder."""
         (self._state_dir / RECORD_NAME).unlink(missing_ok=True)
         self._lock.close()
 
 
 def find_running_emulator(state_dir: Path) -> RunningEmulator | None:
-    """Find the emulator that holds ``state_dir`` and answers; None when there is none."""
+    """Find the emulator that holds ``state_dir`` and answers; return None if there is none."""
     return None if is_free(state_dir) else _read_record(state_dir)
 
 
 def read_killed(state_dir: Path) -> RunningEmulator | None:
-    """Return the last emulator of a folder that no process holds, where it did not close; None where it did."""
+    """Return the record of an emulator that was killed; None if it was closed, or if a process holds the folder."""
     return _read_record(state_dir)
 
 
 def describe_unwritable(state_dir: Path, error: OSError) -> str:
-    """Say in one line which state folder cannot be written, why, and what to do."""
+    """Describe in one line which state folder cannot be written, why, and what to do."""
     why, remedy = str(error.strerror), "give another with --state-dir"
     blamed = Path(error.filename or state_dir)
     if isinstance(error, PermissionError):
@@ -138,7 +138,7 @@ def describe_unwritable(state_dir: Path, error: OSError) -> str:
 
 
 def _find_existing(path: Path) -> tuple[Path, os.stat_result]:
-    """Return the nearest of a path and its parents that is there and can be seen."""
+    """Return the nearest of a path and its parents that exists and is visible."""
     for each in (path.absolute(), *path.absolute().parents):
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             return each, each.stat()
@@ -146,7 +146,7 @@ def _find_existing(path: Path) -> tuple[Path, os.stat_result]:
 
 
 def name_user(uid: int) -> str:
-    """Return a user's name, or the number of one that has none."""
+    """Return a user's name, or the uid of a user without a name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -154,7 +154,7 @@ def name_user(uid: int) -> str:
 
 
 def wait_until_free(state_dir: Path, timeout: float) -> bool:
-    """Wait until no emulator holds ``state_dir``; False when ``timeout`` seconds passed first."""
+    """Wait until no emulator holds ``state_dir``; return False if ``timeout`` seconds pass first."""
     deadline = time.monotonic() + timeout
     while not is_free(state_dir):
         if time.monotonic() > deadline:
@@ -171,7 +171,7 @@ def _read_record(state_dir: Path) -> RunningEmulator | None:
 
 
 def is_free(state_dir: Path) -> bool:
-    """Whether no emulator holds ``state_dir``."""
+    """Return whether no emulator holds ``state_dir``."""
     try:
         with (state_dir / _LOCK_NAME).open("a") as lock:
             return _try_lock(lock)
@@ -180,7 +180,7 @@ def is_free(state_dir: Path) -> bool:
 
 
 def _take_lock(lock: TextIO) -> bool:
-    """Take the lock; who only looks whether the folder is free has it for a moment, too, and is no emulator."""
+    """Take the lock, with retries: a process that only checks whether the folder is free holds it for a moment, too."""
     for _ in range(_POLLS):
         if _try_lock(lock):
             return True

@@ -29,11 +29,11 @@ _POLL_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class KeptState:
-    """A state that was forgotten.
+    """The archive of a state that was reset.
 
     Attributes:
-        path: of its archive.
-        forgotten_ms: when that was, in epoch milliseconds.
+        path: the path of the archive.
+        forgotten_ms: the time of the reset, in epoch milliseconds.
     """
 
     path: Path
@@ -41,29 +41,29 @@ class KeptState:
 
 
 class KeptStates:
-    """The archives, of which a thread removes those that are older than a day. Until ``close``."""
+    """The archives of reset states. Until ``close``, a thread removes those that are older than a day."""
 
     def __init__(self, state_dir: Path, disk: DiskBudget) -> None:
         self._state_dir, self._disk = state_dir, disk
         self._folder = state_dir / _FOLDER
         self._closing = threading.Event()
-        for partial in self._folder.glob("*.partial"):  # of a process that was killed
+        for partial in self._folder.glob("*.partial"):  # left by a process that was killed
             partial.unlink()
         self._thread = threading.Thread(target=self._remove_old, name="kept-states", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Return when the thread has ended; the archives stay."""
+        """Wait for the thread to end; the archives stay."""
         self._closing.set()
         self._thread.join()
 
     def keep(self) -> KeptState:
-        """Write the state into an archive; nobody may write the objects of S3 and the files of moto meanwhile.
+        """Archive the state; the objects of S3 and the files of moto must not change in the meantime.
 
-        The oldest archives go where there would be more than ``MOST_KEPT``, or more than ``MOST_KEPT_BYTES`` of them.
+        The oldest archives are removed if there would be more than ``MOST_KEPT`` archives or ``MOST_KEPT_BYTES`` bytes.
 
         Raises:
-            ResourceInUse: it is too large, or the disk has no room for it; the text says what to do.
+            ResourceInUse: the archive would be too large, or the disk is full; the text says what to do.
         """
         size = measure_archive(self._state_dir)
         if size > MOST_KEPT_BYTES:
@@ -86,7 +86,7 @@ class KeptStates:
 
     @contextmanager
     def take_last(self) -> Iterator[KeptState | None]:
-        """Give the state that was forgotten last; its archive is removed where nothing is raised meanwhile."""
+        """Yield the latest archive, or None; the archive is removed unless the block raises an exception."""
         known = self._list()
         last = known[-1] if known else None
         yield last
@@ -94,7 +94,7 @@ class KeptStates:
             last.path.unlink(missing_ok=True)
 
     def _list(self) -> list[KeptState]:
-        """List what is not older than a day, the oldest first."""
+        """List the archives that are not older than a day, the oldest first."""
         first_ms = time.time_ns() // 1_000_000 - KEPT_SECONDS * 1000
         found = [KeptState(path, int(path.stem)) for path in self._folder.glob("*.tar") if path.stem.isdecimal()]
         return sorted((each for each in found if each.forgotten_ms >= first_ms), key=lambda each: each.forgotten_ms)

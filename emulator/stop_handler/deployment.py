@@ -38,12 +38,12 @@ _PERMISSIONS = {
 
 
 ClientFactory = Callable[[str], Any]
-"""Makes a client of ``iam``, ``lambda`` or ``events``; ``boto3.Session(...).client`` with an endpoint is one."""
+"""Creates a client of ``iam``, ``lambda`` or ``events``, as ``boto3.Session(...).client`` with an endpoint does."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopHandler:
-    """What was deployed, by ARN."""
+    """The ARNs of the deployed resources."""
 
     role_arn: str
     function_arn: str
@@ -57,16 +57,16 @@ def deploy_stop_handler(
     rule_names: Sequence[str] = (),
     job_name_prefix: str = "",
 ) -> StopHandler:
-    """Make role, function, rule, permission and target; what is there already is brought up to date.
+    """Create or update the role, function, rule, permission and target.
 
     Args:
-        client: makes the clients.
-        name: of the function and of the rule; the role is called ``<name>-role``.
-        rule_names: rule configurations that may stop a job; none given means every one.
-        job_name_prefix: only jobs whose name begins so are watched.
+        client: creates the clients.
+        name: the name of the function and of the rule; the role is called ``<name>-role``.
+        rule_names: rule configurations that may stop a job; empty for all.
+        job_name_prefix: only jobs with this name prefix are watched.
 
     Raises:
-        ClientError, EndpointConnectionError: as botocore says it.
+        ClientError, EndpointConnectionError: a request failed.
     """
     role_arn = _put_role(client("iam"), f"{name}-role")
     environment = {"RULE_NAMES": ",".join(rule_names), "JOB_NAME_PREFIX": job_name_prefix}
@@ -134,7 +134,7 @@ def _put_rule(events: Any, name: str, function_arn: str, job_name_prefix: str) -
 
 
 def _put_permission(functions: Any, name: str, rule_arn: str) -> None:
-    # Asked first whether an earlier deployment gave it, because not every Lambda refuses a second statement.
+    # First check for the permission of an earlier deployment: not every Lambda refuses a duplicate statement.
     try:
         policy = json.loads(functions.get_policy(FunctionName=name)["Policy"])
     except functions.exceptions.ResourceNotFoundException:

@@ -1,6 +1,6 @@
 """Stop handler: a Lambda function that stops a job when a rule finds an issue.
 
-EventBridge calls it with every "SageMaker Training Job State Change". This file is deployed as it stands, and runs on
+EventBridge calls it with every "SageMaker Training Job State Change". This file is deployed unchanged, and runs on
 AWS as well. It must import nothing but the standard library and boto3.
 
 Environment:
@@ -17,16 +17,16 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError
 
-# Its own logger, not the root one: botocore would be heard too.
+# A separate logger: the root logger would include botocore.
 logger = logging.getLogger("stop_handler")
 logger.setLevel(logging.INFO)
 
-# Made once for each worker, so that only its first invocation pays for it.
+# Created once for each worker, so that only the first invocation is slower.
 sagemaker = boto3.client("sagemaker")
 
 
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001 - Lambda's signature
-    """Stop the job that ``event`` is about, if it runs and a rule has fired."""
+    """Stop the job in ``event`` if it is running and a rule has fired."""
     detail = event["detail"]
     job = detail["TrainingJobName"]
     issues = find_issues(detail)
@@ -41,7 +41,7 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:  #
 
 
 def find_issues(detail: dict[str, Any]) -> list[str]:
-    """Find the rule configurations that found an issue; those that RULE_NAMES leaves out do not count."""
+    """Return the rule configurations that found an issue, limited to those in RULE_NAMES."""
     wanted = {name.strip() for name in os.environ.get("RULE_NAMES", "").split(",") if name.strip()}
     return [
         rule["RuleConfigurationName"]
@@ -51,11 +51,11 @@ def find_issues(detail: dict[str, Any]) -> list[str]:
 
 
 def stop(job: str, issues: list[str]) -> dict[str, Any]:
-    """Stop ``job``; one that has ended since the event was sent is left alone."""
+    """Stop ``job``, unless it has ended since the event was sent."""
     try:
         sagemaker.stop_training_job(TrainingJobName=job)
     except ClientError as error:
-        # ValidationException is what SageMaker says for a job that has ended or is being stopped.
+        # SageMaker answers with ValidationException for a job that has ended or is being stopped.
         if error.response["Error"]["Code"] != "ValidationException":
             raise
         logger.info("The stop of %s came too late: %s", job, error)

@@ -38,7 +38,7 @@ REFUSES = {"ProcessingInputs.DatasetDefinition": "there is neither Athena nor Re
 
 
 def check_processing_job(request: Request) -> None:
-    """Check what the model does not.
+    """Check the constraints that the model does not contain.
 
     Raises:
         ValidationException, ResourceLimitExceeded.

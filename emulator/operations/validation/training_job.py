@@ -72,7 +72,7 @@ REFUSES = {
 
 
 def check_training_job(request: Request) -> None:
-    """Check what the model does not.
+    """Check the constraints that the model does not contain.
 
     Raises:
         ValidationException, ResourceLimitExceeded.
@@ -90,7 +90,7 @@ def check_training_job(request: Request) -> None:
 
 
 def _check_algorithm(request: Request) -> None:
-    """Require what a container needs: the model requires none of it, because other kinds of training leave it out."""
+    """Require what a container needs; the model does not, because other kinds of training leave it out."""
     algorithm = request.get("AlgorithmSpecification", {})
     if bool(algorithm.get("TrainingImage")) == bool(algorithm.get("AlgorithmName")):
         raise ValidationException(
@@ -107,7 +107,7 @@ def _check_algorithm(request: Request) -> None:
 
 
 def _check_stopping_condition(request: Request) -> None:
-    """Hold the times to the limit that AWS gives every account, and to each other for Spot instances."""
+    """Check the times against AWS's default limit, and against each other for Spot instances."""
     condition = request["StoppingCondition"]
     runtime = condition.get("MaxRuntimeInSeconds", DEFAULT_RUNTIME_SECONDS)
     wait = condition.get("MaxWaitTimeInSeconds")
@@ -129,7 +129,7 @@ def _check_stopping_condition(request: Request) -> None:
 
 
 def _check_instances(request: Request) -> None:
-    """Either one kind of instance or groups of them; the model lets both through, and neither."""
+    """Require either one instance type or instance groups; the model accepts both and neither."""
     resources = request["ResourceConfig"]
     groups = resources.get("InstanceGroups", [])
     if groups and ("InstanceType" in resources or "InstanceCount" in resources):
@@ -137,7 +137,7 @@ def _check_instances(request: Request) -> None:
             "ResourceConfig has InstanceGroups, so it must have neither InstanceType nor InstanceCount: each group has "
             "its own."
         )
-    # A list of preferred types stands for the one type; how many of each is in it.
+    # A list of preferred types replaces the single type, and contains their counts.
     complete = groups or "InstancePreferences" in resources or {"InstanceType", "InstanceCount"} <= resources.keys()
     if not complete:
         raise ValidationException("ResourceConfig must have InstanceType and InstanceCount, or InstanceGroups.")
@@ -163,7 +163,7 @@ def _check_instances(request: Request) -> None:
 
 
 def check_rules(request: Request) -> None:
-    """Check the rules of a request, and of what an update made of one, together with the profiler that some need.
+    """Check the rules of a new or updated request, together with the profiler that some of them need.
 
     Raises:
         ValidationException, ResourceLimitExceeded.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from emulator.operations.context import Context, Request
 
 
-# Of a definition, what CreateTrainingJob acts on, and its own.
+# Members of a definition that have an effect: those of CreateTrainingJob, and its own.
 _KINDS = ("IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges")
 _DEFINITIONS = ("TrainingJobDefinition", "TrainingJobDefinitions")
 ACTS_ON = frozenset(
@@ -65,7 +65,7 @@ REFUSES = {
 
 
 def check_tuning_job(request: Request, context: Context) -> None:
-    """Check what the model does not, with a training job of each definition.
+    """Check the constraints that the model does not contain, with a training job for each definition.
 
     Raises:
         ValidationException, ResourceLimitExceeded.

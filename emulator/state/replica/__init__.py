@@ -1,4 +1,4 @@
 """State replication to another S3.
 
-Another emulator can continue from the copy in its bucket.
+Another emulator can continue from the replica in the bucket.
 """

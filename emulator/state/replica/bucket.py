@@ -1,6 +1,6 @@
 """Replica bucket: requests to the other S3, and their errors.
 
-Credentials are those that boto3 finds on the emulator's side. No container gets to know them, or this S3.
+boto3 finds the credentials on the emulator's side. No container has access to them, or to this S3.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONNECTIONS = 16
-"""So many requests go out at once."""
-# From this size on, a file goes in parts, which fit into memory and may be sent again one by one.
+"""How many requests are sent at once."""
+# Files of this size or larger are sent in parts, which fit into memory and can be resent one by one.
 _PARTS_BYTES = 16 * 1024**2
 _CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 3, 20, 3
 _DELETED_AT_ONCE = 1000
-# A condition that does not hold, and (AWS) one that another request is just about to decide.
+# Errors of a condition that does not hold, or (AWS) of one that a concurrent request is about to decide.
 _PRECONDITION, _CONFLICT = 412, 409
 _KEY_CODES = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredToken", "InvalidToken"}
 
 
 class BucketError(Exception):
-    """A request was not done; the text says why, and what to do."""
+    """A request failed; the text says why, and what to do."""
 
 
 class Found(NamedTuple):
-    """An object as it was found.
+    """An object and its state when it was read.
 
     Attributes:
-        content: all of it.
-        etag: names this content in conditions.
+        content: its whole content.
+        etag: identifies this content in conditions.
         age: seconds since it was written, by the clock of its S3.
     """
 
@@ -48,19 +48,19 @@ class Found(NamedTuple):
 
 
 class Bucket:
-    """A bucket, or what is in it below a prefix. Thread safe."""
+    """A bucket, or the part of it below a prefix. Thread safe."""
 
     def __init__(self, endpoint_url: str, place: str) -> None:
-        """Find credentials; nothing is sent yet.
+        """Find credentials; send nothing yet.
 
         Args:
-            endpoint_url: of the S3.
+            endpoint_url: the URL of the S3.
             place: ``NAME`` or ``NAME/PREFIX``.
 
         Raises:
             StartupError: there are no credentials, or they cannot be read.
         """
-        # Imported here: none but an emulator with such a bucket waits for it.
+        # Imported here: only an emulator with such a bucket needs it.
         import boto3
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
@@ -92,14 +92,14 @@ class Bucket:
             raise StartupError(f"--s3-endpoint {endpoint_url}, --s3-bucket {place}: {error}") from error
 
     def __str__(self) -> str:
-        """Name it for messages."""
+        """Return its name for messages."""
         return f"s3://{self._name}/{self._prefix} at {self._endpoint_url}".replace("/ at", " at")
 
     def probe(self) -> None:
-        """See that it can be listed, written and deleted, and that conditions are heeded.
+        """Check that objects can be listed, written and deleted, and that conditions are respected.
 
         Raises:
-            BucketError: it cannot.
+            BucketError: one of these fails.
         """
         key = f"probe-{uuid.uuid4().hex}"
         with self._translated():
@@ -114,7 +114,7 @@ class Bucket:
             )
 
     def create(self, key: str, content: bytes) -> str | None:
-        """Write an object that is not there, and return its ETag; None where it is there with another content.
+        """Create an object and return its ETag; return None if it already exists with another content.
 
         Raises:
             BucketError: it could not be written.
@@ -122,7 +122,7 @@ class Bucket:
         return self._put_if(key, content, IfNoneMatch="*")
 
     def replace(self, key: str, content: bytes, etag: str) -> str | None:
-        """Write an object anew where it still has this ETag, and return its next one; None where it has another.
+        """Overwrite an object if it still has this ETag and return the new ETag; return None if it has another.
 
         Raises:
             BucketError: it could not be written.
@@ -142,7 +142,7 @@ class Bucket:
         """Write a file.
 
         Raises:
-            FileNotFoundError: it is gone.
+            FileNotFoundError: the file was removed.
             BucketError: it could not be written.
         """
         if path.stat().st_size < _PARTS_BYTES:
@@ -157,10 +157,10 @@ class Bucket:
             raise BucketError(f"{self}: {error}") from error
 
     def find(self, key: str) -> Found | None:
-        """Return an object; None where there is none.
+        """Return an object; None if it does not exist.
 
         Raises:
-            BucketError: it could not be asked for.
+            BucketError: it could not be read.
         """
         from botocore.exceptions import ClientError
 
@@ -180,7 +180,7 @@ class Bucket:
         """Return an object's content.
 
         Raises:
-            BucketError: it is not there, or could not be asked for.
+            BucketError: it does not exist, or could not be read.
         """
         found = self.find(key)
         if found is None:
@@ -188,10 +188,10 @@ class Bucket:
         return found.content
 
     def get_file(self, key: str, path: Path) -> None:
-        """Write an object's content to a file that is not there yet.
+        """Write an object's content to a new file.
 
         Raises:
-            BucketError: it could not be asked for.
+            BucketError: it could not be read.
         """
         with self._translated(), path.open("xb") as target:
             answer = self._client.get_object(Bucket=self._name, Key=self._prefix + key)
@@ -199,10 +199,10 @@ class Bucket:
                 target.write(piece)
 
     def list(self, folder: str) -> Iterator[str]:
-        """Yield the names below ``folder``, without it, in their order.
+        """Yield the names below ``folder``, relative to it and in order.
 
         Raises:
-            BucketError: it could not be asked for.
+            BucketError: they could not be listed.
         """
         below = f"{self._prefix}{folder}/"
         with self._translated():
@@ -211,10 +211,10 @@ class Bucket:
                     yield each["Key"].removeprefix(below)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, if they are there.
+        """Delete objects, if they exist.
 
         Raises:
-            BucketError: it could not be done.
+            BucketError: they could not be deleted.
         """
         every = [{"Key": self._prefix + key} for key in keys]
         for start in range(0, len(every), _DELETED_AT_ONCE):
@@ -228,7 +228,7 @@ class Bucket:
         for _ in range(_ATTEMPTS):
             if (etag := self._try_put(key, content, **condition)) is not None:
                 return etag
-            # A request whose answer was lost is sent again, and finds what it has written itself.
+            # If the answer to a request was lost, the request is resent and may find what it has written itself.
             found = self.find(key)
             if found is not None:
                 return found.etag if found.content == content else None
@@ -252,7 +252,7 @@ class Bucket:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Tell what boto3 raises as a BucketError."""
+        """Convert boto3's errors to BucketError."""
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
         from botocore.parsers import ResponseParserError
         from urllib3.exceptions import HTTPError

@@ -17,18 +17,18 @@ _LEVEL = 1
 
 
 class Chunks:
-    """Those that one process knows and writes. Thread safe."""
+    """The chunks that one process knows and writes. Thread safe."""
 
     def __init__(self, bucket: Bucket, run: str, there: Iterable[str], named: Iterable[str]) -> None:
-        """Begin.
+        """Start with the chunks in the bucket.
 
-        Each process writes in a folder of its own: what one that was replaced still deletes, no other has written.
+        Each process writes to a separate folder, so that a process that was replaced can only delete its own chunks.
 
         Args:
-            bucket: that has them.
+            bucket: the bucket of the chunks.
             run: id of the process.
-            there: the keys of all.
-            named: the keys of those that the last snapshot names.
+            there: the keys of all chunks in the bucket.
+            named: the keys of the chunks that the last snapshot names.
         """
         self._bucket, self._run = bucket, run
         self._lock = Lock()
@@ -36,7 +36,7 @@ class Chunks:
         self._known = {_find_digest(key): key for key in named}
 
     def keep(self, content: bytes) -> str:
-        """Return the key of a chunk that holds a content, which is written unless there is one.
+        """Return the key of a chunk with this content; write the chunk if there is none.
 
         Raises:
             BucketError: it could not be written.
@@ -54,10 +54,10 @@ class Chunks:
         return key
 
     def drop_others(self, named: set[str]) -> None:
-        """Remove all but those that are named.
+        """Remove all chunks except those in ``named``.
 
         Raises:
-            BucketError: it could not be done.
+            BucketError: they could not be removed.
         """
         with self._lock:
             others = self._there - named
@@ -67,10 +67,10 @@ class Chunks:
 
 
 def read_chunk(bucket: Bucket, key: str) -> bytes:
-    """Return what a chunk holds.
+    """Return the content of a chunk.
 
     Raises:
-        BucketError: it is not there, or damaged.
+        BucketError: the chunk is missing or damaged.
     """
     try:
         return zlib.decompress(bucket.get(key))

@@ -61,35 +61,35 @@ def write_record(state_dir: Path, record: Record) -> None:
 
 
 def find_databases(state_dir: Path) -> Iterator[Path]:
-    """Yield the databases that are there in WAL mode, whether somebody has them open or not."""
+    """Yield the databases in WAL mode, whether they are open or not."""
     for pattern in _DATABASES:
         yield from (path for path in sorted(state_dir.glob(pattern)) if _is_in_wal_mode(path))
 
 
 def _is_in_wal_mode(database: Path) -> bool:
-    """Whether a file's header says so; that of a database which is just being made says it soon."""
+    """Return whether a database's header says that it is in WAL mode; a new database may not say so yet."""
     with database.open("rb") as file:
         return file.read(20)[18:] == _WAL_MODE
 
 
 def find_files(state_dir: Path) -> Iterator[Path]:
-    """Yield the files that are there, but for databases and contents of objects."""
+    """Yield the files other than databases and contents of objects."""
     for pattern in _FILES:
         yield from (path for path in state_dir.glob(pattern) if path.is_file() and path.suffix != ".partial")
 
 
 def is_empty(state_dir: Path) -> bool:
-    """Whether a folder holds no state: keys and certificates alone are none."""
+    """Return whether a folder holds no state; keys and certificates alone do not count."""
     return not any(any(state_dir.glob(pattern)) for pattern in (*_DATABASES, f"{CONTENTS}/??/*"))
 
 
 def is_path(text: str) -> bool:
-    """Whether a path that a bucket names leads to somewhere in a state folder."""
+    """Return whether a path from a bucket is a valid path in a state folder."""
     return _PATH.fullmatch(text) is not None
 
 
 def set_aside(state_dir: Path) -> Path:
-    """Move the state into a folder below the state folder, in place of what was moved there before."""
+    """Move the state into a subfolder of the state folder, replacing what was moved there before."""
     aside = state_dir / _ASIDE
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(mode=0o700)
@@ -99,7 +99,7 @@ def set_aside(state_dir: Path) -> Path:
 
 
 def clear(state_dir: Path) -> None:
-    """Remove what a copy is to take the place of: no state, or a part of one."""
+    """Remove what a replica is to replace: no state, or part of one."""
     for path in _list_replaced(state_dir):
         if path.is_dir():
             shutil.rmtree(path)

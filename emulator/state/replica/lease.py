@@ -23,29 +23,29 @@ logger = logging.getLogger(__name__)
 
 _KEY = "lease.json"
 LEASE_SECONDS = 15.0
-"""So long after its last renewal another emulator may take it."""
+"""Seconds after its last renewal when another emulator may take the lease."""
 RENEWAL_SECONDS = LEASE_SECONDS / 4
 _POLL_SECONDS = 0.5
 
 
 class LeaseLostError(Exception):
-    """Another emulator has the lease; the text says which."""
+    """Another emulator has the lease; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has a lease.
+    """The holder of a lease.
 
     Attributes:
-        folder: id of the state folder, which one emulator at a time runs on.
-        run: id of the process's own.
-        host: name of the machine.
-        machine: what no other machine has while it runs, nor another name space of processes on it.
-        pid: of the process.
+        folder: id of the state folder, on which one emulator at a time runs.
+        run: id of the process's lifetime; no other process has it.
+        host: host name of the machine.
+        machine: id that no other running machine or process namespace has.
+        pid: process id.
         state_dir: the state folder.
-        since: when it was taken, for people.
+        since: when the lease was taken, for people.
         renewals: how often it was renewed since.
-        released: whether it was given back.
+        released: whether it was released.
     """
 
     folder: str
@@ -59,18 +59,18 @@ class Holder:
     released: bool = False
 
     def __str__(self) -> str:
-        """Name it for messages."""
+        """Describe the holder in messages."""
         return f"the emulator on {self.host} (process {self.pid}, state folder {self.state_dir}) since {self.since}"
 
 
 def build_holder(folder: str, state_dir: Path) -> Holder:
-    """Build what this process says of itself."""
+    """Return the description of this process as a holder."""
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return Holder(folder, uuid.uuid4().hex, socket.gethostname(), _name_machine(), os.getpid(), str(state_dir), now)
 
 
 def _name_machine() -> str:
-    """Return the id of this boot of the machine, and of its name space of processes; nothing where there are none."""
+    """Return the boot id of the machine with its process namespace; an empty string if they are not available."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -79,7 +79,7 @@ def _name_machine() -> str:
 
 
 def _is_gone(holder: Holder) -> bool:
-    """Whether a holder's process is known to have ended: it was of this machine, and is not there."""
+    """Return whether a holder's process is known to have ended: it ran on this machine, and no longer exists."""
     if not holder.machine or holder.machine != _name_machine():
         return False
     try:
@@ -92,15 +92,15 @@ def _is_gone(holder: Holder) -> bool:
 
 
 class Lease:
-    """The lease, as this process wants or has it."""
+    """The lease, as requested or held by this process."""
 
     def __init__(self, bucket: Bucket, me: Holder) -> None:
-        """Hold nothing yet."""
+        """Start without the lease."""
         self._bucket, self._me = bucket, me
         self._etag = ""
 
     def take(self) -> None:
-        """Take it; wait until it has expired where another emulator had it that does not renew it.
+        """Take the lease; if another emulator holds it and does not renew it, wait until it expires.
 
         Raises:
             StartupError: another emulator renews it.
@@ -130,10 +130,10 @@ class Lease:
                 return
 
     def renew(self) -> None:
-        """Say that this process still has it.
+        """Renew the lease of this process.
 
         Raises:
-            LeaseLostError: another took it.
+            LeaseLostError: another emulator has taken it.
             BucketError: the S3 does not answer.
         """
         self._me = replace(self._me, renewals=self._me.renewals + 1)
@@ -145,7 +145,7 @@ class Lease:
         self._etag = etag
 
     def release(self) -> None:
-        """Give it back, if it is still this process's.
+        """Release the lease, if this process still holds it.
 
         Raises:
             BucketError: the S3 does not answer.

@@ -1,8 +1,8 @@
 """Replication log: numbered, immutable entries in a bucket.
 
-An entry is one object, so it is there in whole or not at all, over all databases and files. It is only ever created:
-of two emulators that both believe to be the writer, one finds its number taken. Every now and then an entry is a
-snapshot, which names the content of every file, and those before it are garbage. ::
+An entry is one object, so its changes to all databases and files exist in whole or not at all. Entries are only ever
+created: if two emulators both act as the writer, one finds its number taken. From time to time an entry is a
+snapshot, which lists the content of every file, and the entries before it are no longer needed. ::
 
     log/0000000017          an entry: a line of JSON, and the bytes that it speaks of, compressed
     chunks/RUN/SHA256       a piece of a file that snapshots name, or a pack of small objects, compressed
@@ -28,24 +28,24 @@ _FORMAT, _VERSION = "smdebug-emulator replica", 1
 _DIGITS = 10
 
 Pack: TypeAlias = "tuple[int, Mapping[str, tuple[int, int]]]"
-"""Its size, and where in it files of objects are, by their names: the first byte, and how many."""
+"""A pack's size, and the position of each object file in it: offset and length by file name."""
 _LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry.
+    """One entry of the log.
 
     Attributes:
         state: id of the state, the same in all entries.
         folder: id of the state folder whose emulator wrote it.
         run: id of the process that wrote it.
-        base: number of the snapshot that it builds upon; its own where it is one.
-        snapshot: of every file its chunks' keys, in their order; None where it is no snapshot.
-        packs: of a snapshot, those of small objects, by their chunks' keys.
-        pieces: what the write-ahead logs of databases have more, by the databases' paths, in their order.
-        files: what files have become, by their paths.
-        removed: paths of files that are gone.
+        base: number of the snapshot that it builds upon; its own number if it is a snapshot.
+        snapshot: the keys of each file's chunks, in order; None if it is not a snapshot.
+        packs: packs of small objects in a snapshot, by their chunks' keys.
+        pieces: data appended to the write-ahead logs of databases, in order, by the databases' paths.
+        files: the new contents of files, by path.
+        removed: paths of removed files.
     """
 
     state: str
@@ -59,7 +59,7 @@ class Entry:
     removed: Sequence[str] = ()
 
     def encode(self) -> bytes:
-        """Write it down."""
+        """Encode the entry as bytes."""
         head: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -81,7 +81,7 @@ def read_entry(bucket: Bucket, number: int) -> Entry:
     """Read an entry.
 
     Raises:
-        BucketError: it is not there, no entry, or of another version.
+        BucketError: the entry is missing, invalid, or of another version.
     """
     key = name_entry(number)
     try:
@@ -113,10 +113,10 @@ def name_entry(number: int) -> str:
 
 
 def list_entries(bucket: Bucket) -> list[int]:
-    """List the numbers of the entries that are there.
+    """List the numbers of the existing entries.
 
     Raises:
-        BucketError: it could not be asked for.
+        BucketError: they could not be listed.
     """
     return sorted(int(name) for name in bucket.list(FOLDER) if name.isdecimal())
 

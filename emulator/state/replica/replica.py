@@ -1,7 +1,7 @@
 """Continuous replication of a running emulator's state folder.
 
-One thread looks twice a second for what has changed, and at once where somebody waits for it (``settle``). Files of
-objects go first, then one entry with what databases and other files have more. Another thread renews the lease.
+One thread checks for changes twice a second, and at once if a caller waits for them (``settle``). It sends the files
+of objects first, then one log entry with the changes of databases and other files. Another thread renews the lease.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What may be away.
+# What may be unavailable.
 _LOG, _LEASE = "log", "lease"
 _POLL_SECONDS = 0.5
-# How long an answer waits for its record: a client waits a minute.
+# How long an answer waits until its change is replicated; a client's own timeout is a minute.
 _PATIENCE_SECONDS = 20.0
 _AGAIN_SECONDS = 1.0
 _CHUNK_BYTES = 256 * 1024
 _CHUNKS_AT_ONCE = 64
-# So much of small objects, an entry has at most.
+# The most bytes of small objects in one entry.
 _ENTRY_BYTES = 8 * 1024**2
-# SQLite's own bound of a write-ahead log.
+# SQLite's own limit of a write-ahead log.
 _CHECKPOINT_BYTES = 4 * 1024**2
-# After so much, or so many entries, a snapshot makes the log short again.
+# After this many bytes or entries, a snapshot shortens the log again.
 _LOG_BYTES, _LOG_ENTRIES = 16 * 1024**2, 500
 
 
 class Replica:
-    """The copy, while this process keeps it. Thread safe.
+    """The replica of the state, maintained by this process. Thread safe.
 
     Attributes:
-        restored: whether the state folder was filled from it.
+        restored: whether the state folder was filled from the replica.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Replica:
         record: Record,
         lost: Callable[[str], None],
     ) -> None:
-        """Keep nothing yet; see ``open_replica``.
+        """Replicate nothing yet; see ``open_replica``.
 
         Args:
-            bucket: where it is.
-            lease: which is held.
+            bucket: the bucket of the replica.
+            lease: the lease on it, held by this process.
             state_dir: the state folder.
-            record: what that knows of the copy.
-            lost: called, with what to say, when another emulator has taken the lease.
+            record: the folder's record of its replica.
+            lost: called with a message when another emulator has taken the lease.
         """
         self._bucket, self._lease, self._dir, self._record, self._lost = bucket, lease, state_dir, record, lost
         self.restored = False
@@ -103,14 +103,14 @@ class Replica:
         self._databases: dict[str, FollowedDatabase] = {}
         self._pieces: list[tuple[str, Piece]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
-        # None until the first snapshot of this process, and where the next entry has to be one.
+        # None until the first snapshot of this process, and whenever the next entry has to be a snapshot.
         self._base: int | None = None
         self._number = self._oldest = 0
         self._log_bytes = self._bytes_of_snapshot = 0
         self._open()
 
     def _open(self) -> None:
-        """Find what the bucket has, and make the folder hold it where that is not the older of both."""
+        """Read the log, and restore the folder from it unless the folder is up to date."""
         numbers = list_entries(self._bucket)
         objects = set(self._bucket.list(OBJECTS))
         chunks = {f"{CHUNKS}/{name}" for name in self._bucket.list(CHUNKS)}
@@ -140,7 +140,7 @@ class Replica:
                 )
             self._record = replace(record, state=last.state, number=self._number, restoring=False)
             if is_empty(self._dir):
-                clear(self._dir)  # keys that are not this state's
+                clear(self._dir)  # keys that do not belong to this state
                 self.restored = True
                 restore(self._bucket, self._number, objects, self._dir, self._record)
                 logger.info("The state was taken from %s, entry %d.", self._bucket, self._number)
@@ -150,7 +150,7 @@ class Replica:
         )
 
     def start(self) -> None:
-        """Begin to keep it, when the stores are open; until then their files are not looked at.
+        """Start to replicate, once the stores are open; until then their files are not read.
 
         Raises:
             StartupError: a database cannot be read.
@@ -163,15 +163,15 @@ class Replica:
             thread.start()
 
     def take(self, file: str) -> None:
-        """Note that an object of S3 gets a file, by its name below the contents' folder, before the index says so."""
+        """Record that an S3 object gets a file, by its name below the contents' folder, before the index names it."""
         self._contents.take(file)
 
     def free(self, file: str) -> None:
-        """Remove a file that no object of S3 has any more, after the index has said so."""
+        """Remove a file that no S3 object uses any more, after the index no longer names it."""
         self._contents.free(file)
 
     def settle(self) -> None:
-        """Wait until all that is stored by now is in the bucket; not for an S3 that is away, and not for long."""
+        """Wait, for a limited time, until everything stored so far is in the bucket, unless the S3 is unavailable."""
         with self._changed:
             self._asked += 1
             mine = self._asked
@@ -182,7 +182,7 @@ class Replica:
                 logger.warning("%s is %.0f s behind: an answer goes out before it.", self._bucket, _PATIENCE_SECONDS)
 
     def describe(self) -> str:
-        """Say where it is and how far."""
+        """Describe the replica's bucket and progress."""
         with self._changed:
             if self._away:
                 return (
@@ -192,7 +192,7 @@ class Replica:
             return f"{self._bucket}, entry {self._number}"
 
     def close(self) -> None:
-        """Send what is left, once the stores are closed, and give the lease back."""
+        """Send the remaining changes, once the stores are closed, and release the lease."""
         began = self._threads[0].is_alive()
         self._closing.set()
         with self._changed:
@@ -231,7 +231,7 @@ class Replica:
                 self._lost(str(error))
                 return
             except Exception:
-                if not self._away:  # else it was said, and is tried again and again
+                if not self._away:  # else it is already logged, and retried regularly
                     logger.exception("The copy in %s could not be kept", self._bucket)
                 self._note_away(_LOG, "a defect of the emulator, of which its log has the traceback")
                 self._closing.wait(_AGAIN_SECONDS)
@@ -267,11 +267,11 @@ class Replica:
                 logger.info("The copy of the state is kept again, in %s.", self._bucket)
 
     def _send(self) -> None:
-        """Make the copy what the folder is.
+        """Bring the replica up to date with the folder.
 
         Raises:
             BucketError: the S3 does not answer.
-            LeaseLostError: another emulator has written.
+            LeaseLostError: another emulator has written to the bucket.
         """
         if self._follow_new_databases() or self._is_long():
             self._base = None
@@ -287,15 +287,15 @@ class Replica:
         return self._base is not None and (self._log_bytes > bound or self._number - self._base > _LOG_ENTRIES)
 
     def _follow_new_databases(self) -> bool:
-        """Open the databases that have come; whether there are any."""
+        """Open new databases; return whether there are any."""
         found = {str(path.relative_to(self._dir)): path for path in find_databases(self._dir)}
         new = {name: FollowedDatabase(path) for name, path in found.items() if name not in self._databases}
-        # Those of jobs are read first: what a job says of S3 is in S3's index then, which is read after it.
+        # Databases of jobs are read first: S3's index, read after them, then contains the objects that they refer to.
         self._databases = dict(sorted({**self._databases, **new}.items()))
         return bool(new)
 
     def _send_changes(self, freed: set[str]) -> None:
-        """Write an entry that says what databases and files have more."""
+        """Write an entry with the changes of databases and files."""
         self._read_databases(checkpoint=not self._away)
         if any(database.has_gap for database in self._databases.values()):
             logger.warning("Another program has written to a database in %s: the copy is made anew.", self._dir)
@@ -321,7 +321,7 @@ class Replica:
                 self._pieces.append((name, piece))
 
     def _send_most_small(self) -> dict[str, bytes]:
-        """Read small files of objects, and write entries of their own where they are many; returns what is left."""
+        """Read small object files, and write separate entries for them if there are many; return the rest."""
         small, size = dict[str, bytes](), 0
         for name, content in self._contents.read_small():
             small[name] = content
@@ -333,11 +333,11 @@ class Replica:
         return small
 
     def _read_changed_files(self) -> tuple[dict[str, bytes], dict[str, tuple[int, int, int]]]:
-        """Return the contents of files that have changed, and how all of them are."""
+        """Return the contents of changed files, and the current state of all files."""
         changed, found = {}, {}
         for path in find_files(self._dir):
             name = str(path.relative_to(self._dir))
-            with suppress(FileNotFoundError):  # one with another number has taken its place, and comes next time
+            with suppress(FileNotFoundError):  # a newer version has replaced it, and is sent next time
                 stat = path.stat()
                 state = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
                 if self._files.get(name) != state:
@@ -346,13 +346,13 @@ class Replica:
         return changed, found
 
     def _send_snapshot(self, freed: set[str]) -> None:
-        """Write an entry that names the content of every file, and remove what the log had before it."""
+        """Write an entry that lists the content of every file, and remove the older part of the log."""
         for database in self._databases.values():
             database.checkpoint()
             database.has_gap = False
         self._contents.send_large()
         self._contents.pack(freed)
-        self._pieces, self._files = [], {}  # which the snapshot has
+        self._pieces, self._files = [], {}  # the snapshot contains them
         content, found = self._read_changed_files()
         size, snapshot = 0, {}
         for name, pieces in self._list_snapshot(content):
@@ -370,7 +370,7 @@ class Replica:
         self._oldest = self._number
 
     def _list_snapshot(self, files: Mapping[str, bytes]) -> Iterator[tuple[str, Iterable[bytes]]]:
-        """Yield what a snapshot holds: names, and contents in pieces."""
+        """Yield the content of a snapshot: each file's name, and its content in pieces."""
         for name, database in self._databases.items():
             yield name, database.read_file(_CHUNK_BYTES)
             yield name + WAL_SUFFIX, cut(database.read_log())
@@ -378,7 +378,7 @@ class Replica:
             yield name, cut(content)
 
     def _send_chunks(self, pieces: Iterable[bytes]) -> tuple[list[str], int]:
-        """Send the pieces of a file that the bucket has not; returns the keys of all, and how many bytes they are."""
+        """Send the pieces of a file that the bucket lacks; return the keys of all pieces and their size in bytes."""
         every, keys, size = iter(pieces), list[str](), 0
         while batch := list(islice(every, _CHUNKS_AT_ONCE)):
             keys += self._pool.map(self._chunks.keep, batch)
@@ -404,20 +404,20 @@ class Replica:
 
 
 def cut(content: bytes) -> Iterator[bytes]:
-    """Yield a content in pieces of a chunk's size."""
+    """Yield a content in pieces of the chunk size."""
     return (content[start : start + _CHUNK_BYTES] for start in range(0, len(content), _CHUNK_BYTES))
 
 
 def open_replica(bucket: Bucket, state_dir: Path, lost: Callable[[str], None]) -> Replica:
-    """Take the lease on a bucket, and the state that is there where the state folder has none, or an older one.
+    """Take the lease on a bucket, and restore its state if the state folder is empty or has an older one.
 
     Args:
-        bucket: of the S3.
-        state_dir: the folder, whose lock is held.
-        lost: see ``Replica``.
+        bucket: the bucket.
+        state_dir: the state folder, whose lock is held.
+        lost: called with a message when another emulator has taken the lease.
 
     Raises:
-        StartupError: the bucket cannot be used, another emulator writes it, or it holds another state.
+        StartupError: the bucket cannot be used, another emulator writes to it, or it holds another state.
     """
     began = time.monotonic()
     try:

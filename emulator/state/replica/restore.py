@@ -36,18 +36,18 @@ _AT_ONCE = 32
 
 
 def restore(bucket: Bucket, number: int, objects: Iterable[str], state_dir: Path, record: Record) -> None:
-    """Fill a state folder that holds no state; after a kill, the next call begins anew.
+    """Fill an empty state folder; after a kill, the next call restarts from the beginning.
 
     Args:
-        bucket: which holds the copy.
-        number: of its last entry.
-        objects: names of the objects of S3 that it has.
-        state_dir: the folder.
-        record: what the folder is to know of its copy afterwards.
+        bucket: the bucket of the replica.
+        number: number of its last entry.
+        objects: names of the S3 objects that it has.
+        state_dir: the state folder.
+        record: the folder's record of its replica after the restoration.
 
     Raises:
         BucketError: the S3 does not answer, or lacks something.
-        StartupError: what is there is damaged.
+        StartupError: the replica is damaged.
     """
     write_record(state_dir, replace(record, restoring=True))
     staged = state_dir / _STAGED
@@ -82,7 +82,7 @@ def _read_entries(bucket: Bucket, number: int, pool: ThreadPoolExecutor) -> Iter
 
 
 def _apply(bucket: Bucket, entry: Entry, folder: Path, pool: ThreadPoolExecutor) -> None:
-    """Change a folder as an entry says."""
+    """Apply the changes of an entry to a folder."""
     for path, keys in (entry.snapshot or {}).items():
         with _open_private(_locate(folder, path)) as file:
             for some in _cut(keys):
@@ -104,23 +104,23 @@ def _unpack(bucket: Bucket, key: str, pack: Pack, folder: Path) -> None:
 
 
 def _cut(several: Iterable[T]) -> Iterator[list[T]]:
-    """Yield as many at a time as may be in memory at once."""
+    """Yield lists of as many items as may be in memory at once."""
     every = iter(several)
     while some := list(islice(every, _AT_ONCE)):
         yield some
 
 
 def _open_private(path: Path) -> BinaryIO:
-    """Open a file that nobody else may read: some hold keys. Those of objects are mounted into containers."""
+    """Open a file that only its owner may read, as some hold keys. Files of objects are mounted into containers."""
     mode = 0o666 if path.parent.parent.match(CONTENTS) else 0o600
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb")
 
 
 def _locate(folder: Path, path: str) -> Path:
-    """Return where a path of an entry is, whose folder is made.
+    """Return the path of an entry's file in the folder, and create its parent folder.
 
     Raises:
-        BucketError: it leads elsewhere.
+        BucketError: the path leads outside the folder.
     """
     if not is_path(path):
         raise BucketError(f"The copy of the state names {path!r}, which is no file of a state folder.")
