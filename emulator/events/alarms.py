@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Periods slide along with the time: alarms are looked at so often in each of the shortest, and not much more often.
+# Periods slide with the time: alarms are evaluated this many times in the shortest period, and hardly more often.
 _POLLS_PER_PERIOD = 6
 _MAX_PAUSE_SECONDS = 10.0
-# Of a core, for looking at alarms whose metrics get data without end.
+# The share of a core for alarms whose metrics get data all the time.
 _MAX_SHARE = 0.1
-# A state that was set by SetAlarmState stands for so long; on AWS until the next evaluation.
+# A state that was set by SetAlarmState is kept for this long; on AWS until the next evaluation.
 _HOLD_SECONDS = 10.0
 
 
 class Alarms:
-    """Evaluates the alarms, in a thread that sleeps as long as there is none."""
+    """Evaluates the alarms, in a thread that sleeps while there are none."""
 
     def __init__(self, publisher: Publisher) -> None:
         """Start the thread; ``publisher`` is closed after this object."""
         self._publisher = publisher
         self._woken = threading.Event()
-        self._woken.set()  # alarms of the last run
+        self._woken.set()  # alarms of the previous process
         self._closing = threading.Event()
         self._held: dict[str, float] = {}
         self._captures = ExitStack()
@@ -66,14 +66,14 @@ class Alarms:
             began = time.monotonic()
             try:
                 pause = self._evaluate_all()
-            except Exception:  # the next evaluation may find what this one lacked
+            except Exception:  # the next evaluation may succeed
                 logger.exception("The alarms could not be evaluated")
                 pause = _MAX_PAUSE_SECONDS
-            # Data that came meanwhile are evaluated together.
+            # Data that arrive during the wait are evaluated together.
             self._closing.wait((time.monotonic() - began) / _MAX_SHARE)
 
     def _evaluate_all(self) -> float | None:
-        """Evaluate every alarm, and return the seconds until the next time; None where there is no alarm."""
+        """Evaluate every alarm, and return the seconds until the next evaluation; None if there is no alarm."""
         found = store.list_alarms()
         now = time.monotonic()
         self._held = {arn: until for arn, until in self._held.items() if until > now}
@@ -89,7 +89,7 @@ class Alarms:
         return min([_MAX_PAUSE_SECONDS, *pauses]) if found else None
 
     def _evaluate(self, alarm: Alarm, current: Collection[Alarm]) -> Alarm:
-        """Evaluate one alarm, and return it as it is then."""
+        """Evaluate one alarm, and return it with its new state."""
         now_ms = time.time_ns() // 1_000_000
         if alarm.rule is None:
             judgement = judge_alarm(alarm, store.read_samples(alarm, now_ms - find_range_ms(alarm)), now_ms)
@@ -104,14 +104,14 @@ class Alarms:
         return changed
 
     def _take_set_state(self, before: Alarm, after: Alarm) -> None:
-        """Announce what SetAlarmState did."""
+        """Announce a change by SetAlarmState."""
         self._held[after.arn] = time.monotonic() + _HOLD_SECONDS
         if after.state != before.state:
             self._announce(before, after)
             self._woken.set()  # composite alarms may depend on it
 
     def _announce(self, before: Alarm, after: Alarm) -> None:
-        """Send the event, and have the actions of the new state done."""
+        """Publish the event, and perform the actions of the new state."""
         event = build_event(before, after)
         self._publisher.publish(event["id"], after.region, event, lambda _event_id: None)
         if after.actions_enabled:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A bus may forward to a bus that forwards back: an event goes at most this far.
+# Buses may forward to each other in a circle: an event passes at most this many buses.
 _MAX_BUSES = 5
-# Of a target whose RetryPolicy says nothing else.
+# The default of a target without a RetryPolicy.
 _RETRIES = 4
 _MAX_AGE_SECONDS = 86_400
 
@@ -48,8 +48,8 @@ class _Journey:
     """An event on its way to its targets.
 
     Attributes:
-        targets: None for one that still has to be matched against the rules.
-        open: how many deliveries it still has before it, its own walk through the rules included.
+        targets: None for an event that still has to be matched against the rules.
+        open: the number of unfinished deliveries; the matching against the rules counts as one.
     """
 
     event_id: str
@@ -61,10 +61,10 @@ class _Journey:
 
 
 class Publisher:
-    """The delivery room. Thread safe.
+    """Delivers events to their targets. Thread safe.
 
-    One thread takes the events in the order in which they were published and hands each to its targets. What may take
-    long (an SNS topic with an HTTP subscriber, a second attempt) goes to a few threads beside it; functions run in
+    One thread takes the events in the order in which they were published and passes each to its targets. Slow
+    deliveries (an SNS topic with an HTTP subscriber, a second attempt) run in a few other threads. Functions run in
     ``FunctionInvoker``, in order for each function.
     """
 
@@ -75,12 +75,12 @@ class Publisher:
         retry_seconds: float = 0.2,
         record: Callable[[Outcome], None] = lambda _: None,
     ) -> None:
-        """Start the delivery thread, and take over what moto would dispatch: PutEvents, and calls of functions.
+        """Start the delivery thread, and capture what moto would dispatch: PutEvents, and calls of functions.
 
         Args:
             invoker: runs the functions; closed after this object.
             retry_seconds: the wait before the second attempt; it doubles before each further one.
-            record: told what became of each delivery.
+            record: called with the outcome of each delivery.
         """
         self._invoker = invoker
         self._retry_seconds = retry_seconds
@@ -105,26 +105,27 @@ class Publisher:
         Args:
             event_id: the caller's name for it.
             region: of the bus.
-            event: the complete envelope as targets see it.
+            event: the complete envelope as targets receive it.
             on_delivered: called with ``event_id``, from another thread, when every target has got the event or all
-                attempts are used up; for a function, when it has ended. Never called for what a shutdown cut off.
+                attempts are used up; for a function, when it has ended. Not called for deliveries that a shutdown
+                interrupted.
         """
         self._begin(_Journey(event_id, region, event, on_delivered, None))
 
     def expect_again(self, outcomes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Hear of events that will be published again after a restart: each reaches the targets that it did not reach.
+        """Announce events that will be published again after a restart. They skip targets that they reached before.
 
         Args:
-            outcomes: what became of each so far, as ``record`` was told, by the event's id.
+            outcomes: the recorded outcomes so far, by the event's id.
         """
         self._again |= outcomes.keys()
         for event_id, ends in outcomes.items():
-            # What a bus passed on has ends of its own.
+            # Events that a bus forwarded have their own outcomes.
             done = (each for each in ends if ":event-bus/" not in each["target_arn"])
             self._reached |= {(event_id, each["rule_arn"], each["target_id"]) for each in done}
 
     def send(self, targets: list[Target], event: dict[str, Any]) -> None:
-        """Deliver ``event`` to ``targets``, whatever rules there are, and return at once."""
+        """Deliver ``event`` to ``targets``, regardless of rules, and return at once."""
         if targets and not self._closing.is_set():
             self._begin(_Journey(str(event.get("id")), targets[0].region, event, _ignore, targets))
 
@@ -134,7 +135,7 @@ class Publisher:
             return self._changed.wait_for(lambda: self._open == 0, timeout)
 
     def close(self) -> None:
-        """Stop delivering. What is not delivered stays undelivered: its ``on_delivered`` is not called. Idempotent."""
+        """Stop delivering. Pending events are not delivered, and their ``on_delivered`` is not called. Idempotent."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -164,7 +165,7 @@ class Publisher:
                     for target in journey.targets:
                         self._hand_over(journey, target, journey.event, 1)
             except Exception:
-                # Whatever is wrong with this event, the next one must still be delivered.
+                # If an event causes an error, the next one must still be delivered.
                 logger.exception("The event %s could not be delivered.", journey.event_id)
             self._leave(journey)
 
@@ -175,7 +176,7 @@ class Publisher:
                 try:
                     self._invoker.warm(functions.get_function(target.account, target.region, target.arn))
                 except (FunctionNotFoundError, FunctionCodeError):
-                    continue  # said when it is really called
+                    continue  # reported when the function is really called
 
     def _put_on_bus(self, journey: _Journey, bus: tuple[str, str, str], event: Mapping[str, Any], depth: int) -> None:
         for target in eventbridge.matching_targets(*bus, event):
@@ -222,7 +223,7 @@ class Publisher:
             future.add_done_callback(lambda done: self._function_ended(journey, delivery, done))
 
     def _attempt_again(self, journey: _Journey, delivery: Delivery, most: int) -> None:
-        """Deliver, after at most so many attempts and as long as the target's RetryPolicy says."""
+        """Deliver, with at most ``most`` attempts, and only as long as the target's RetryPolicy allows."""
         seconds = delivery.target.parameters.get("RetryPolicy", {}).get("MaximumEventAgeInSeconds", _MAX_AGE_SECONDS)
         attempts = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(most)
@@ -257,11 +258,11 @@ class Publisher:
         try:
             self._record(outcome)
         except Exception:
-            # The event itself goes its way.
+            # The delivery itself continues.
             logger.exception("What became of the event %s could not be recorded.", outcome.event_id)
 
     def _send_dead_letter(self, delivery: Delivery, error: Exception) -> None:
-        """Put an event that did not reach its target into the target's dead-letter queue, with what is known of it."""
+        """Send an event that did not reach its target to the target's dead-letter queue, with the error's details."""
         target = delivery.target
         queue = target.parameters.get("DeadLetterConfig", {}).get("Arn")
         if queue is None:
@@ -282,7 +283,7 @@ class Publisher:
     def _take_ended(
         self, function: functions.Function, payload: bytes, result: InvocationResult, attempts: int
     ) -> None:
-        """Tell the destinations of a function's asynchronous invocation how it ended."""
+        """Pass the result of an asynchronous invocation to the function's destinations."""
         self.send(*describe_end(function, payload, result, attempts))
 
     def _function_ended(self, journey: _Journey, delivery: Delivery, future: Future[InvocationResult]) -> None:
@@ -299,7 +300,7 @@ class Publisher:
         self._leave(journey)
 
     def _leave(self, journey: _Journey) -> None:
-        """One delivery less; after the last one the event is delivered."""
+        """Finish one delivery; after the last one, the event is delivered."""
         with self._changed:
             journey.open -= 1
             if journey.open:
@@ -315,7 +316,7 @@ class Publisher:
 
 
 def _count_retries(target: Target) -> int:
-    """Count how often a delivery is tried again; EventBridge's 185 would take a day, which nobody waits for here."""
+    """Return the number of retries of a delivery. EventBridge's default of 185 takes a day, too long here."""
     return int(target.parameters.get("RetryPolicy", {}).get("MaximumRetryAttempts", _RETRIES))
 
 

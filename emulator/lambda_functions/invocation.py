@@ -11,12 +11,12 @@ from emulator.exceptions import WorkerFailure
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What a function is asked.
+    """The input of one invocation.
 
     Attributes:
         function_arn: as the caller named it, with its qualifier.
         payload: JSON, UTF-8.
-        timeout_s: from the moment at which the function gets it.
+        timeout_s: counted from the moment at which the function gets it.
         client_context: the caller's ClientContext, decoded JSON text.
     """
 
@@ -29,13 +29,13 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class InvocationResult:
-    """What a function answered.
+    """The result of one invocation.
 
     Attributes:
         payload: the function's JSON, or an error object.
         function_error: ``Unhandled`` when the function failed, else None. Lambda has had no other value for years.
         version: of the function that ran.
-        log_tail: the last 4 KiB of what this invocation logged; empty unless asked for.
+        log_tail: the last 4 KiB of this invocation's log; empty unless requested.
     """
 
     request_id: str
@@ -46,7 +46,7 @@ class InvocationResult:
 
 
 def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:
-    """Say that the function took longer than its Timeout."""
+    """Build the error for a function that took longer than its Timeout."""
     text = f"Task timed out after {timeout_s:.2f} seconds"
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     return WorkerFailure(
@@ -56,7 +56,7 @@ def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:
 
 
 def build_exit(request_id: str, code: int, out_of_memory: bool = False) -> WorkerFailure:
-    """Say that the worker's process ended while it had an invocation. ``code`` counts signals as 128 + N."""
+    """Build the error for a worker that ended during an invocation. ``code`` counts signals as 128 + N."""
     status = f"signal: {_signal_name(code)}" if out_of_memory or code > 128 else f"exit status {code}"
     text = f"RequestId: {request_id} Error: Runtime exited with error: {status}"
     if out_of_memory:
@@ -65,7 +65,7 @@ def build_exit(request_id: str, code: int, out_of_memory: bool = False) -> Worke
 
 
 def build_start_failure(request_id: str, reason: str) -> WorkerFailure:
-    """Say that no worker could be started for the function; ``reason`` says what to do."""
+    """Build the error for a worker that could not be started; ``reason`` says what to do."""
     text = f"RequestId: {request_id} Error: {reason}"
     return WorkerFailure({"errorType": "Runtime.StartFailure", "errorMessage": text}, f"[ERROR] {text}")
 

@@ -45,7 +45,7 @@ _ASYNC_PATIENCE_S = 3600.0
 class FunctionInvoker:
     """Invokes functions. Thread safe.
 
-    A worker serves one version of one function with one configuration; when the code or the configuration changes, the
+    A worker serves one version of one function with one configuration. When the code or the configuration changes, the
     next invocation gets a new worker and the old one ends. Concurrent invocations get a worker each.
     """
 
@@ -62,21 +62,21 @@ class FunctionInvoker:
         issue_credentials: Callable[[str, str, float, str], Mapping[str, str]] | None = None,
         ca_bundle: Path | None = None,
     ) -> None:
-        """Remove what an earlier run left behind; start nothing yet.
+        """Remove what an earlier process left behind. Nothing is started yet.
 
         Args:
             container_runtime: runs the workers.
             endpoint_url: the emulator as a worker reaches it: ``<scheme>://<container_runtime.host_address>:<port>``.
-            work_dir: a folder that belongs to this object alone; what is in it is deleted.
-            credentials: what functions sign with.
-            idle_seconds: a worker that was not needed for so long is ended.
+            work_dir: a folder that only this object uses; its content is deleted.
+            credentials: the functions' default credentials.
+            idle_seconds: a worker that is idle for this long is ended.
             max_workers: how many may run at once; AWS throttles at its own limit (error 429) in the same way.
-            issue_credentials: makes credentials of a function's role in their place.
-            pythons: folders of interpreters that functions may ask for, looked into before PATH.
-            ca_bundle: the file that functions' clients are to trust; None where the emulator answers without TLS.
+            issue_credentials: creates credentials of a function's role, which are used instead of ``credentials``.
+            pythons: folders of interpreters for functions, searched before PATH.
+            ca_bundle: the file that functions' clients must trust; None if the emulator answers without TLS.
 
         Raises:
-            ContainerRuntimeError, OSError: what was left behind cannot be removed, or the folder cannot be made.
+            ContainerRuntimeError, OSError: the remains cannot be removed, or the folder cannot be created.
         """
         labels = {LABEL_ROLE: _ROLE, LABEL_STATE: hashlib.sha256(str(work_dir.resolve()).encode()).hexdigest()[:32]}
         settings = WorkerSettings(
@@ -103,16 +103,16 @@ class FunctionInvoker:
         """Invoke and wait for the answer (invocation type RequestResponse).
 
         Args:
-            function: what to run.
+            function: to run.
             payload: JSON.
             client_context: decoded JSON text for the handler's context.
-            with_log_tail: wait until the log lines have come, and return the last of them.
+            with_log_tail: wait for the log lines, and return the last of them.
             wait_for_worker: seconds to wait while all workers are busy.
-            wait_for_engine: whether the caller tries again where the engine is away, which is no answer then.
+            wait_for_engine: whether the caller retries while the engine is unavailable; then that is an error.
 
         Raises:
             TooManyInvocationsError, InvokerClosedError.
-            WorkerStartError: the engine is away, and the caller tries again.
+            WorkerStartError: the engine is unavailable, and the caller retries.
         """
         invocation = Invocation(function.arn, payload, float(function.timeout_s), client_context)
         FAULTS.wait("lambda")
@@ -140,17 +140,18 @@ class FunctionInvoker:
             self._pool.release(worker)
 
     def tell_ends(self, listener: Callable[[Function, bytes, InvocationResult, int], None]) -> None:
-        """Tell ``listener`` of every asynchronous invocation that ended: function, payload, result, attempts."""
+        """Call ``listener`` after every asynchronous invocation with function, payload, result and attempts."""
         self._listener = listener
 
     def invoke_async(self, function: Function, payload: bytes) -> Future[InvocationResult]:
         """Invoke without waiting (invocation type Event).
 
-        The invocations of one function run one after the other, in order. One that fails is tried again at once, twice
-        unless the function's event invoke configuration says otherwise; AWS waits one minute, then two, in between.
+        The invocations of one function run one after the other, in order. A failed one is retried at once, twice unless
+        the function's event invoke configuration says otherwise. AWS waits one minute before the first retry, and two
+        before the second.
 
         Returns:
-            The last attempt's result. When the emulator shuts down first it is cancelled, or raises InvokerClosedError.
+            The last attempt's result. If the emulator shuts down first, it is cancelled, or raises InvokerClosedError.
         """
         with self._lock:
             if not self._closed:
@@ -160,13 +161,13 @@ class FunctionInvoker:
         return future
 
     def warm(self, function: Function) -> None:
-        """Start a worker in the background if there is none, so that the next invocation finds it ready."""
+        """Start a worker in the background if there is none, so that it is ready for the next invocation."""
         with self._lock:
             if not self._closed and not self._pool.has_worker(function):
                 self._find_lane(function).submit(self._pool.warm, function)
 
     def close(self) -> None:
-        """End every worker; what still waits is cancelled. Leaves no container, process, thread or folder."""
+        """End every worker and cancel waiting invocations. Leaves no container, process, thread or folder."""
         with self._lock:
             self._closed = True
         self._closing.set()
@@ -177,7 +178,7 @@ class FunctionInvoker:
             lane.shutdown()
 
     def _find_lane(self, function: Function) -> ThreadPoolExecutor:
-        """Find the thread of a function, which is made with its first work. Called with the lock held."""
+        """Return the thread of a function, which is created with its first invocation. The caller holds the lock."""
         if function.arn not in self._lanes:
             self._lanes[function.arn] = ThreadPoolExecutor(1, thread_name_prefix="lambda-lane")
         return self._lanes[function.arn]
@@ -202,7 +203,7 @@ class FunctionInvoker:
         return result
 
     def _invoke_patiently(self, function: Function, payload: bytes) -> InvocationResult:
-        """Invoke, and again as long as that is throttled or the engine is away, which is no attempt.
+        """Invoke, and repeat while it is throttled or the engine is unavailable, which does not count as an attempt.
 
         AWS keeps such an event for hours.
         """

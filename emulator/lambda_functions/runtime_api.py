@@ -40,13 +40,13 @@ logger = logging.getLogger(__name__)
 
 _RUNTIME = "/2018-06-01/runtime"
 _ANSWER = re.compile(rf"{_RUNTIME}/invocation/([0-9a-f-]+)/(response|error)")
-# Lambda's own limit for what a function may answer: 6 MiB and a little for the envelope.
+# Lambda's own limit for a function's answer: 6 MiB and a little for the envelope.
 _MAX_BODY_BYTES = 6_291_556 + 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the worker posted for one invocation."""
+    """The worker's answer to one invocation."""
 
     payload: bytes
     failed: bool
@@ -78,7 +78,7 @@ class RuntimeApi:
         self._thread.start()
 
     def take(self, listening: socket.socket) -> None:
-        """Answer those who connect to another listening socket, too, until that is shut down."""
+        """Also answer connections to another listening socket, until it is shut down."""
         threading.Thread(target=self._accept, args=(listening,), name="lambda-runtime-sidecar", daemon=True).start()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -108,11 +108,11 @@ class RuntimeApi:
 
     @property
     def ended(self) -> bool:
-        """Whether the worker can take no invocation any more."""
+        """Whether the worker cannot take invocations any more."""
         return self._closed or self._exit is not None or self._init_error is not None
 
     def run(self, invocation: Invocation, start_timeout: float) -> Answer:
-        """Hand ``invocation`` to the worker and wait for its answer.
+        """Pass ``invocation`` to the worker and wait for its answer.
 
         Raises:
             WorkerFailure: it could not start, ended, or took longer than the invocation's timeout.
@@ -131,13 +131,13 @@ class RuntimeApi:
             return answer
 
     def worker_exited(self, how: Exit) -> None:
-        """Say that the worker's process has ended."""
+        """Record that the worker's process has ended."""
         with self._changed:
             self._exit = how
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop listening; a worker that waits for work loses its connection. Idempotent."""
+        """Stop listening. A worker that waits for work loses its connection. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -146,7 +146,7 @@ class RuntimeApi:
         self._thread.join()
 
     def _failure(self, invocation: Invocation, start_timeout: float) -> WorkerFailure:
-        """Say why there is no answer. Called with the lock held."""
+        """Build the error for a missing answer. The caller holds the lock."""
         if self._init_error is not None:
             return WorkerFailure(json.loads(self._init_error), "")
         if self._exit is not None:
@@ -159,7 +159,7 @@ class RuntimeApi:
         return build_timeout(invocation.request_id, invocation.timeout_s if self._ready_at else start_timeout)
 
     def next_invocation(self, is_connected: Callable[[], bool]) -> Invocation | None:
-        """Wait for the worker's next invocation; None when the worker or this listener has gone meanwhile."""
+        """Wait for the worker's next invocation; None if the worker disconnects or this listener closes first."""
         with self._changed:
             if self._ready_at is None:
                 self._ready_at = time.monotonic()
@@ -177,7 +177,7 @@ class RuntimeApi:
         return invocation
 
     def take_answer(self, request_id: str, answer: Answer) -> bool:
-        """Keep the worker's answer; False when it is for no invocation that is still waited for."""
+        """Store the worker's answer; False if no caller waits for that invocation any more."""
         with self._changed:
             if self._current is None or self._current.request_id != request_id:
                 return False
@@ -186,14 +186,14 @@ class RuntimeApi:
             return True
 
     def take_init_error(self, payload: bytes) -> None:
-        """Keep what the worker says about why it cannot start; it ends by itself after that."""
+        """Store the worker's reason why it cannot start. The worker then ends by itself."""
         with self._changed:
             self._init_error = payload
             self._changed.notify_all()
 
 
 class _Server(ThreadingHTTPServer):
-    # A connection that waits for work is not waited for: closing the API wakes it.
+    # Threads are not joined: a connection that waits for work ends when the API closes.
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], api: RuntimeApi) -> None:
@@ -202,7 +202,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Routes of the Runtime API. The connection stays open: one saves the worker a handshake for each call."""
+    """Routes of the Runtime API. The connection stays open, which saves the worker a handshake for each call."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
@@ -262,7 +262,7 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def _is_connected(self) -> bool:
-        """Tell whether the worker is there: one that was killed has closed its end, and a read there does not block."""
+        """Check whether the worker is connected: when it is killed, its end closes, and a read here does not block."""
         readable, _, _ = select.select([self.connection], [], [], 0)
         return not readable
 

@@ -40,26 +40,27 @@ logger = logging.getLogger(__name__)
 IMAGE = "smdebug-emulator/lambda"
 # Between the start of the container and its first request for work. AWS allows 10 s; a busy laptop needs more.
 START_TIMEOUT_S = 60.0
-# Then a worker is replaced: its credentials are good for an hour more, and a function runs for 15 minutes at most.
+# A worker of this age is replaced: its credentials are valid for an hour more, a function runs for 15 minutes at most.
 _CREDENTIALS_SECONDS = 12 * 3600.0
-# How long the log's tail may take: its lines are held back for a moment, and a busy machine reads them late.
+# The longest wait for the log's tail: lines are held back for a moment, and a busy machine reads them late.
 _TAIL_SECONDS = 10.0
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What every worker of one emulator gets.
+    """The settings that all workers of one emulator share.
 
     Attributes:
         container_runtime: runs the workers.
         endpoint_url: the emulator, as a worker reaches it.
-        work_dir: a folder of its own, where each worker has a sub-folder while it lives.
+        work_dir: a folder for the workers, where each has a sub-folder while it exists.
         credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
-        issue_credentials: makes those of a role, for a name, so many seconds and an account, in their place.
-        ca_bundle: the file that functions' clients are to trust; None where the emulator answers without TLS.
-        labels: how the workers of this emulator, and of no other, are found.
-        pythons: folders of interpreters, looked into before PATH.
+        issue_credentials: creates credentials for a role, a name, a number of seconds and an account, which are used
+            instead of ``credentials``.
+        ca_bundle: the file that functions' clients must trust; None if the emulator answers without TLS.
+        labels: identify the workers of this emulator.
+        pythons: folders of interpreters, searched before PATH.
     """
 
     container_runtime: ContainerRuntime
@@ -79,12 +80,12 @@ class Worker:
         self.function = function
         self.idle_since = time.monotonic()
         self._settings = settings
-        # Unguessable, because it names a folder and a container beside those of others.
+        # Unguessable, because it names a folder and a container next to those of other workers.
         self._id = secrets.token_hex(16)
         self._folder = settings.work_dir / self._id
         self._worker_log = WorkerLog(LogGroups(function.account, function.region), function.name, function.version)
         self._api: RuntimeApi | None = None
-        # Of another language than that of the image, or another version.
+        # Set for another language than the image's, or another version.
         self._entrypoint: tuple[str, ...] | None = None
         self._packages: str | None = None
         self._container_id: str | None = None
@@ -98,7 +99,7 @@ class Worker:
 
     @property
     def usable(self) -> bool:
-        """Whether it can take an invocation."""
+        """Whether the worker can take an invocation."""
         if self._api is None or time.monotonic() - self._started_at > _CREDENTIALS_SECONDS:
             return False
         return not (self._api.ended or self._closed or self._broken)
@@ -121,7 +122,7 @@ class Worker:
         self._follower.start()
 
     def invoke(self, invocation: Invocation, *, with_log_tail: bool = False) -> InvocationResult:
-        """Run one invocation to its end; never raises for what a function does."""
+        """Run one invocation to its end. Errors of the function are returned, not raised."""
         self._began_at = None
         try:
             if self._api is None:
@@ -129,12 +130,12 @@ class Worker:
             answer = self._api.run(invocation, START_TIMEOUT_S)
             payload, failed = answer.payload, answer.failed
         except WorkerFailure as failure:
-            # Whatever it does now, it is not in step with us any more.
+            # The worker may still be busy with the failed invocation.
             self._broken = True
             payload, failed = failure.payload, True
             if failure.log:
                 self._worker_log.line(failure.log)
-        # Like AWS, an invocation whose worker did not start took no time.
+        # As in AWS, the duration is 0 if the worker did not start.
         duration_ms = (time.monotonic() - self._began_at) * 1000 if self._began_at is not None else 0.0
         wait_for_tail = self._worker_log.finish_invocation(self._build_end(invocation, duration_ms))
         self.idle_since = time.monotonic()
@@ -185,7 +186,7 @@ class Worker:
         self._worker_log.start_invocation(f"START RequestId: {invocation.request_id} Version: {self.function.version}")
 
     def _build_end(self, invocation: Invocation, duration_ms: float) -> list[str]:
-        """Build END and REPORT. Lambda's "Max Memory Used" is left out: the container interface does not tell it."""
+        """Build END and REPORT, without Lambda's "Max Memory Used": the container interface does not report it."""
         report = [
             f"REPORT RequestId: {invocation.request_id}",
             f"Duration: {duration_ms:.2f} ms",
@@ -199,8 +200,8 @@ class Worker:
         return [f"END RequestId: {invocation.request_id}", "\t".join([*report, ""])]
 
     def _stage_code(self) -> tuple[Mount, ...]:
-        """Unpack the function's zip and its layers, and say where the worker sees them."""
-        # All that a function can write to, as in AWS.
+        """Unpack the function's zip and its layers, and return their mounts in the worker."""
+        # As in AWS, the only folder that a function can write to.
         scratch = Mount(self._folder / "tmp", "/tmp")  # noqa: S108 - inside the container
         scratch.source.mkdir(parents=True)
         if self.function.image_uri is not None:
@@ -233,7 +234,7 @@ class Worker:
         return tuple(mounts)
 
     def _find_other_python(self) -> str | None:
-        """Find the interpreter that the function's runtime names; None for the image's, with a word where it is not."""
+        """Find the interpreter of the function's runtime; None for the image's own. A missing one is logged."""
         back_end, version = self._settings.container_runtime.name, self.function.runtime.removeprefix("python")
         present = python.find_version(back_end)
         if version == present:
@@ -276,7 +277,7 @@ class Worker:
         return issue(function.role, function.name, _CREDENTIALS_SECONDS, function.account)
 
     def _build_environment(self, api: RuntimeApi, mounts: tuple[Mount, ...]) -> dict[str, str]:
-        """Set what Lambda sets, over what the function's configuration says, over the emulator's defaults."""
+        """Combine Lambda's variables, the function's configuration and the defaults; earlier ones take precedence."""
         function, container_runtime = self.function, self._settings.container_runtime
         seen = {mount.target: container_runtime.path_in_container(mount, "").rstrip("/") for mount in mounts}
         task_root = seen.get("/var/task", "/var/task")
@@ -286,7 +287,7 @@ class Worker:
         environment = {
             "AWS_ENDPOINT_URL": self._settings.endpoint_url,
             "AWS_EC2_METADATA_DISABLED": "true",
-            # A worker that is a local process would else read the user's own profile.
+            # Otherwise, a worker that is a local process would read the user's own profile.
             "AWS_CONFIG_FILE": "/dev/null",
             "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
             "LANG": "en_US.UTF-8",

@@ -22,7 +22,7 @@ class WorkerPool:
     """Workers by function version, idle or busy. Thread safe."""
 
     def __init__(self, settings: WorkerSettings, idle_seconds: float, max_workers: int) -> None:
-        """Remove the workers and the folders that an earlier run left behind; start none."""
+        """Remove the workers and the folders that an earlier process left behind. No worker is started."""
         self._settings = settings
         self._idle_seconds = idle_seconds
         self._max_workers = max_workers
@@ -52,7 +52,7 @@ class WorkerPool:
         return worker if worker is not None else self._start(function)
 
     def release(self, worker: Worker) -> None:
-        """Give back a worker; one that cannot be used again is ended."""
+        """Return a worker to the pool; a worker that cannot be reused is ended."""
         with self._changed:
             keep = worker.usable and not self._closed
             if keep:
@@ -72,7 +72,7 @@ class WorkerPool:
             return any(worker.function == function and worker.usable for worker in (*self._idle, *self._busy))
 
     def warm(self, function: Function) -> None:
-        """Start a worker, unless there is one, and keep it for later; a failure shows again at the next invocation."""
+        """Start a worker, unless there is one, and keep it for later. A failure recurs at the next invocation."""
         try:
             if not self.has_worker(function):
                 self.release(self.acquire(function, 0.0))
@@ -81,11 +81,11 @@ class WorkerPool:
         except (WorkerStartError, TooManyInvocationsError) as error:
             logger.warning("The function %s could not be warmed up: %s", function.name, error)
         except Exception:
-            # Nobody waits for this: the log is where it is told.
+            # No caller waits for this, so it is only logged.
             logger.exception("The function %s could not be warmed up", function.name)
 
     def close(self) -> None:
-        """End every worker, also those that run something. Leaves no container, process, thread or folder."""
+        """End every worker, even busy ones. Leaves no container, process, thread or folder."""
         with self._changed:
             self._closed = True
             workers = [*self._idle, *self._busy]
@@ -99,7 +99,7 @@ class WorkerPool:
         shutil.rmtree(self._settings.work_dir, ignore_errors=True)
 
     def _reserve(self, function: Function, deadline: float, unneeded: list[Worker]) -> Worker | None:
-        """Take an idle worker, or a place for a new one (None). Called with the lock held."""
+        """Take an idle worker, or reserve a slot for a new one (None). The caller holds the lock."""
         while True:
             if self._closed:
                 raise InvokerClosedError
@@ -111,7 +111,7 @@ class WorkerPool:
                 self._starting += 1
                 return None
             if self._idle:
-                # The one that was not needed for the longest time makes room.
+                # The worker that was idle for the longest time is ended.
                 unneeded.append(self._idle.pop(0))
             elif not self._changed.wait(max(0.0, deadline - time.monotonic())):
                 raise TooManyInvocationsError(
@@ -119,7 +119,7 @@ class WorkerPool:
                 )
 
     def _take_idle(self, function: Function, unneeded: list[Worker]) -> Worker | None:
-        """Take the warmest idle worker that fits; those of the same version that fit no more go to ``unneeded``."""
+        """Take the most recently used worker that fits; outdated ones of the same version go to ``unneeded``."""
         for worker in [worker for worker in self._idle if worker.function.arn == function.arn]:
             if not worker.usable or worker.function != function:
                 self._idle.remove(worker)
@@ -146,7 +146,7 @@ class WorkerPool:
                 closed = self._closed
                 self._changed.notify_all()
         if closed:
-            # close() did not see it.
+            # close() missed this worker.
             self.release(worker)
             raise InvokerClosedError
         return worker

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 _ACCOUNT_ID = re.compile(r"\d{12}")
-# What IAM and STS give out.
+# The access keys that IAM and STS issue.
 _GIVEN_OUT = re.compile(r"[A-Z0-9]{20}")
 
 
 def find_account(access_key: str, default: str) -> str:
     """Find the account of an access key.
 
-    That is the key itself where it is an account's number, the account of the user or the assumed role that it was
-    given to, and ``default`` for any other.
+    If the key is an account number, it is that account. If IAM or STS issued the key, it is the account of the user or
+    of the assumed role. For any other key, it is ``default``.
     """
     if _ACCOUNT_ID.fullmatch(access_key):
         return access_key

@@ -1,8 +1,7 @@
 """Files of moto's backends: one for each service, account and region.
 
-A file is there in whole or not at all, under the region's name and a number. Nothing waits for the disk: what is
-acknowledged survives a kill -9, not the loss of power. One that is damaged is moved aside and said; the others are not
-touched by it.
+Writes are atomic. A file's name is the region and a number. Files are not synced to the disk: acknowledged changes
+survive a kill -9, but not a power failure. A damaged file is moved aside and logged; the others are not affected.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _SUFFIX = ".state"
 
 
 class BackendKey(NamedTuple):
-    """What one file is of: moto's name of a service, an account, and a region (or partition)."""
+    """The key of one file: moto's name of a service, an account, and a region (or partition)."""
 
     service: str
     account_id: str
@@ -37,14 +36,14 @@ class BackendKey(NamedTuple):
 
 
 class DamagedFileError(Exception):
-    """A file is not what was written."""
+    """The content of a file differs from what was written."""
 
 
 class BackendFiles:
-    """The folder. Thread safe for different places."""
+    """The folder with the files. Thread safe for different keys."""
 
     def __init__(self, folder: Path) -> None:
-        """Make it.
+        """Create the folder, if it is missing.
 
         Raises:
             StartupError: it cannot be written.
@@ -56,17 +55,17 @@ class BackendFiles:
             raise StartupError(f"{folder} cannot be written ({error.strerror}): move it away.") from error
 
     def list_keys(self) -> Iterator[BackendKey]:
-        """Yield what there is a file of."""
+        """Yield the keys that have a file."""
         for folder in sorted(self._folder.glob("*/*")):
             for region in sorted({path.name.partition(".")[0] for path in folder.glob(f"*{_SUFFIX}")}):
                 yield BackendKey(folder.parent.name, folder.name, region)
 
     def read(self, key: BackendKey) -> bytes:
-        """Return what was written.
+        """Return the content of a file.
 
         Raises:
-            DamagedFileError: something else is there.
-            OSError: it cannot be read.
+            DamagedFileError: it differs from what was written.
+            OSError: the file cannot be read.
         """
         header, _, content = self._list_files(key)[-1].read_bytes().partition(b"\n")
         if header != _describe(content):
@@ -74,13 +73,13 @@ class BackendFiles:
         return content
 
     def write(self, key: BackendKey, content: bytes) -> None:
-        """Replace what there is.
+        """Replace the content of a file.
 
-        A file that takes another's name is written to the disk at once by ext4, which takes milliseconds. So each gets
-        a number of its own, and the one before it is removed then.
+        Each version has a new number in its name, and the previous one is removed afterwards. If a file were renamed
+        over another one, ext4 would write it to the disk at once, which takes milliseconds.
 
         Raises:
-            OSError: the disk is full, say; what was there still is.
+            OSError: for example, the disk is full. The previous content is kept.
         """
         before = self._list_files(key)
         folder = self._find_folder(key)
@@ -94,12 +93,12 @@ class BackendFiles:
             path.unlink()
 
     def remove(self, key: BackendKey) -> None:
-        """Forget what there is, if anything."""
+        """Remove a key's files, if there are any."""
         for path in self._list_files(key):
             path.unlink()
 
     def set_aside(self, key: BackendKey, error: Exception) -> None:
-        """Move a damaged file away, so that the next change does not write over it, and say so in one line."""
+        """Move a damaged file away, so that the next change does not overwrite it, and log it in one line."""
         path = self._list_files(key)[-1]
         aside = path.with_suffix(".damaged")
         path.replace(aside)
@@ -114,7 +113,7 @@ class BackendFiles:
         )
 
     def _list_files(self, key: BackendKey) -> list[Path]:
-        """List the files of ``key``, the latest last; a kill may have left the one before it."""
+        """List the files of ``key``, the latest last. After a kill, the previous version may still exist."""
         return sorted(self._find_folder(key).glob(f"{key.region}.*{_SUFFIX}"), key=_read_number)
 
     def _find_folder(self, key: BackendKey) -> Path:
@@ -123,7 +122,7 @@ class BackendFiles:
 
 
 def is_backend_key(key: BackendKey) -> bool:
-    """Tell whether a key can be kept: names of requests, which moto takes as they are, may be no paths."""
+    """Check whether a key can be a file's name. moto accepts any name in a request, even one that is no valid path."""
     return all(isinstance(part, str) and _PLACE.fullmatch(part) for part in key)
 
 

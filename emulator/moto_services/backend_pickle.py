@@ -1,9 +1,10 @@
 """Serialisation of moto's backends, with a restricted unpickler.
 
-A pickle names classes and calls them, so reading one takes classes of moto and those of the standard library that hold
-data, and nothing else. What cannot be pickled as it is (locks, weak references, functions as factories, private keys,
-and backends and buckets, of which there is one each) has a reducer here. They stand in a dispatch table and not in
-``reducer_override``: the pickler then calls no Python for the rest, and no other thread changes what it reads.
+A pickle names classes and calls them. So the unpickler accepts only classes of moto, and those of the standard library
+that hold data. Objects that cannot be pickled directly have a reducer here: locks, weak references, factory functions,
+private keys, and also backends and buckets, which must stay unique. The reducers are in a dispatch table instead of
+``reducer_override``. This way, the pickler calls no Python code for other objects, and no other thread can change what
+it reads.
 """
 
 from __future__ import annotations
@@ -43,27 +44,27 @@ _ATTEMPTS = 20
 
 
 class ForbiddenClassError(pickle.UnpicklingError):
-    """The bytes name something that holds no data of moto."""
+    """The pickle names something that is not data of moto."""
 
 
 def service_of(kind: Any) -> str:
-    """Return moto's module of the service that a class of backends belongs to, such as ``awslambda``."""
+    """Return moto's name of the service that a class of backends belongs to, such as ``awslambda``."""
     found: str = _service_of(kind)
     return found
 
 
 @functools.cache
 def _service_of(kind: Any) -> str:
-    # A backend that this project derives from moto's stands for the service of its parent.
+    # A backend that this project derives from moto's belongs to the service of its parent.
     parents = (parent.__module__.split(".") for parent in kind.__mro__)
     return str(next(names[1] for names in parents if names[0] == "moto"))
 
 
 def dump_state(backend: Any) -> bytes:
-    """Return everything that ``backend`` holds.
+    """Serialise the state of ``backend``.
 
     Raises:
-        Exception: something in it cannot be pickled; whatever the pickler raises.
+        Exception: a part of it cannot be pickled; any error of the pickler.
     """
     table = _build_table()
     for left in reversed(range(_ATTEMPTS)):
@@ -73,7 +74,7 @@ def dump_state(backend: Any) -> bytes:
         try:
             pickler.dump(vars(backend))
         except RuntimeError as error:
-            # A reducer let another thread change a dictionary; that thread's own request keeps it again.
+            # A reducer let another thread change a dictionary. That thread's own request writes the state again.
             if isinstance(error, RecursionError) or not left:
                 raise
         else:
@@ -82,21 +83,21 @@ def dump_state(backend: Any) -> bytes:
 
 
 def dump_value(value: Any) -> bytes:
-    """Return ``value``, which belongs to a backend, as ``dump_state`` would write it."""
+    """Serialise ``value``, which belongs to a backend, as ``dump_state`` does."""
     return dump_state(SimpleNamespace(value=value))
 
 
 def load_value(data: bytes) -> Any:
-    """Return what ``dump_value`` wrote; raises as ``load_state`` does."""
+    """Return the value from ``dump_value``; raises the errors of ``load_state``."""
     return load_state(data)["value"]
 
 
 def load_state(data: bytes) -> dict[str, Any]:
-    """Return what ``dump_state`` wrote.
+    """Return the state from ``dump_state``.
 
     Raises:
-        ForbiddenClassError: the bytes name anything but data of moto.
-        Exception: they are damaged; whatever the unpickler raises.
+        ForbiddenClassError: the bytes name something that is not data of moto.
+        Exception: the bytes are damaged; any error of the unpickler.
     """
     state = _Unpickler(io.BytesIO(data)).load()
     if not isinstance(state, dict):
@@ -106,11 +107,11 @@ def load_state(data: bytes) -> dict[str, Any]:
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Return the class or the maker, if the list above has it or moto does."""
+        """Return a class or a factory function, if the list above or moto contains it."""
         maker = _MAKERS.get((module, name))
         if maker is not None:
             return maker
-        # Only moto's modules are imported for the sake of a name in a file.
+        # Only modules of moto are imported because a file names them.
         if module.startswith("moto.") or module in _DATA_MODULES:
             found = super().find_class(module, name)
             of_moto = isinstance(found, type) and found.__module__.startswith("moto.")
@@ -120,33 +121,33 @@ class _Unpickler(pickle.Unpickler):
 
 
 class Copies:
-    """A factory of copies: stands for the function that a ``defaultdict`` of moto was made with."""
+    """A factory of copies. It replaces the factory function of a ``defaultdict`` in moto."""
 
     def __init__(self, sample: Any) -> None:
         self._sample = sample
 
     def __call__(self) -> Any:
-        """Return another one."""
+        """Return a new copy."""
         return deepcopy(self._sample)
 
 
 def make_lock() -> Any:
-    """Return a lock that nobody holds."""
+    """Return a new lock, not held."""
     return threading.Lock()
 
 
 def make_condition() -> Any:
-    """Return a condition that nobody waits for."""
+    """Return a new condition, without waiters."""
     return threading.Condition()
 
 
 def make_rlock() -> Any:
-    """Return a re-entrant lock that nobody holds."""
+    """Return a new re-entrant lock, not held."""
     return threading.RLock()
 
 
 def find_backend(service: str, account_id: str, region: str) -> Any:
-    """Return the one backend of a service, an account and a region (or partition)."""
+    """Return the existing backend of a service, an account and a region (or partition)."""
     from moto import backends
 
     find: Any = backends.get_backend
@@ -154,7 +155,7 @@ def find_backend(service: str, account_id: str, region: str) -> Any:
 
 
 def list_backends_in_use() -> list[Any]:
-    """List moto's dictionaries of the backends of a service, of the services that anybody asked for."""
+    """List moto's dictionaries of backends, for the services that were used."""
     from moto.core.base_backend import BackendDict
 
     every: Any = BackendDict
@@ -162,7 +163,10 @@ def list_backends_in_use() -> list[Any]:
 
 
 def find_bucket(name: str, of_stack: dict[str, Any]) -> Any:
-    """Return the one bucket of this name, with what a stack calls it; something that has its name where it is gone."""
+    """Return the existing bucket with this name, updated with the attributes that a stack gives it.
+
+    If the bucket was deleted, return a placeholder with its name.
+    """
     from moto.s3.models import s3_backends
 
     place = s3_backends.bucket_accounts.get(name)
@@ -175,21 +179,21 @@ def find_bucket(name: str, of_stack: dict[str, Any]) -> Any:
 
 
 def load_private_key(encoded: bytes) -> Any:
-    """Return the private key that ``encoded``, PKCS 8 in DER, is."""
+    """Load a private key from PKCS 8 in DER."""
     from cryptography.hazmat.primitives.serialization import load_der_private_key
 
     return load_der_private_key(encoded, password=None)
 
 
 def load_web_key(fields: dict[str, Any]) -> Any:
-    """Return the key of a user pool that ``fields``, a JSON Web Key, is."""
+    """Load the key of a user pool from the fields of a JSON Web Key."""
     from joserfc.jwk import RSAKey
 
     return RSAKey.import_key(fields)
 
 
 def bind_method(owner: Any, name: str) -> Any:
-    """Return a method of an object of moto."""
+    """Return a bound method of an object of moto."""
     method = getattr(owner, name)
     if not isinstance(method, MethodType) or not type(owner).__module__.startswith("moto."):
         raise ForbiddenClassError(f"{name} is no method of an object of moto")
@@ -248,7 +252,7 @@ def _build_table() -> dict[type, Callable[[Any], Any]]:
 
 
 def _find_key_classes(*interfaces: Any) -> list[type]:
-    """List what really implements ``interfaces``: classes that cryptography shows by no name of its own."""
+    """List the classes that implement ``interfaces``; cryptography does not export them."""
     from cryptography.hazmat.bindings._rust import openssl
 
     modules = (openssl.rsa, openssl.ec)
@@ -284,6 +288,6 @@ def _reduce_defaultdict(found: defaultdict[Any, Any]) -> tuple[Any, ...]:
 
 
 def _reduce_derived_defaultdict(found: defaultdict[Any, Any]) -> tuple[Any, ...]:
-    """Return how to make one whose own ``__init__`` takes something else than a factory."""
+    """Reduce a ``defaultdict`` whose own ``__init__`` does not take a factory."""
     state = (vars(found), {"default_factory": found.default_factory})
     return copyreg.__newobj__, (type(found),), state, None, iter(found.items())  # type: ignore[attr-defined]

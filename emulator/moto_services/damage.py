@@ -1,6 +1,6 @@
 """Damaged S3 objects and moto backends: detection, and removal from the state.
 
-What is taken out is never deleted: objects move to the folder ``lost`` of S3, files of back ends are set aside.
+Damaged data is never deleted: objects are moved to S3's folder ``lost``, files of backends are moved aside.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def check_stored(state_dir: Path, *, mend: bool) -> Iterator[str]:
-    """Yield a line for each damage: what, where, and what was done about it or can be.
+    """Yield a line for each damage: what, where, and how it was or can be repaired.
 
     Args:
-        state_dir: the folder, whose databases are in order; the caller holds its lock.
-        mend: whether to mend.
+        state_dir: the state folder. Its databases are intact, and the caller holds its lock.
+        mend: whether to repair.
     """
     if (state_dir / "s3" / "index.sqlite").exists():
         yield from _check_objects(state_dir / "s3", mend=mend)
@@ -34,7 +34,7 @@ def check_stored(state_dir: Path, *, mend: bool) -> Iterator[str]:
 
 
 def _check_objects(folder: Path, *, mend: bool) -> Iterator[str]:
-    """Read every object of S3; of the damaged ones, the entry is removed and the file moved to ``lost``."""
+    """Read every object of S3. Entries of damaged objects are removed, and their files moved to ``lost``."""
     try:
         journal = S3Journal(folder)
     except StartupError as error:
@@ -48,7 +48,7 @@ def _check_objects(folder: Path, *, mend: bool) -> Iterator[str]:
         unnamed = [
             path for path in (folder / "contents").glob("??/*") if f"{path.parent.name}/{path.name}" not in named
         ]
-    # Files without an entry are what a kill leaves, too; only after the loss of an index may they be objects.
+    # A kill also leaves files without an entry. Only after the index was lost can they be objects.
     if unnamed and (folder / "index.sqlite.damaged").exists():
         if mend:
             for path in unnamed:

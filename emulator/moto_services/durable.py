@@ -1,8 +1,8 @@
 """Durable moto: changed backends are written before a request's answer.
 
-All backends that a unit of work used are pickled when it ends, and written where that gave something new. Requests that
-come at the same time share one writing. What is used outside of any unit, by a thread of moto's own for example, is
-written within a second. S3 has a journal of its own, log events a table.
+When a unit of work ends, all backends that it used are pickled, and those that changed are written. Simultaneous
+requests share one write. Backends that are used outside of a unit, for example by moto's own threads, are written
+within a second. S3 has its own journal, and log events have a table.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# S3 has its journal; the others hold nothing.
+# S3 has its journal; the others have no state.
 _NOT_KEPT = frozenset({"s3", "moto_api", "instance_metadata"})
 _STRAY_SECONDS = 1.0
 
 
 class _Kept:
-    """One backend's file, as far as it is written."""
+    """Tracks how far one backend's file is written."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -44,7 +44,7 @@ class _Kept:
 
 
 class DurableBackends:
-    """What moto's services other than S3 hold in this process, kept in a folder until ``close``."""
+    """The backends of moto's services except S3, which are kept in a folder until ``close``."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class DurableBackends:
         *,
         followed: bool = False,
     ) -> None:
-        """Drop what moto holds, make it hold what the folder does, and note from then on which backends are used.
+        """Replace the backends in memory by those of the folder, and track which backends are used from then on.
 
         Args:
-            folder: in which it is kept.
-            replacing: for each of moto's services what is replaced from its first use until ``close``.
+            folder: where the backends are stored.
+            replacing: for each of moto's services, the replacements between its first use and ``close``.
             followed: see ``LogEvents``.
 
         Raises:
@@ -77,7 +77,7 @@ class DurableBackends:
         self._thread = threading.Thread(target=self._keep_stray, name="moto-keeper", daemon=True)
         self._is_open = True
         self._replacing = {**replacing, "logs": [self._log_events.kept, *replacing.get("logs", [])]}
-        # Restored when they are first used: until then, what they need is not even imported.
+        # A service is restored when it is first used. Before that, its modules are not even imported.
         self._waiting: dict[str, list[BackendKey]] = {service: [] for service in self._replacing}
         for key in self._files.list_keys():
             self._waiting.setdefault(key.service, []).append(key)
@@ -93,16 +93,16 @@ class DurableBackends:
                 closers.enter_context(replaced(BackendDict, name, restore))
                 note = self._noting(getattr(AccountSpecificBackend, name))
                 closers.enter_context(replaced(AccountSpecificBackend, name, note))
-            # Here every request asks IAM whose its access key is, and notes when that was used.
+            # Every request asks IAM who owns its access key, and IAM records that use.
             closers.enter_context(replaced(BaseResponse, "setup_class", _only_reading(BaseResponse.setup_class)))
             self._closers = closers.pop_all()
         self._thread.start()
 
     def keep(self, used: dict[BackendKey, Any]) -> None:
-        """Write the backends that hold something new, and what else was changed in S3; nothing after ``close``.
+        """Write the backends that changed, and pending changes in S3. After ``close``, do nothing.
 
         Raises:
-            OSError: one cannot be written.
+            OSError: a backend cannot be written.
         """
         if not self._is_open:
             return
@@ -112,14 +112,14 @@ class DurableBackends:
                 kept.asked += 1
                 mine = kept.asked
             with kept.lock:
-                if kept.done < mine:  # else who had the lock before wrote it, too
+                if kept.done < mine:  # otherwise the previous holder of the lock wrote this change too
                     covered = kept.asked
                     self._write(key, backend, kept)
                     kept.done = covered
-        commit_touched()  # stacks make buckets, too
+        commit_touched()  # CloudFormation stacks can create buckets
 
     def reset(self) -> None:
-        """Empty every backend, but for S3's, and remove its file; no request may run."""
+        """Empty every backend except S3's, and remove its file. No request may be running."""
         with self._restoring, reading():
             for key in list(self._files.list_keys()):
                 self._files.remove(key)
@@ -136,17 +136,17 @@ class DurableBackends:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no backend is kept but S3's, which is kept elsewhere."""
+        """Whether no backend is stored. S3 does not count: it is stored elsewhere."""
         return not list(self._files.list_keys())
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Let no file change meanwhile."""
+        """Prevent changes to the files inside the ``with`` block."""
         with self._writing:
             yield
 
     def _restoring_first(self, use: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``use``, a method of moto's dictionary of a service's backends, after the service is restored."""
+        """Wrap ``use``, a method of moto's dictionary of a service's backends, to restore the service first."""
 
         @functools.wraps(use)
         def restore_and_use(backends: Any, *rest: Any) -> Any:
@@ -159,9 +159,9 @@ class DurableBackends:
         return restore_and_use
 
     def _restore(self, service: str) -> None:
-        """Make what the folder holds of one service; what is damaged is said, set aside, and left out."""
+        """Restore one service from the folder. Damaged files are logged, moved aside, and left out."""
         if service not in self._waiting or service in self._restored:
-            return  # another thread was first, or this one asks for a backend in order to restore it
+            return  # another thread restored it, or its own restoration asks for a backend
         self._restored.add(service)
         for replace in self._replacing.get(service, []):
             self._closers.enter_context(replace())
@@ -184,7 +184,7 @@ class DurableBackends:
         kept.digest = hashlib.blake2b(content).digest()
 
     def close(self) -> None:
-        """Write what is left to write; afterwards moto is in memory only, and empty."""
+        """Write pending changes. Afterwards, moto is empty and in memory only."""
         self._closing.set()
         self._has_stray.set()
         self._thread.join()
@@ -216,7 +216,7 @@ class DurableBackends:
             )
 
     def _noting(self, find: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``find``, a method of moto's dictionary of an account's backends, which notes what it gives."""
+        """Wrap ``find``, a method of moto's dictionary of an account's backends, to record the backends it returns."""
 
         @functools.wraps(find)
         def find_and_note(account: Any, *region: str) -> Any:
@@ -242,7 +242,7 @@ class DurableBackends:
             self._has_stray.set()
 
     def _keep_stray(self) -> None:
-        """Write what was asked for outside of any unit of work, until ``close``."""
+        """Write backends that were used outside of a unit of work, until ``close``."""
         while self._has_stray.wait():
             closing = self._closing.wait(_STRAY_SECONDS)
             self._has_stray.clear()

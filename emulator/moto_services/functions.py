@@ -15,7 +15,7 @@ from emulator.moto_services.unit_of_work import reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-# What Lambda does with an asynchronous invocation whose function says nothing else.
+# Lambda's default for an asynchronous invocation.
 DEFAULT_ASYNC_RETRIES = 2
 
 
@@ -24,17 +24,17 @@ class Function:
     """One version of a function, ready to run.
 
     Attributes:
-        arn: with the version unless that is ``$LATEST``.
-        handler: ``module.function``, or None for an image that names its own.
-        timeout_s: whole seconds that one invocation may take.
-        memory_mb: MiB.
-        code_zip: the deployment package; empty for a function made from an image.
-        code_sha256: changes with the code, never without it.
-        image_uri: the image of a function of PackageType Image, else None.
+        arn: with the version, unless it is ``$LATEST``.
+        handler: ``module.function``; None for an image with its own handler.
+        timeout_s: whole seconds for one invocation.
+        memory_mb: in MiB.
+        code_zip: the deployment package; empty for a function with an image.
+        code_sha256: changes exactly when the code changes.
+        image_uri: the image of a function with PackageType Image, else None.
         layers: the zips of its layers, in the order in which they are unpacked.
-        async_retries: how often an asynchronous invocation that failed is tried again.
-        on_success, on_failure: ARNs of the destinations that are told how an asynchronous invocation ended.
-        dead_letter: ARN of the queue or topic that gets the payloads of those that failed.
+        async_retries: how often a failed asynchronous invocation is retried.
+        on_success, on_failure: ARNs of the destinations for the result of an asynchronous invocation.
+        dead_letter: ARN of the queue or topic for the payloads of failed invocations.
     """
 
     arn: str
@@ -59,7 +59,7 @@ class Function:
 
 
 def get_function(account: str, region: str, name_or_arn: str, qualifier: str | None = None) -> Function:
-    """Find a function by name, ``name:qualifier`` or ARN (whose account and region win).
+    """Find a function by name, ``name:qualifier`` or ARN. An ARN's account and region take precedence.
 
     Raises:
         FunctionNotFoundError: no such function, version or alias.
@@ -83,10 +83,10 @@ def get_function(account: str, region: str, name_or_arn: str, qualifier: str | N
 
 @contextmanager
 def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Iterator[None]:
-    """Send to ``invoke`` what moto's other services ask of a function.
+    """Send invocations from moto's other services to ``invoke``.
 
-    SNS subscriptions, S3 notifications, queues and log subscriptions all end in ``LambdaFunction.invoke``, where moto
-    would start an image from a registry. ``invoke`` must not block: moto's caller holds its service meanwhile.
+    SNS subscriptions, S3 notifications, queues and log subscriptions all call ``LambdaFunction.invoke``, where moto
+    would start an image from a registry. ``invoke`` must not block: its caller in moto holds a service's lock.
     """
     from moto.awslambda.models import LambdaFunction
 
@@ -103,7 +103,7 @@ def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Iterator[N
 
 @contextmanager
 def _keeping_dead_letters(function_class: Any) -> Iterator[None]:
-    """Keep DeadLetterConfig, which moto drops, with the function, and describe it."""
+    """Store a function's DeadLetterConfig, which moto drops, and return it in descriptions."""
     make, update, describe = (
         vars(function_class)[name] for name in ("__init__", "update_configuration", "get_configuration")
     )
@@ -174,7 +174,7 @@ def _layers(found: Any, backend: Any) -> tuple[bytes, ...]:
 
 
 def _read_invoke_config(found: Any) -> dict[str, Any]:
-    """Read what the function's event invoke configuration says; the latest of those that moto keeps."""
+    """Read the function's event invoke configuration; the latest, as moto may store several."""
     config: dict[str, Any] = found.event_invoke_config[-1].config if found.event_invoke_config else {}
     destinations = config.get("DestinationConfig") or {}
     return {

@@ -1,6 +1,6 @@
 """Memory leak fix: moto's list of every object it ever made is switched off.
 
-The list serves moto's own dashboard only; it would keep every message in memory.
+The list is for moto's own dashboard only, and would keep every message in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def untracked() -> Iterator[None]:
-    """Let moto forget what nobody holds any more; its own dashboard shows nothing meanwhile."""
+    """Let Python free objects of moto that are not used any more. moto's own dashboard is empty inside the block."""
 
     def make(cls: type[Any], *_: Any, **__: Any) -> Any:
         return object.__new__(cls)

@@ -15,8 +15,8 @@ _guard = Lock()
 def service_lock(service: str) -> AbstractContextManager[bool]:
     """Return the re-entrant lock of ``service`` (moto's name for it: ``s3``, ``logs``, ``events``, ``awslambda``…).
 
-    Whoever touches a backend of moto holds it: the HTTP requests to that service (``wsgi``) and the calls made in this
-    process (``s3``, ``logs``, …), so that a listing never shows an upload half done.
+    All code that uses a backend of moto holds it: HTTP requests to that service (``wsgi``), and calls from this process
+    (``s3``, ``logs``, …). So a listing never shows a half-finished upload.
     """
     with _guard:
         return _locks.setdefault(service, RLock())

@@ -1,7 +1,8 @@
 """CloudWatch log events on disk, in a table beside moto's streams.
 
-A stream is pickled without its events, and holds none in memory either: they are rows under a name that no other stream
-has, not even a later one that is called the same. Where the table has grown to its bound, the oldest rows go.
+A stream is pickled without its events, and has none in memory. They are rows under a number that belongs to this stream
+only; a later stream with the same name gets another number. When the table reaches its limit, the oldest rows are
+deleted.
 """
 
 from __future__ import annotations
@@ -32,30 +33,33 @@ CREATE TABLE IF NOT EXISTS lines (
 );
 CREATE INDEX IF NOT EXISTS lines_by_time ON lines (stream, timestamp);
 """
-# How earlier versions kept them.
+# Reads the events that earlier versions stored.
 _FROM_EVENTS = """
 INSERT OR IGNORE INTO streams (name) SELECT DISTINCT stream FROM events;
 INSERT INTO lines (stream, ingestion, timestamp, message)
     SELECT streams.id, ingestion, timestamp, message FROM events JOIN streams ON name = stream ORDER BY events.rowid;
 DROP TABLE events;
 """
-# A message may hold half a surrogate pair: JSON can.
+# Like JSON, a message may contain half a surrogate pair.
 _ENCODING = ("utf-8", "surrogatepass")
-# CloudWatch's own: what one answer holds, each event counted with 26 bytes more.
+# CloudWatch's limits for one answer; each event counts as 26 bytes more.
 _PAGE_BYTES, _PAGE_EVENTS, _EVENT_BYTES = 1024**2, 10_000, 26
 _READ_ROWS = 1000
 _DEFAULT_BOUND = 2 * 1024**3
-# How much goes when the bound is reached, and after how many puts the size is looked at.
+# The share that is deleted at the limit (1/10), and the number of puts between checks of the size.
 _DROPPED_SHARE, _PUTS_BETWEEN_CHECKS = 10, 200
 
 
 class LogEvents:
-    """The table. Thread safe."""
+    """The table of log events. Thread safe."""
 
     def __init__(self, path: Path, bound: int = _DEFAULT_BOUND, *, followed: bool = False) -> None:
-        """Open or create it; it grows to ``bound`` bytes.
+        """Open the table, or create it.
 
-        Where it is ``followed``, another reads its write-ahead log, and alone moves that into the file.
+        Args:
+            path: of the database.
+            bound: the size in bytes at which the oldest events are deleted.
+            followed: whether a follower reads the write-ahead log. Then only the follower may checkpoint it.
 
         Raises:
             StartupError: it cannot be used.
@@ -81,7 +85,7 @@ class LogEvents:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Write every event that moto gets meanwhile before whoever puts it goes on, and read what it asks for."""
+        """Make moto's streams store their events in the table, before a put returns, and read them from it."""
         from moto.logs.models import LogEvent, LogGroup, LogStream
 
         put = LogStream.put_log_events
@@ -96,7 +100,7 @@ class LogEvents:
                 self._append(_name(stream), new)
                 vars(LogEvent)[
                     "instances_tracked"
-                ].clear()  # moto's list of all that it ever made, for the end of a test
+                ].clear()  # moto's list of all events that it ever created, for its tests
 
         delete = LogGroup.delete_log_stream
 
@@ -122,7 +126,7 @@ class LogEvents:
             yield
 
     def restore(self) -> None:
-        """Give the streams that moto has their events, and forget those of the others."""
+        """Connect moto's streams with their events, and delete the events of streams that do not exist any more."""
         from moto.logs.models import logs_backends
 
         backends: Any = logs_backends
@@ -142,30 +146,30 @@ class LogEvents:
             self._numbers.clear()
         for name, number in known.items():
             if name in streams:
-                # What else a stream knows of its events may have been written before the last of them.
+                # The stream's other data may have been written before its last events.
                 ((stored,),) = self._ask("SELECT TOTAL(LENGTH(message)) FROM lines WHERE stream = ?", number)
                 streams[name].stored_bytes = int(stored)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the database."""
         self._database.close()
 
     def clear(self) -> None:
-        """Forget every event."""
+        """Delete every event."""
         with self._lock, self._database:
             self._database.execute("DELETE FROM lines")
             self._database.execute("DELETE FROM streams")
             self._numbers.clear()
 
     def forget(self, name: str) -> None:
-        """Forget the events of a stream; the file keeps its size, and new events take the room."""
+        """Delete the events of a stream. The file keeps its size, and new events reuse the space."""
         with self._lock, self._database:
             self._database.execute("DELETE FROM lines WHERE stream IN (SELECT id FROM streams WHERE name = ?)", (name,))
             self._database.execute("DELETE FROM streams WHERE name = ?", (name,))
             self._numbers.pop(name, None)
 
     def count(self, name: str, start: int | None = None, end: int | None = None) -> int:
-        """Count the events of a stream between two times, both in epoch milliseconds and included."""
+        """Count the events of a stream between two times, inclusive, in epoch milliseconds."""
         condition, values = _select([self._find_number(name)], start, end)
         ((found,),) = self._ask(f"SELECT COUNT(*) FROM lines WHERE {condition}", *values)  # noqa: S608 -- ours, without a value
         return int(found)
@@ -173,14 +177,14 @@ class LogEvents:
     def read(
         self, names: Iterable[str], start: int | None = None, end: int | None = None, **place: Any
     ) -> Iterator[Any]:
-        """Yield the events of streams in the order of their times, and hold few of them at once.
+        """Yield the events of streams in the order of their times. Few of them are in memory at once.
 
         Args:
             names: of the streams.
             start: the first time, in epoch milliseconds; None for the earliest.
-            end: the last; None for the latest.
-            place: ``skip``, how many come before the first that is wanted; ``after``, the number of the event
-                before it; ``backwards``, true for the latest first.
+            end: the last time; None for the latest.
+            place: ``skip``, the number of events to skip; ``after``, the number of the event before the first one;
+                ``backwards``, true for the latest first.
         """
         condition, values = _select([self._find_number(name) for name in names], start, end)
         order, compare = ("timestamp DESC, id DESC", "<") if place.get("backwards") else ("timestamp, id", ">")
@@ -207,7 +211,7 @@ class LogEvents:
         next_token: str | None,
         start_from_head: bool,
     ) -> tuple[list[dict[str, Any]], str, str]:
-        """Answer GetLogEvents as moto's stream does: its tokens name a direction and the position of an event."""
+        """Answer GetLogEvents as moto's stream does. A token holds a direction and the position of an event."""
         name = _name(stream)
         number = self.count(name, start_time, end_time)
         direction, position = _parse_token(next_token)
@@ -236,7 +240,7 @@ class LogEvents:
         filter_pattern: str,
         interleaved: bool,
     ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
-        """Answer FilterLogEvents as moto's group does, a page at a time: its tokens name the last event of one."""
+        """Answer FilterLogEvents as moto's group does, but page by page. A token holds the last event of a page."""
         from moto.logs.utils import EventMessageFilter
 
         names = [name for name in group.streams if not log_stream_names or name in log_stream_names]
@@ -279,7 +283,7 @@ class LogEvents:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        """Make room where the table has grown to its bound; the caller holds the lock."""
+        """Delete the oldest events if the table has reached its limit. The caller holds the lock."""
         size, pages, free = (
             self._database.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_size", "page_count", "freelist_count")
@@ -292,7 +296,7 @@ class LogEvents:
         logger.warning("The log events have grown to %d MB: the oldest %d were dropped.", self._bound >> 20, dropped)
 
     def _find_number(self, name: str) -> int:
-        """Find the number of a stream in the table; one that has none gets one."""
+        """Return the number of a stream in the table; a new stream gets one."""
         found = self._numbers.get(name)
         if found is None:
             with self._lock, self._database:
@@ -307,39 +311,39 @@ class LogEvents:
 
 
 class StoredEvents:
-    """The events of one stream, as moto goes through them."""
+    """The events of one stream, as the collection that moto iterates over."""
 
     def __init__(self, events: LogEvents, name: str) -> None:
         self._events, self._name = events, name
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> StoredEvents:
-        """Return itself: moto copies functions with the streams of their logs."""
+        """Return itself: moto copies functions together with the streams of their logs."""
         return self
 
     def __bool__(self) -> bool:
-        """Tell whether there is one."""
+        """Check whether there are any events."""
         return next(iter(self), None) is not None
 
     def __len__(self) -> int:
-        """Count them."""
+        """Count the events."""
         return self._events.count(self._name)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield them in the order of their times."""
+        """Yield the events in the order of their times."""
         return self._events.read([self._name])
 
     def walk(self, skip: int, *, backwards: bool) -> Iterator[Any]:
-        """Yield them behind the first so many, or, backwards, before the last so many; few are held at once."""
+        """Yield the events after the first ``skip``, or, backwards, before the last ``skip``. Few are in memory."""
         return self._events.read([self._name], skip=skip, backwards=backwards)
 
 
 def _as_method(answer: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is a method of the class that it becomes an attribute of, as a bound method is not."""
+    """Return a function that can be set as a method of a class, which a bound method cannot."""
     return lambda owner, *args, **kwargs: answer(owner, *args, **kwargs)
 
 
 def _select(numbers: list[int], start: int | None, end: int | None) -> tuple[str, list[int]]:
-    """Build the condition for the events of streams between two times, and its values. moto takes 0 for no time."""
+    """Build the SQL condition for the events of streams between two times, and its values. As in moto, 0 is no time."""
     condition = f"stream IN ({', '.join('?' * len(numbers))})"
     condition += (" AND timestamp >= ?" if start else "") + (" AND timestamp <= ?" if end else "")
     return condition, [*numbers, *(time for time in (start, end) if time)]
@@ -356,7 +360,7 @@ def _make_event(row: tuple[int, int, int, int, bytes]) -> Any:
 
 
 def _cut_page(events: Iterator[Any], limit: int | None) -> list[Any]:
-    """Take as many events as one answer may hold, one at least."""
+    """Take as many events as one answer may hold, at least one."""
     page: list[Any] = []
     size = 0
     for event in islice(events, limit or _PAGE_EVENTS):
@@ -383,7 +387,7 @@ def _name(stream: Any) -> str:
 
 
 def reduce_stream(stream: Any) -> tuple[Any, ...]:
-    """Return how a stream is pickled: without its events."""
+    """Reduce a stream for pickling, without its events."""
     from copyreg import __newobj__  # type: ignore[attr-defined]  # what pickle itself uses
 
     return __newobj__, (type(stream),), {**vars(stream), "events": []}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def select_searched_streams() -> Iterator[None]:
-    """Let moto's FilterLogEvents obey the parameters that say where to search, some of which it ignores."""
+    """Make moto's FilterLogEvents obey the parameters that select streams, some of which it ignores."""
     from moto.logs.responses import LogsResponse
 
     with replaced(LogsResponse, "filter_log_events", _filter_log_events):
@@ -30,7 +30,7 @@ def _filter_log_events(response: Any) -> str:
         raise ResourceNotFoundException
     names = _select_streams(backend.groups[group_name].streams, ask("logStreamNames"), ask("logStreamNamePrefix"))
     if names is not None and not names:
-        # To moto an empty list means every stream.
+        # moto takes an empty list for all streams.
         return json.dumps({"events": [], "searchedLogStreams": []})
     events, next_token, searched = backend.filter_log_events(
         group_name,
@@ -46,7 +46,7 @@ def _filter_log_events(response: Any) -> str:
 
 
 def _find_group_name(name: str | None, identifier: str | None) -> str:
-    """Return the name of the log group that a request means: by its name, or by its name or ARN as identifier."""
+    """Return the name of a request's log group, which is given by name, or by name or ARN as identifier."""
     from moto.logs.exceptions import InvalidParameterException
 
     if bool(name) == bool(identifier):
@@ -58,7 +58,7 @@ def _find_group_name(name: str | None, identifier: str | None) -> str:
 
 
 def _select_streams(streams: Collection[str], names: Sequence[str] | None, prefix: str | None) -> list[str] | None:
-    """Return the names of the streams to search, None for all."""
+    """Return the names of the streams to search; None for all."""
     from moto.logs.exceptions import InvalidParameterException, ResourceNotFoundException
 
     if names and prefix:

@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Tried and excluded: 5.2.0 and 5.2.4. They hold the times of log groups and streams as numbers, so PutLogEvents fails,
-# and 5.2.5 cannot read their state.
+# Tested and excluded: 5.2.0 and 5.2.4. They store the times of log groups and streams as numbers. So PutLogEvents
+# fails, and 5.2.5 cannot read their state.
 TESTED_VERSIONS = ("5.2.5",)
 _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """An attribute of moto.
+    """An attribute of moto that is replaced.
 
     Attributes:
-        owner: the module that has it, or the module and its class or object, separated by a colon.
+        owner: the module of the attribute, or the module and its class or object, separated by a colon.
         name: of the attribute.
-        parameters: the first parameters that moto's method must have, without ``self``; "new" where moto has none.
+        parameters: the first parameters that moto's method must have, without ``self``; "new" if moto has no such
+            attribute.
         why: what the emulator does differently.
     """
 
@@ -48,13 +49,13 @@ class Replacement:
         return f"{self.owner.replace(':', '.')}.{self.name}"
 
     def find_owner(self) -> Any:
-        """Return the module, class or object; None where its module is not imported or does not have it."""
+        """Return the module, class or object; None if its module is not imported or does not have it."""
         module, _, name = self.owner.partition(":")
         found = sys.modules.get(module)
         return getattr(found, name, None) if name else found
 
     def find_problem(self) -> str | None:
-        """Say what the installed moto lacks; None where the replacement fits."""
+        """Describe what the installed moto lacks; None if the replacement fits."""
         try:
             importlib.import_module(self.owner.partition(":")[0])
         except ImportError as error:
@@ -74,7 +75,7 @@ def _of(owner: str, *rows: tuple[str, str, str]) -> tuple[Replacement, ...]:
 
 
 REPLACED = (
-    # What moto holds lasts.
+    # moto's state is durable.
     *_of(
         "moto.core.base_backend:BackendDict",
         ("__getitem__", "account_id", "restores a service when it is first used"),
@@ -130,7 +131,7 @@ REPLACED = (
         "moto.s3.models:FakeBucket",
         ("get_permission", "action resource", "special characters in a bucket policy are matched literally"),
     ),
-    # What moto's services do goes to the emulator.
+    # Events and invocations in moto's services are passed to the emulator.
     *_of(
         "moto.awslambda.models:LambdaFunction",
         ("invoke", "body request_headers response_headers", "the emulator runs functions"),
@@ -173,7 +174,7 @@ REPLACED = (
         "moto.sagemakermetrics.models:SageMakerMetricsBackend",
         ("batch_put_metrics", "trial_component_name metric_data", "a value without a Step gets the next one"),
     ),
-    # Answers as AWS gives them.
+    # Answers match those of AWS.
     *_of(
         "moto.iam.responses:IamResponse",
         ("delete_policy", "", "a policy that is attached cannot be deleted"),
@@ -222,15 +223,15 @@ OVERRIDDEN = _of(
     ("put_object_tagging", "key", "the last call of a put over HTTP"),
 )
 
-# For each attribute that is replaced now: moto's own, then the replacements, the latest last.
+# For each attribute that is replaced now: moto's original, then the replacements, the latest last.
 _stacks: dict[Replacement, list[Any]] = {}
 
 
 def check_moto(version: str) -> None:
-    """Check that a version of moto, which is installed, has what is replaced.
+    """Check that the installed moto, of this version, has everything that is replaced.
 
     Raises:
-        StartupError: it does not.
+        StartupError: something is missing or different.
     """
     if version in TESTED_VERSIONS:
         return
@@ -245,19 +246,19 @@ def check_moto(version: str) -> None:
 
 
 def list_replaced() -> list[Replacement]:
-    """List what is replaced now."""
+    """List the replacements that are in effect."""
     return list(_stacks)
 
 
 @contextmanager
 def replaced(owner: Any, name: str, replacement: Any) -> Iterator[None]:
-    """Let ``owner`` (a class, an object or a module of moto) have ``replacement`` as its attribute ``name``.
+    """Replace the attribute ``name`` of ``owner`` (a class, an object or a module of moto) inside the block.
 
-    Several may replace the same attribute, and end in any order: the latest of those that are left is in effect, and
-    moto's own after the last.
+    The same attribute can be replaced several times, and the replacements can end in any order. The latest remaining
+    one is in effect; after the last one, moto's original is.
 
     Raises:
-        LookupError: the table does not list it.
+        LookupError: the table does not list the attribute.
     """
     row = next((row for row in REPLACED if row.name == name and row.find_owner() is owner), None)
     if row is None:

@@ -1,6 +1,6 @@
 """Corrections to moto's tags of SageMaker resources.
 
-moto loses some, has others twice, or does not find their resource.
+moto loses some tags, duplicates others, or does not find their resource.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from emulator.moto_services.replacements import replaced
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Those whose Create drops its tags, by the member that their ARN is answered in.
+# Operations whose tags moto drops, by the member of the answer that holds the ARN.
 _DROPPING = {
     "create_experiment": "ExperimentArn",
     "create_trial": "TrialArn",
@@ -24,7 +24,7 @@ _DROPPING = {
 
 @contextmanager
 def keeping_tags() -> Iterator[None]:
-    """Let moto tag as SageMaker does."""
+    """Make moto handle tags as SageMaker does."""
     from moto.sagemaker.models import SageMakerModelBackend
     from moto.sagemaker.responses import SageMakerResponse
 
@@ -46,7 +46,7 @@ def keeping_tags() -> Iterator[None]:
 
 
 def _add_tags(backend: Any, arn: str, tags: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Add tags to a resource; one whose key is there already gets the new value."""
+    """Add tags to a resource. If a key exists already, its value is replaced."""
     resource = backend._get_resource_from_arn(arn)  # noqa: SLF001
     resource.tags = list({tag["Key"]: tag for tag in (*resource.tags, *tags)}.values())
     return list(resource.tags)

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
     from botocore.model import ServiceModel
 
-# botocore's names of services where moto's module or the signature is called otherwise.
+# botocore's names of services whose name differs in moto or in the signature.
 _MODELS = {"awslambda": "lambda", "monitoring": "cloudwatch", "states": "stepfunctions", "email": "ses"}
 _READS = ("Describe", "List", "Get", "Head", "Search", "Lookup", "BatchGet", "Query", "Scan", "Filter", "Simulate")
-# Of these names, and yet they make something, or what they do is kept elsewhere.
+# Operations that change something in spite of their names, and operations whose changes are stored elsewhere.
 _CHANGES, _KEEPS_NOTHING = frozenset({"GetId", "GetAuthorizationToken"}), frozenset({"PutEvents", "StartQuery"})
 _RPC_PATH = re.compile(r"/service/[^/]+/operation/(?P<operation>\w+)")
 _FORM = "application/x-www-form-urlencoded"
 _SMALL_FORM_BYTES = 2 * 1024**2
-# What services call bad input, the commonest first; each has one of them among the errors of its model.
+# Error codes of services for bad input, the most common first. Each service's model contains one of them.
 _BAD_INPUT = (
     "ValidationException", "ValidationError", "InvalidParameterValueException", "InvalidParameterException",
     "InvalidParameter", "InvalidParameterValue", "InvalidRequestException", "BadRequestException", "InvalidInput",
@@ -38,7 +38,7 @@ _BY_PROTOCOL = {"query": "ValidationError", "ec2": "InvalidParameterValue", "res
 
 
 def read_operation(environ: WSGIEnvironment) -> str | None:
-    """Read the name of the operation; None where only the method and path tell it. The body can be read again."""
+    """Read the operation's name; None if only the method and the path identify it. The body can be read again."""
     if target := environ.get("HTTP_X_AMZ_TARGET"):
         return str(target).rpartition(".")[2]
     if found := _RPC_PATH.fullmatch(environ.get("PATH_INFO", "")):
@@ -56,7 +56,7 @@ def read_operation(environ: WSGIEnvironment) -> str | None:
 
 
 def only_reads(environ: WSGIEnvironment, operation: str | None) -> bool:
-    """Tell whether a request changes nothing that has to be kept."""
+    """Check whether a request changes nothing that must be stored."""
     if operation is None:
         return environ["REQUEST_METHOD"] in ("GET", "HEAD", "OPTIONS")
     reads = operation.startswith(_READS) and operation not in _CHANGES
@@ -64,7 +64,7 @@ def only_reads(environ: WSGIEnvironment, operation: str | None) -> bool:
 
 
 def encode_error(service: str, environ: WSGIEnvironment, code: str, message: str, status: int) -> Response:
-    """Encode an error of ``service`` (moto's name, or the signature's) as its clients expect it."""
+    """Encode an error of ``service`` (its name in moto or in the signature) as its clients expect it."""
     model, request_id = find_model(service), str(uuid.uuid4())
     protocol = find_protocol(model, environ)
     headers = {"x-amzn-RequestId": request_id}
@@ -87,7 +87,10 @@ def encode_error(service: str, environ: WSGIEnvironment, code: str, message: str
 
 
 def find_bad_input_code(service: str, environ: WSGIEnvironment, operation: str | None, *, is_xml: bool) -> str:
-    """Find what the service calls a request that it cannot understand, ``is_xml`` where the body's XML is none."""
+    """Find the service's error code for a request that it cannot parse.
+
+    ``is_xml`` says that the body should be XML, but is malformed.
+    """
     model = find_model(service)
     if model is None:
         return _BAD_INPUT[0]
@@ -101,7 +104,7 @@ def find_bad_input_code(service: str, environ: WSGIEnvironment, operation: str |
 
 
 def find_protocol(model: ServiceModel | None, environ: WSGIEnvironment) -> str:
-    """Find in which of its protocols a service was asked; one that botocore does not have is taken to speak JSON."""
+    """Find which of its protocols a request to a service uses; JSON if botocore does not know the service."""
     if model is None:
         return "json"
     protocols = model.metadata.get("protocols", [model.metadata["protocol"]])
@@ -114,7 +117,7 @@ def find_protocol(model: ServiceModel | None, environ: WSGIEnvironment) -> str:
 
 @functools.lru_cache(maxsize=32)
 def find_model(service: str) -> ServiceModel | None:
-    """Find botocore's model of a service; None where it has none of this name."""
+    """Find botocore's model of a service; None if there is none with this name."""
     from botocore.exceptions import UnknownServiceError
     from moto.backends import get_backend, list_of_moto_modules
 
@@ -123,7 +126,7 @@ def find_model(service: str) -> ServiceModel | None:
         try:
             find: Any = get_backend
             name = _MODELS.get(service) or str(find(service).service_name)
-        except (ImportError, AttributeError):  # a package is missing, or it is a module of no service
+        except (ImportError, AttributeError):  # a package is missing, or the module is not a service
             name = _MODELS.get(service, service)
     try:
         found: ServiceModel = get_service_model(name)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# SNS gives an endpoint 15 seconds.
+# The timeout that SNS applies to an endpoint.
 _SECONDS = 15
 
 
@@ -30,8 +30,7 @@ class PublishedMessage:
         message_id: SNS's.
         destination: the topic's ARN, or a phone number.
         subject, message: as published.
-        endpoints: protocol and endpoint of each subscription that the message's attributes fit, a filter without a
-            match left out.
+        endpoints: protocol and endpoint of each subscription whose filter matches the message's attributes.
     """
 
     region: str
@@ -44,9 +43,9 @@ class PublishedMessage:
 
 @contextmanager
 def capture_published(sink: Callable[[PublishedMessage], None]) -> Iterator[None]:
-    """Tell ``sink`` of every message that SNS accepts.
+    """Pass every message that SNS accepts to ``sink``.
 
-    moto delivers as before; ``sink`` must not block for long.
+    moto delivers the messages as usual. ``sink`` must not block for long.
     """
     from moto.sns.models import SNSBackend
 
@@ -79,10 +78,10 @@ def _find_endpoints(backend: Any, arn: str, attributes: Any, message: str) -> tu
 
 @contextmanager
 def bound_http_endpoints(*, allow_internet: bool) -> Iterator[None]:
-    """Let HTTP subscriptions post to loopback addresses only, unless all is allowed.
+    """Restrict HTTP subscriptions to loopback addresses, unless ``allow_internet`` is true.
 
-    A container whose network is closed could have anything posted to anybody by a subscription of its own. An endpoint
-    that does not answer is said in the log: as with SNS, whoever publishes does not hear of it.
+    Otherwise, a container without network access could post to any address through its own subscription. If an endpoint
+    does not answer, it is logged. As with SNS, the publisher does not learn of it.
     """
     from moto.sns import models
 
@@ -91,7 +90,7 @@ def bound_http_endpoints(*, allow_internet: bool) -> Iterator[None]:
 
 
 class _Endpoints:
-    """Stands for the module requests, of which moto calls ``post``."""
+    """Replaces the module requests, of which moto calls ``post``."""
 
     def __init__(self, requests: Any, *, allow_internet: bool) -> None:
         self._requests = requests
@@ -106,7 +105,7 @@ class _Endpoints:
             )
             return
         try:
-            # Followed, a redirect could lead anywhere.
+            # A redirect could lead to any address.
             self._requests.post(url, timeout=_SECONDS, allow_redirects=False, **members)
         except self._requests.RequestException as error:
             logger.warning("A message of SNS could not be posted to %s: %s", url, error)
@@ -116,5 +115,5 @@ def _is_loopback(url: str) -> bool:
     try:
         host = urlsplit(url).hostname
         return host == "localhost" or (host is not None and ip_address(host).is_loopback)
-    except ValueError:  # a name, which may stand for anything the next time it is looked up; or no URL at all
+    except ValueError:  # not a URL, or a host name, which can resolve to another address the next time
         return False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MotoStore:
-    """moto in this process: its backends are module globals, so there is one store at a time."""
+    """moto in this process. Its backends are module globals, so there is only one store at a time."""
 
     def __init__(
         self,
@@ -28,19 +28,19 @@ class MotoStore:
         *,
         tracks_instances: bool = False,
     ) -> None:
-        """Check moto's version, drop what moto holds, and make it hold what the folder does.
+        """Check moto's version, and replace its state in memory by that of the folder.
 
         Args:
-            folder: in which it is kept.
-            disk: how much S3 may take.
+            folder: where the state is stored.
+            disk: limits the space for S3.
             follower: keeps a copy of everything elsewhere; None for none.
-            tracks_instances: whether moto lists every object that it ever made, for its dashboard.
+            tracks_instances: whether moto lists every object that it ever created, for its dashboard.
 
         Raises:
             StartupError: the installed moto does not fit, or the folder cannot be used.
         """
         check_moto(moto.__version__)
-        # Imported here: with a moto that does not fit, the imports could fail.
+        # Imported here: with an incompatible moto, the imports could fail.
         from emulator.moto_services.cloudwatch.metric_filters import count_log_events
         from emulator.moto_services.cloudwatch.metrics import list_metrics_once
         from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
@@ -75,7 +75,7 @@ class MotoStore:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no service but S3 holds anything."""
+        """Whether all services except S3 are empty."""
         return self._backends.is_empty
 
     def count_s3(self) -> dict[str, int]:
@@ -88,15 +88,15 @@ class MotoStore:
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Let no file change meanwhile."""
+        """Prevent changes to the files inside the ``with`` block."""
         with self._s3.at_rest(), self._backends.at_rest():
             yield
 
     def reset(self) -> None:
-        """Forget everything, in the folder as well; no request may run."""
+        """Remove everything, also from the folder. No request may be running."""
         self._s3.reset()
         self._backends.reset()
 
     def close(self) -> None:
-        """Leave everything in the folder; afterwards moto is in memory only, empty, and as it was installed."""
+        """Detach from the folder, which keeps its content. Afterwards, moto is empty, in memory only and unmodified."""
         self._closers.close()

@@ -1,6 +1,6 @@
 """Record-only SageMaker operations of moto, and the note that answers carry.
 
-Their resources are stored, and nothing of them is run.
+Their resources are stored, but nothing runs.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-# What operations of these names do is keep a record, or change it; the others answer from the records.
+# Operations with these prefixes only create or change a record; the others answer from the records.
 _STORING = ("Create", "Start", "Stop", "Update", "Associate", "Disassociate", "Add", "Register")
-# The emulator runs what these store.
+# The emulator runs the resources of these operations.
 _RUN = frozenset({"CreatePipeline", "UpdatePipeline", "DeletePipeline", "DescribePipeline", "ListPipelines"})
 NOTE_HEADER = "x-emulator-note"
 
 
 def describe_fate(operation: str) -> str:
-    """Say what becomes of a request of an operation that moto answers.
+    """Describe how a request is handled whose operation moto answers.
 
     >>> describe_fate("CreateTransformJob")
     'stored only'
@@ -30,14 +30,14 @@ def describe_fate(operation: str) -> str:
 
 
 def build_note(operation: str) -> str | None:
-    """Build the note that an answer of moto gets; None where what it stores is run."""
+    """Build the note for an answer of moto; None if the emulator runs the resource."""
     if operation in _RUN:
         return None
     return f"{operation}: {describe_fate(operation)}, nothing is run (docs/coverage.md)"
 
 
 def noting(application: WSGIApplication, note: str) -> WSGIApplication:
-    """Return ``application``, with a note in the header of its answer."""
+    """Wrap ``application`` to add a note to the header of its answer."""
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:

@@ -1,8 +1,8 @@
 """Unit of work: what a thread changes in moto is written before it goes on.
 
-moto's backends are plain objects: which of them a request used is known, what it changed is not. A store notes in the
-unit of the present thread each backend that it hands out, and gets all of them when the unit ends. Code that only reads
-says so, and costs nothing.
+moto's backends are plain objects: it is known which of them a request used, but not what it changed. A store records
+each backend that it returns in the current thread's unit, and gets all of them when the unit ends. Code that only reads
+declares so, and then nothing is recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Store(Protocol):
 
 
 class _Thread(threading.local):
-    """What the present thread used of each store since its innermost ``keeping`` began; None outside of any."""
+    """The backends that the current thread used, by store, in its innermost ``keeping``; None outside of a unit."""
 
     used: dict[Store, dict[BackendKey, Any]] | None = None
     reads: bool = False
@@ -36,10 +36,10 @@ _thread = _Thread()
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Write what this thread changes in moto meanwhile, before it goes on.
+    """Write this thread's changes to moto at the end of the ``with`` block.
 
     Raises:
-        OSError: the disk is full, for example. What was changed is served, and written with the next change.
+        OSError: the disk is full, for example. The change is in effect, and is written with the next one.
     """
     outer, reads = _thread.used, _thread.reads
     used: dict[Store, dict[BackendKey, Any]] = {}
@@ -54,7 +54,7 @@ def keeping() -> Iterator[None]:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Declare that this thread changes nothing in moto meanwhile that has to be kept."""
+    """Declare that this thread changes nothing in moto that must be stored, inside the ``with`` block."""
     reads, _thread.reads = _thread.reads, True
     try:
         yield
@@ -63,10 +63,10 @@ def reading() -> Iterator[None]:
 
 
 def is_reading() -> bool:
-    """Tell whether the present thread only reads."""
+    """Check whether the current thread only reads."""
     return _thread.reads
 
 
 def find_used(store: Store) -> dict[BackendKey, Any] | None:
-    """Return where to note the backends of a store that the present thread uses; None outside of any unit."""
+    """Return the dictionary for the backends of a store that the current thread uses; None outside of a unit."""
     return None if _thread.used is None else _thread.used.setdefault(store, {})

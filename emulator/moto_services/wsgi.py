@@ -26,38 +26,38 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Where a request may wait for others, it holds up none: a long poll of SQS, a subscriber of SNS, what a stack or a
-# state machine asks of other services. Elsewhere requests take turns: moto knows nothing of threads, and walks
-# dictionaries that another request changes.
+# Requests to these services may wait, and must not block others: a long poll of SQS, a subscriber of SNS, a stack or a
+# state machine that calls other services. All other services process one request at a time: moto is not thread-safe,
+# and iterates over dictionaries that another request changes.
 _CONCURRENT_SERVICES = frozenset({"sqs", "sns", "cloudformation", "stepfunctions", "apigateway", "batch", "moto_api"})
 _SIGNED_SERVICE = re.compile(r"Credential=[^,\s]+/(?P<service>[\w-]+)/aws4_request")
-# What Python raises where moto takes for granted that a request is well formed.
+# The exceptions that Python raises when moto assumes a well-formed request.
 _SIGNS_OF_BAD_INPUT = (
     ArithmeticError, AssertionError, AttributeError, ExpatError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-# The packages of moto's extras that the install leaves out, by the module that is missing, where the names differ.
+# Packages of moto's extras that are not installed, by the missing module, if the names differ.
 _PACKAGES = {"cfnlint": "cfn-lint"}
 
 
 class MotoApplication:
-    """Answers a request of any service of moto. moto itself is imported when first needed, a service likewise."""
+    """Answers requests to any service of moto. moto and its services are imported when they are first needed."""
 
     def __init__(self) -> None:
         self._dispatcher: Any = None
         self._import = threading.Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Find the service (by signature, target header or path), let it answer, and keep what it changed.
+        """Find the service (by signature, target header or path), let it answer, and store its changes.
 
-        What moto refuses by an exception, or by a page for people, becomes an error of the service.
+        Exceptions of moto, and HTML error pages, become errors of the service.
         """
-        # What werkzeug's own server calls RAW_URI: S3 keys with encoded slashes need the path as it was sent.
+        # werkzeug's own server calls it RAW_URI: S3 keys with encoded slashes need the path as it was sent.
         environ.setdefault("RAW_URI", environ.get("REQUEST_URI", ""))
         environ.setdefault("moto.preserved_header_names", environ.get("emulator.metadata_names", {}))
         return self._answer(environ)(environ, start_response)
 
     def preload(self) -> None:
-        """Answer one ListBuckets, so that the first client need not wait for what S3 loads."""
+        """Answer one ListBuckets, so that the first client does not have to wait until S3 is loaded."""
         environ: dict[str, Any] = {}
         setup_testing_defaults(environ)
         answer = self(environ, lambda *_: _discard)
@@ -99,7 +99,7 @@ class MotoApplication:
 
 
 def _translate_page(service: str, environ: WSGIEnvironment, operation: str | None, answer: Response) -> Response:
-    """Return ``answer``, or an error of the service in place of a page that werkzeug made for people."""
+    """Return ``answer``, or an error of the service instead of an HTML page of werkzeug."""
     is_page = answer.status_code >= 400 and answer.mimetype == "text/html" and answer.data.startswith(b"<!doctype")
     if not is_page:
         return answer
@@ -117,7 +117,7 @@ def _translate_exception(service: str, environ: WSGIEnvironment, operation: str 
     name = f"{service} {operation or environ['REQUEST_METHOD'] + ' ' + environ.get('PATH_INFO', '')}"
     if isinstance(error, AwsError):
         return encode_error(service, environ, error.code, error.message, error.status)
-    if isinstance(error, DamagedObjectError):  # which the log has said
+    if isinstance(error, DamagedObjectError):  # logged already
         return encode_error(service, environ, "InternalError", f"{error}. Run smdebug-emulator check.", 500)
     if is_disk_full(error):
         logger.error("%s failed, because the disk is full: %s", name, error)
@@ -143,7 +143,7 @@ def _translate_exception(service: str, environ: WSGIEnvironment, operation: str 
 
 
 def _is_ours(error: Exception) -> bool:
-    """Tell whether an exception was raised by a module of this project and not by moto or below it."""
+    """Check whether an exception was raised by this project, and not in moto or below it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return "/emulator/" in last.filename
 
@@ -181,25 +181,25 @@ def _access(service: str) -> AbstractContextManager[Any]:
 
 
 def _discard(_data: bytes) -> None:
-    """Stand for the ``write`` that a WSGI server gives out; moto's applications return their answers instead."""
+    """Replace the ``write`` callable of a WSGI server; moto's applications return their answers instead."""
 
 
 def has_sagemaker_operation(method_name: str) -> bool:
-    """Tell whether moto answers the SageMaker operation of this name in snake case, e.g. ``create_model``."""
+    """Check whether moto answers a SageMaker operation, given in snake case, e.g. ``create_model``."""
     from moto.sagemaker.responses import SageMakerResponse
 
     return method_name in vars(SageMakerResponse)
 
 
 def has_sagemaker_resource(account_id: str, region: str, arn: str) -> bool:
-    """Tell whether moto has the resource of SageMaker with this ARN, of a kind whose tags it keeps."""
+    """Check whether moto has the SageMaker resource with this ARN, of a kind whose tags it stores."""
     from moto.sagemaker.models import sagemaker_backends
 
     _, _, resource = arn.rpartition(":")
     if resource.count("/") != 1:
-        return False  # moto's own look-up knows ARNs that end in kind/name only
+        return False  # moto's own look-up supports only ARNs that end in kind/name
     try:
         found = sagemaker_backends[account_id][region]._get_resource_from_arn(arn)  # noqa: SLF001 - moto has no other
     except AttributeError:
-        return False  # a kind whose tags moto does not keep
+        return False  # a kind whose tags moto does not store
     return found is not None

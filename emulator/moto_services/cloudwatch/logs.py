@@ -24,10 +24,10 @@ class LogLine(NamedTuple):
 
 
 class Log:
-    """The lines of a stream, numbered from 0 in the order of their times; read as they are looked at."""
+    """The lines of a stream, numbered from 0 in the order of their times. They are read on demand."""
 
     def __init__(self, events: Any) -> None:
-        """Take moto's events: kept ones, or the list of a stream that has none yet."""
+        """Wrap moto's events: stored ones, or the list of a stream that has none yet."""
         self._events = events
 
     def __len__(self) -> int:
@@ -35,12 +35,12 @@ class Log:
         return len(self._events)
 
     def read_on(self, first: int) -> Iterator[tuple[int, LogLine]]:
-        """Yield the lines from a number on, each with its number."""
+        """Yield the lines from a number onwards, each with its number."""
         for number, event in enumerate(self._walk(first, backwards=False), first):
             yield number, LogLine(event.timestamp, event.message)
 
     def read_back(self, before: int | None = None) -> Iterator[tuple[int, LogLine]]:
-        """Yield the lines before a number, the last of them first; without one, from the end."""
+        """Yield the lines before a number, the last one first; without a number, from the end."""
         total = len(self)
         last = total if before is None else min(before, total)
         for behind, event in enumerate(self._walk(total - last, backwards=True), 1):
@@ -68,7 +68,7 @@ class LogGroups:
         self._region = region
 
     def ensure_stream(self, group: str, stream: str) -> None:
-        """Create the group and the stream where they are missing."""
+        """Create the group and the stream, if they are missing."""
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             if found is not None and stream in found.streams:
@@ -79,10 +79,10 @@ class LogGroups:
             backend.ensure_log_stream(group, stream)
 
     def put(self, group: str, stream: str, lines: Iterable[tuple[int, str]]) -> None:
-        """Append ``lines``, each a time in epoch milliseconds and a text; a missing stream is created.
+        """Append ``lines``, each a time in epoch milliseconds and a text. A missing stream is created.
 
-        Times that run backwards are kept as they are, where PutLogEvents would refuse the batch: a container's lines
-        come from two pipes. A text longer than an event may be is cut.
+        The times may be out of order, although PutLogEvents would reject such a batch: a container's lines come from
+        two pipes. A text that is longer than an event may be is truncated.
         """
         events = [{"timestamp": timestamp, "message": cut_message(text)} for timestamp, text in lines]
         if not events:
@@ -90,13 +90,13 @@ class LogGroups:
         self.ensure_stream(group, stream)
         with reading():
             found = self._backend().groups[group]
-        # Events are kept as they come, and the metrics of filters soon; what subscribers get has to be kept now.
+        # Events are stored at once, and the filters' metrics soon. Changes at subscribers must be stored now.
         with keeping() if found.subscription_filters else nullcontext(), service_lock("logs"):
-            # The group's own method: the backend's refuses unordered batches and drops what is older than 14 days.
+            # The group's own method: the backend's rejects unordered batches and drops events older than 14 days.
             found.put_log_events(stream, events)
 
     def list_streams(self, group: str, prefix: str) -> list[str]:
-        """List the names of a group's streams that begin with ``prefix``; none where there is no such group."""
+        """List the names of a group's streams that begin with ``prefix``; none if there is no such group."""
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             return sorted(name for name in found.streams if name.startswith(prefix)) if found is not None else []
@@ -111,14 +111,14 @@ class LogGroups:
             ]
 
     def delete(self, group: str, stream: str) -> None:
-        """Delete a stream with its lines, where it is there."""
+        """Delete a stream with its lines, if it exists."""
         with keeping(), service_lock("logs"):
             found = self._backend().groups.get(group)
             if found is not None and stream in found.streams:
                 found.delete_log_stream(stream)
 
     def find(self, group: str, stream: str) -> Log:
-        """Find the lines of a stream; none where there is no such stream."""
+        """Return the lines of a stream; none if there is no such stream."""
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             held = found.streams.get(stream) if found is not None else None
@@ -131,7 +131,7 @@ class LogGroups:
 
 
 def cut_message(text: str) -> str:
-    """Return as much of a line as an event may hold."""
+    """Truncate a line to the size of an event."""
     if len(text) * 4 <= MAX_MESSAGE_BYTES:
         return text
     return text.encode()[:MAX_MESSAGE_BYTES].decode(errors="ignore")

@@ -1,8 +1,8 @@
 """EventBridge rules: targets of an event, and deliveries to moto's services.
 
-Rules, targets, buses and archives are moto's. Two of its habits are mended here: a rule without a pattern (a schedule)
-would match everything, and a disabled rule would still be served. Patterns are checked and matched by
-``event_patterns``, in moto's own calls too.
+Rules, targets, buses and archives are moto's. Two of its errors are corrected here: a rule without a pattern (a
+schedule) would match everything, and a disabled rule would still be active. Patterns are checked and matched by
+``patterns``, in moto's own calls too.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class Target:
 
 
 def matching_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
-    """List the targets of every enabled rule of ``bus`` (a name or an ARN) whose pattern fits the whole ``event``."""
+    """List the targets of every enabled rule of ``bus`` (a name or an ARN) whose pattern matches ``event``."""
     with reading(), service_lock("events"):
         rules = _rules(account, region, bus)
         return [target for rule in rules if _matches(rule, event) for target in describe_targets(rule)]
 
 
 def possible_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
-    """List the targets that a later event of this kind may have: what a pattern asks of the detail is left out."""
+    """List the targets that a later event of this kind may have: conditions on the detail are ignored."""
     with reading(), service_lock("events"):
         return [
             target
@@ -114,7 +114,7 @@ def deliver_to_queue(target: Target, body: str) -> None:
 
 
 def is_in_queue(target: Target, body: str) -> bool:
-    """Tell whether the SQS queue that ``target`` names holds ``body``."""
+    """Check whether the SQS queue that ``target`` names holds ``body``."""
     from moto.sqs.models import sqs_backends
 
     _, _, _, region, account, name = target.arn.split(":", 5)
@@ -170,7 +170,7 @@ def deliver_to_log_group(target: Target, body: str) -> None:
 
 
 def deliver_to_archive(target: Target, event: Mapping[str, Any]) -> None:
-    """Keep ``event`` in the archive whose own rule ``target`` belongs to.
+    """Store ``event`` in the archive that ``target`` belongs to.
 
     Raises:
         TargetGoneError: the archive was deleted.
@@ -204,7 +204,7 @@ def deliver_to_topic(target: Target, body: str) -> None:
 
 
 def deliver_to_api_destination(target: Target, event: Mapping[str, Any]) -> None:
-    """Let moto call the API destination, which it does only where MOTO_EVENTS_INVOKE_HTTP is set."""
+    """Make moto call the API destination, which it does only if MOTO_EVENTS_INVOKE_HTTP is set."""
     rule_class = _rule_class()
     rule = rule_class(
         name="delivery",
@@ -287,7 +287,7 @@ def _backend(account: str, region: str) -> Any:
 
 
 def _rules(account: str, region: str, bus: str) -> list[Any]:
-    """List the enabled rules of ``bus``; none where the bus does not exist."""
+    """List the enabled rules of ``bus``; none if the bus does not exist."""
     found = _backend(account, region).event_buses.get(bus.rpartition("/")[2])
     return [rule for rule in found.rules.values() if rule.state == "ENABLED"] if found else []
 
@@ -327,7 +327,7 @@ def _envelope_matches(rule: Any, event: Mapping[str, Any]) -> bool:
 
 
 def _normalised(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return moto's inner event as EventBridge sends it: times in ISO 8601, and nothing that only moto reads."""
+    """Return moto's inner event as EventBridge sends it: times in ISO 8601, without members that only moto reads."""
     moment = event.get("time")
     if not isinstance(moment, str) or not moment:
         seconds = float(moment or time.time())

@@ -1,6 +1,6 @@
 """Durable S3 backend: moto's S3 with a journal of what requests change.
 
-Before a request is answered, the journal gets the present state of every object and bucket it touched.
+Before a request is answered, the journal stores the current state of every object and bucket that the request changed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _CHANGING = re.compile(r"(abort|create|delete|put)_")
 
 
 def _touching_bucket(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``method`` of moto, which changes a bucket, with a note of that bucket."""
+    """Wrap ``method`` of moto, which changes a bucket, so that the journal records the bucket as changed."""
 
     @functools.wraps(method)
     def touch_and_change(self: JournalledBackend, bucket_name: str, *args: Any, **kwargs: Any) -> Any:
@@ -70,7 +70,7 @@ def _touching_bucket(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _touching_object(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``method`` of moto, which changes an object, with a note of that object."""
+    """Wrap ``method`` of moto, which changes an object, so that the journal records the object as changed."""
 
     @functools.wraps(method)
     def touch_and_change(self: JournalledBackend, bucket_name: str, key_name: str, *args: Any, **kwargs: Any) -> Any:
@@ -81,17 +81,17 @@ def _touching_object(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JournalledBackend(S3Backend):
-    """Does what moto's backend does, and notes it. Made by moto, one an account and partition."""
+    """moto's backend, which also records each change in the journal. moto creates one per account and partition."""
 
     journal: S3Journal
 
     def create_multipart_upload(self, bucket_name: str, key_name: str, *args: Any, **kwargs: Any) -> Any:
-        """Do as moto's method does; an upload is kept with its bucket."""
+        """Create an upload. It is stored with its bucket."""
         self.journal.touch_bucket(bucket_name)
         return super().create_multipart_upload(bucket_name, key_name, *args, **kwargs)
 
     def upload_part(self, bucket_name: str, multipart_id: str, part_id: int, value: bytes | StoredContent) -> Any:
-        """Do as moto's method does, with the part's contents in a file; ``value`` may be staged already."""
+        """Store a part of an upload in a file. ``value`` may be staged already."""
         content = self._stage(bucket_name, f"part {part_id}", value)
         part: Any = store_content(super().upload_part(bucket_name, multipart_id, part_id, b""), content)
         part.__class__ = StoredPart
@@ -112,7 +112,7 @@ class JournalledBackend(S3Backend):
         start_byte: int | None,
         end_byte: int | None,
     ) -> Any:
-        """Do as moto's method does, from file to file."""
+        """Copy a range of an object into a part of an upload, from file to file."""
         source: Any = self.get_object(src_bucket_name, src_key_name, version_id=src_version_id)
         start, stop = start_byte or 0, source.size if end_byte is None else min(end_byte + 1, source.size)
         with (
@@ -128,7 +128,7 @@ class JournalledBackend(S3Backend):
             self.journal.drop_unclaimed(content)
 
     def complete_multipart_upload(self, bucket_name: str, multipart_id: str, body: Iterator[tuple[int, str]]) -> Any:
-        """Do as moto's method does, with the parts joined from file to file."""
+        """Complete an upload by joining the files of its parts."""
         self.journal.touch_bucket(bucket_name)
         upload: Any = self.get_bucket(bucket_name).multiparts[multipart_id]
         joined: list[StoredContent] = []
@@ -153,7 +153,10 @@ class JournalledBackend(S3Backend):
         return self.journal.stage(bucket_name, key_name, value)
 
     def put_bucket_policy(self, bucket_name: str, policy: bytes) -> None:
-        """Refuse what is no policy: moto takes anything, and fails on it at every later request for the bucket."""
+        """Set a bucket's policy, if it is valid.
+
+        moto accepts any bytes, and then fails on an invalid policy at every later request for the bucket.
+        """
         check_policy(policy)
         self.journal.touch_bucket(bucket_name)
         super().put_bucket_policy(bucket_name, policy)
@@ -169,7 +172,7 @@ class JournalledBackend(S3Backend):
         disable_notification: bool | None = False,
         **kwargs: Any,
     ) -> Any:
-        """Do as moto's method does, with the contents in a file; ``value`` may be staged already."""
+        """Store an object whose contents are in a file. ``value`` may be staged already."""
         bucket = self.get_bucket(bucket_name)
         content = self._stage(bucket_name, key_name, value)
         with _keeping_versions(bucket, key_name):
@@ -190,9 +193,10 @@ class JournalledBackend(S3Backend):
     def delete_object(
         self, bucket_name: str, key_name: str, version_id: str | None = None, *args: Any, **kwargs: Any
     ) -> Any:
-        """Delete as S3 does while versioning is suspended: that version, or the null one, which a marker replaces.
+        """Delete an object or a version of it, as S3 does while versioning is suspended.
 
-        moto drops every version then.
+        S3 removes the given version. Without one, it replaces the null version by a delete marker. moto would remove
+        every version.
         """
         self.journal.touch(bucket_name, key_name)
         bucket = self.get_bucket(bucket_name)
@@ -210,9 +214,10 @@ class JournalledBackend(S3Backend):
         return deleted, members
 
     def copy_object(self, src_key: Any, dest_bucket_name: str, dest_key_name: str, *args: Any, **kwargs: Any) -> None:
-        """Do as moto's method does, with another name of the same file.
+        """Copy an object by linking the file of its contents.
 
-        The kind of the checksum is copied, too: without it, clients take the checksum of parts for one of the whole.
+        The checksum's type is copied as well. Without it, clients mistake the checksum of an upload in parts for the
+        checksum of the whole object.
         """
         self.get_bucket(dest_bucket_name)
         source: StoredContent = src_key._value_buffer  # noqa: SLF001 -- moto's
@@ -235,21 +240,24 @@ class JournalledBackend(S3Backend):
         start_after: str | None,
         max_keys: int,
     ) -> Any:
-        """Do as moto's method does, with the keys that can be on this page."""
+        """List one page of a bucket; moto is given only the keys that can be on this page."""
         after = self._pagination_tokens.get(continuation_token) if continuation_token else start_after or ""
         if not isinstance(bucket, FakeTableStorageBucket) and after is not None:
             bucket = choose_keys(bucket, prefix or "", delimiter or "", after, max_keys)
         return super().list_objects_v2(bucket, prefix, delimiter, continuation_token, start_after, max_keys)
 
     def put_object_tagging(self, key: Any, *args: Any, **kwargs: Any) -> Any:
-        """Note the object: every put over HTTP ends here, after metadata and lock were set."""
+        """Set an object's tags.
+
+        The object is recorded as changed: every put over HTTP ends here, after its metadata and lock were set.
+        """
         if key is not None:
             self.journal.touch(key.bucket_name, key.name)
         return super().put_object_tagging(key, *args, **kwargs)
 
 
 def _note_changes() -> None:
-    """Let the methods of moto's that change a bucket or an object, and are not overridden, note it."""
+    """Wrap those methods of moto that change a bucket or an object and are not overridden, to record the change."""
     for name, method in vars(S3Backend).items():
         if _CHANGING.match(name) and name not in vars(JournalledBackend):
             match list(inspect.signature(method).parameters)[1:3]:
@@ -263,7 +271,7 @@ _note_changes()
 
 
 class DurableS3:
-    """S3 of this process, kept in a folder from ``open_s3`` until ``close``."""
+    """The S3 of this process, which is kept in a folder between ``open_s3`` and ``close``."""
 
     def __init__(self, journal: S3Journal, closers: ExitStack) -> None:
         self.journal = journal
@@ -275,13 +283,13 @@ class DurableS3:
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Let no object change meanwhile."""
+        """Prevent changes to objects inside the ``with`` block."""
         with s3_access():
             _commit(self.journal)
             yield
 
     def reset(self) -> None:
-        """Forget every bucket and object, in the folder as well."""
+        """Remove every bucket and object, also from the folder."""
         with s3_access():
             for account in s3_backends.values():
                 for backend in account.values():
@@ -292,7 +300,7 @@ class DurableS3:
             _drop_backends()
 
     def close(self) -> None:
-        """Leave everything in the folder; afterwards S3 is in memory again, and empty."""
+        """Detach from the folder, which keeps its content. Afterwards, S3 is empty and in memory only."""
         self._sweep.join()
         with service_lock("s3"):
             self._closers.close()
@@ -300,13 +308,13 @@ class DurableS3:
 
 @contextmanager
 def _keeping_versions(bucket: Any, key_name: str) -> Iterator[None]:
-    """Let a put replace the null version alone while versioning is suspended, as S3 does; moto drops them all."""
+    """Make a put replace only the null version while versioning is suspended, as S3 does. moto removes all versions."""
     versions = list(bucket.keys.getlist(key_name, []))
     kept = [version for version in versions if version.version_id != "null"]
     if bucket.versioning_status != "Suspended" or not kept:
         yield
         return
-    # Not by its setlist, which would dispose of those that are kept.
+    # Not with moto's setlist, which would dispose of the versions that are kept.
     dict.__setitem__(bucket.keys, key_name, [version for version in versions if version.version_id == "null"])
     try:
         yield
@@ -317,10 +325,14 @@ def _keeping_versions(bucket: Any, key_name: str) -> Iterator[None]:
 
 
 def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFollower | None = None) -> DurableS3:
-    """Make S3 durable in ``folder``, as far as ``disk`` lets it, and restore what it holds. What was in S3 is dropped.
+    """Make S3 durable in ``folder``, and restore the buckets and objects there. What was in S3 before is dropped.
 
-    There is one S3 in a process, because moto makes its backends itself. Who opens it holds it until it is closed.
-    ``follower`` keeps a copy of it elsewhere.
+    A process has only one S3, because moto creates its backends itself. It can be opened again after it is closed.
+
+    Args:
+        folder: where buckets and objects are stored.
+        disk: refuses contents for which the disk has no space.
+        follower: keeps a copy of the folder elsewhere.
 
     Raises:
         StartupError: the folder cannot be used.
@@ -365,7 +377,7 @@ def _restore(journal: S3Journal) -> None:
 
 @contextmanager
 def s3_access() -> Iterator[None]:
-    """Hold S3's lock; before it is let go, write what was changed meanwhile to the journal, where there is one."""
+    """Hold S3's lock. Before the lock is released, write the changes to the journal, if there is one."""
     with service_lock("s3"):
         try:
             yield
@@ -379,7 +391,7 @@ def _commit(journal: S3Journal) -> None:
 
 
 def commit_touched() -> None:
-    """Write what others than S3's own requests changed in S3, if anything."""
+    """Write pending changes to the journal, such as those that were not made by a request to S3."""
     journal = find_journal()
     if journal is not None and journal.has_touched:
         with s3_access():
@@ -387,7 +399,9 @@ def commit_touched() -> None:
 
 
 def stage_content(bucket: str, key: str, data: bytes | Path | BinaryIO) -> bytes | StoredContent:
-    """Return ``data`` as ``put_object`` takes it. This is the slow part of a put, and needs no lock.
+    """Convert ``data`` to the value that ``put_object`` takes.
+
+    This is the slow part of a put. It needs no lock.
 
     Raises:
         OSError: ``data`` is or names a file that cannot be read, or the disk is full.
@@ -404,12 +418,12 @@ def stage_content(bucket: str, key: str, data: bytes | Path | BinaryIO) -> bytes
 
 
 def receive_s3_body(environ: WSGIEnvironment) -> Transfer:
-    """Receive the body of a request to S3; see ``receive_body``."""
+    """Receive the body of a request to S3; see ``receive_body`` for the errors."""
     return receive_body(environ, find_journal())
 
 
 def drop_unclaimed(content: bytes | StoredContent) -> None:
-    """Remove staged contents that no object took."""
+    """Remove staged contents that no object uses."""
     journal = find_journal()
     if journal is not None and isinstance(content, StoredContent):
         journal.drop_unclaimed(content)
@@ -417,7 +431,7 @@ def drop_unclaimed(content: bytes | StoredContent) -> None:
 
 @contextmanager
 def _fresh_backends(backend_class: type[S3Backend]) -> Iterator[None]:
-    """Let moto make its S3 backends of ``backend_class``; it has none at the beginning, and none at the end."""
+    """Make moto create its S3 backends from ``backend_class``. moto has no backends before and after the block."""
     _drop_backends()
     with replaced(s3_backends, "backend", backend_class):
         yield
@@ -430,13 +444,13 @@ def _drop_backends() -> None:
         for backend in account.values():
             for bucket in backend.buckets.values():
                 for upload in bucket.multiparts.values():
-                    upload.parts.clear()  # moto disposes of them, which would remove their files
+                    upload.parts.clear()  # otherwise moto disposes of them, which removes their files
         account.reset()
     s3_backends.clear()
     s3_backends.bucket_accounts.clear()
 
 
 def _forget_instances() -> None:
-    """Drop moto's list of every key and marker it ever made; it serves the end of a test."""
+    """Clear moto's list of all keys and markers that it ever created; moto uses it only in its own tests."""
     for tracked in (FakeKey, FakeDeleteMarker):
         vars(tracked)["instances_tracked"].clear()

@@ -1,7 +1,7 @@
 """Stream bodies; moto sees placeholders.
 
-What a put sends is in a file of the journal before S3's lock is taken, and what a get asks for is opened under it and
-read after it.
+The body of a put is written to a file of the journal before S3's lock is taken. The contents for a get are opened under
+the lock and read after it is released.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRANSFER = "emulator.s3_transfer"
 
 _PIECE_BYTES = 1024 * 1024
 _LINE_BYTES = 16 * 1024
-# Smaller answers are read, and so checked, before they begin.
+# Smaller answers are read completely, and so verified, before they are sent.
 _AT_ONCE_BYTES = 1024 * 1024
 _SIGNATURE = ("x-amz-", "awsaccesskeyid", "signature", "expires")
 _ADDRESS = frozenset({"uploadid", "partnumber", "x-id"})
@@ -43,11 +43,11 @@ _CHECKSUM_HEADER = "HTTP_X_AMZ_CHECKSUM_"
 
 
 class Transfer:
-    """The bodies of one request: what came, and what is to be sent.
+    """The bodies of one request and its answer.
 
     Attributes:
-        received: what a put sent; None for every other request.
-        sent: what is to be sent in place of the answer's body; None where that is the whole of it.
+        received: the body of a put; None for every other request.
+        sent: what is sent instead of the answer's body; None if the answer's body is sent as it is.
     """
 
     def __init__(self, journal: S3Journal | None) -> None:
@@ -56,7 +56,7 @@ class Transfer:
         self.sent: ContentReader | None = None
 
     def take_sent(self, answer: Response, environ: WSGIEnvironment) -> Response:
-        """Return ``answer``, with the body that is to be sent in its place."""
+        """Return ``answer`` with the body that is to be sent."""
         if self.sent is None:
             return answer
         answer.close()
@@ -65,7 +65,7 @@ class Transfer:
         return Response(wrap_file(environ, reader), answer.status, answer.headers, direct_passthrough=True)
 
     def close(self) -> None:
-        """Remove what came and was not stored, and close what was not sent."""
+        """Remove a received body that was not stored, and close a body that was not sent."""
         if self.received is not None and self._journal is not None:
             self._journal.drop_unclaimed(self.received)
         if self.sent is not None:
@@ -73,14 +73,14 @@ class Transfer:
 
 
 def receive_body(environ: WSGIEnvironment, journal: S3Journal | None) -> Transfer:
-    """Write the body of a request that puts an object or a part to a file; other bodies stay where they are.
+    """Write the body of a request that puts an object or a part to a file. Other bodies are not read.
 
     Args:
         environ: of the request; its body is empty afterwards.
-        journal: where the file goes; None where S3 is in memory only.
+        journal: where the file is created; None if S3 is in memory only.
 
     Raises:
-        AwsError: it is not what its headers say.
+        AwsError: the body does not match its headers.
         OSError: the disk is full.
     """
     transfer = environ[TRANSFER] = Transfer(journal)
@@ -119,12 +119,12 @@ def receive_body(environ: WSGIEnvironment, journal: S3Journal | None) -> Transfe
         environ[_CHECKSUM_HEADER + algorithm] = encode_checksum(checksum) if checksum is not None else given
         environ["HTTP_X_AMZ_SDK_CHECKSUM_ALGORITHM"] = algorithm
     environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(), "0"
-    environ.pop("HTTP_X_AMZ_CONTENT_SHA256", None)  # moto would take an empty body apart
+    environ.pop("HTTP_X_AMZ_CONTENT_SHA256", None)  # otherwise moto would decode the empty body
     return transfer
 
 
 def _puts_object(environ: WSGIEnvironment) -> bool:
-    """Tell a request that puts an object or a part from one that sets something, or copies."""
+    """Check whether a request puts an object or a part, rather than sets an attribute or copies."""
     if environ["REQUEST_METHOD"] != "PUT" or "HTTP_X_AMZ_COPY_SOURCE" in environ:
         return False
     names = (name.lower() for name, _ in parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
@@ -132,7 +132,7 @@ def _puts_object(environ: WSGIEnvironment) -> bool:
 
 
 def _find_algorithm(environ: WSGIEnvironment) -> str:
-    """Find the checksum that a request names or gives; empty where it has none."""
+    """Return the checksum algorithm that a request names or uses; empty if there is none."""
     named = environ.get("HTTP_X_AMZ_SDK_CHECKSUM_ALGORITHM", "")
     trailing = environ.get("HTTP_X_AMZ_TRAILER", "").lower().removeprefix("x-amz-checksum-")
     given = (name.removeprefix(_CHECKSUM_HEADER) for name in environ if name.startswith(_CHECKSUM_HEADER))
@@ -147,10 +147,10 @@ def _read_pieces(stream: InputStream, length: int) -> Iterator[bytes]:
 
 
 def _decode_chunks(stream: InputStream, trailer: dict[str, str], signatures: ChunkSignatures | None) -> Iterator[bytes]:
-    """Yield what a body in AWS's own chunks holds, and put the headers after it into ``trailer``.
+    """Yield the content of a body in AWS's chunked encoding, and store the trailing headers in ``trailer``.
 
     Raises:
-        AwsError: it is cut, or a chunk's signature is not that of its bytes, which came out already.
+        AwsError: the body is truncated, or a chunk's signature does not match. The chunk's bytes were yielded already.
     """
     while True:
         line = stream.readline(_LINE_BYTES)
@@ -226,25 +226,25 @@ def _check_md5(environ: WSGIEnvironment, content: StoredContent) -> None:
 
 
 class ServedBody:
-    """Stands for the bytes of an object in moto's answer: it has a length, and can be cut."""
+    """Placeholder for the bytes of an object in moto's answer. It has a length and can be sliced."""
 
     def __init__(self, content: StoredContent, start: int, stop: int) -> None:
         self._content, self._start, self._stop = content, start, stop
 
     def __len__(self) -> int:
-        """Return how many bytes it stands for."""
+        """Return the number of bytes."""
         return self._stop - self._start
 
     def __getitem__(self, part: slice) -> ServedBody:
-        """Return what stands for a part of them."""
+        """Return the placeholder for a slice of the bytes."""
         start, stop, _ = part.indices(len(self))
         return ServedBody(self._content, self._start + start, self._start + max(start, stop))
 
     def open(self) -> ContentReader:
-        """Open them.
+        """Open the bytes for reading.
 
         Raises:
-            DamagedObjectError: the first of them are not what was written.
+            DamagedObjectError: the first bytes differ from what was written.
         """
         reader = ContentReader(self._content, self._start, self._stop)
         try:
@@ -257,7 +257,7 @@ class ServedBody:
 
 
 class _ServedKey(StoredKey):
-    """An object that is being sent: its value stands for its bytes."""
+    """An object that is being sent. Its value is a placeholder for its bytes."""
 
     @property
     def value(self) -> ServedBody:  # type: ignore[override]  # moto's is bytes, which it never looks into
@@ -266,7 +266,7 @@ class _ServedKey(StoredKey):
 
 
 def serving_in_pieces(get_key: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``_get_key`` of moto's responses, whose objects have values that stand for their bytes."""
+    """Wrap ``_get_key`` of moto's responses, so that its objects have placeholders as values."""
 
     @functools.wraps(get_key)
     def get_served_key(response: Any, *args: Any, **kwargs: Any) -> Any:
@@ -281,7 +281,7 @@ def serving_in_pieces(get_key: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def taking_received(set_up: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``setup_class`` of moto's responses, which takes what was received for the body."""
+    """Wrap ``setup_class`` of moto's responses, so that it uses the received file as the body."""
 
     @functools.wraps(set_up)
     def set_up_with_body(response: Any, request: Any, *args: Any, **kwargs: Any) -> None:
@@ -289,14 +289,14 @@ def taking_received(set_up: Callable[..., Any]) -> Callable[..., Any]:
         transfer = request.environ.get(TRANSFER)
         if transfer is not None and transfer.received is not None:
             content: StoredContent = transfer.received
-            is_object = bool(response.parse_key_name())  # else the settings of a bucket that is to be created
+            is_object = bool(response.parse_key_name())  # otherwise, the settings of a bucket to create
             response.body = content if is_object else content.read()
 
     return set_up_with_body
 
 
 def passing_on(respond: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``key_response`` of moto's responses, which hands an object's bytes over to be sent in pieces."""
+    """Wrap ``key_response`` of moto's responses, so that an object's bytes are sent in pieces."""
 
     @functools.wraps(respond)
     def respond_and_pass_on(response: Any, request: Any, *args: Any, **kwargs: Any) -> Any:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Checksum(Protocol):
-    """One that goes on: the part of hashlib's interface that is used."""
+    """An incremental checksum: the part of hashlib's interface that is used here."""
 
     def update(self, data: bytes | memoryview, /) -> None:
-        """Take more bytes."""
+        """Add more bytes."""
 
     def digest(self) -> bytes:
-        """Return the checksum of all that was taken."""
+        """Return the checksum of all bytes so far."""
 
 
 class _Crc32:
@@ -43,11 +43,11 @@ _BY_ALGORITHM: dict[str, Callable[[], Checksum]] = {
 
 
 def start_checksum(algorithm: str) -> Checksum | None:
-    """Start a checksum; None where the algorithm is not computed here, as CRC64NVME is not."""
+    """Start a checksum; None if the algorithm is not computed here, such as CRC64NVME."""
     start = _BY_ALGORITHM.get(algorithm.upper())
     return None if start is None else start()
 
 
 def encode_checksum(checksum: Checksum) -> str:
-    """Return a checksum as S3's headers have it."""
+    """Encode a checksum as in S3's headers."""
     return base64.b64encode(checksum.digest()).decode()

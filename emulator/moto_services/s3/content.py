@@ -1,6 +1,6 @@
 """Object contents: files written once, streamed and checksummed.
 
-Nobody holds more of an object than a block. Nothing here knows moto or the index.
+At most one block of an object is in memory. This module does not depend on moto or on the index.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _BUFFER_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """The bytes of one object in a file; reads like the temporary file that moto would have.
+    """The bytes of one object in a file. It can be read like the temporary file that moto would use.
 
     Attributes:
-        name: what messages call the object.
-        path: of the file, which is never written again.
-        size: bytes.
-        md5: hexadecimal; of an upload in parts, what S3 has in its place.
-        checksums: the CRC-32C of each block of 256 KiB, 4 bytes each. Empty for what was written before there were any.
+        name: the object's name in messages.
+        path: of the file, which is never modified.
+        size: in bytes.
+        md5: hexadecimal; for a multipart upload, the ETag that S3 has instead.
+        checksums: the CRC-32C of each block of 256 KiB, 4 bytes each. Empty for contents that were written before
+            checksums were introduced.
     """
 
     name: str
@@ -49,26 +50,26 @@ class StoredContent:
 
     @property
     def file(self) -> str:
-        """The name that the index has for it."""
+        """The file's name in the index."""
         return f"{self.path.parent.name}/{self.path.name}"
 
     def seek(self, _offset: int) -> None:
-        """Do nothing: moto rewinds before it reads, and every ``read`` here starts at the beginning."""
+        """Do nothing: moto rewinds before it reads, but every ``read`` here starts at the beginning."""
 
     def read(self) -> bytes:
-        """Return all of it.
+        """Return all bytes.
 
         Raises:
-            DamagedObjectError: it is not what was written.
+            DamagedObjectError: they differ from what was written.
         """
         with ContentReader(self) as reader:
             return reader.read_all()
 
     def close(self) -> None:
-        """Do nothing: no file is open between reads, and the journal removes it."""
+        """Do nothing: no file is open between reads, and the journal removes the file."""
 
     def find_damage(self) -> str | None:
-        """Say what is wrong with the file; None where it holds what was written."""
+        """Describe the damage to the file; None if it holds what was written."""
         try:
             with ContentReader(self) as reader:
                 for _ in reader.blocks():
@@ -79,23 +80,23 @@ class StoredContent:
 
 
 def name_object(bucket: str, key: str) -> str:
-    """Return what messages call an object."""
+    """Return the name of an object in messages."""
     return f"s3://{bucket}/{key}"
 
 
 class ContentReader:
-    """Some bytes of a content, opened: they can be read even when the object is replaced meanwhile."""
+    """An opened range of a content's bytes. It stays readable when the object is replaced."""
 
     def __init__(self, content: StoredContent, start: int = 0, stop: int | None = None) -> None:
         """Open the file.
 
         Args:
-            content: which.
+            content: to read.
             start: the first byte.
-            stop: after the last byte; None for the end.
+            stop: the position after the last byte; None for the end.
 
         Raises:
-            DamagedObjectError: the file is gone, or not as long as what was written.
+            DamagedObjectError: the file is missing, or its size differs from what was written.
         """
         self._content = content
         self._position = self._start = start
@@ -111,37 +112,37 @@ class ContentReader:
             raise self._damage(f"has {found:,} bytes where {content.size:,} were written")
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the reader."""
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the file."""
         self.close()
 
     def __len__(self) -> int:
-        """Return how many bytes there are from the first to the last."""
+        """Return the number of bytes in the range."""
         return self._stop - self._start
 
     def seekable(self) -> bool:
-        """Tell that it can be read from any place."""
+        """Return true: it can be read from any position."""
         return True
 
     def tell(self) -> int:
-        """Return how far from the first byte the next ``read`` begins."""
+        """Return the position of the next ``read``, counted from the first byte of the range."""
         return self._position - self._start
 
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        """Go to a place, counted from the first byte."""
+        """Move to a position, counted from the first byte of the range."""
         self._position = offset + {SEEK_SET: self._start, SEEK_CUR: self._position, SEEK_END: self._stop}[whence]
         return self.tell()
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to ``size`` bytes, often fewer; none at the end.
+        """Return at most ``size`` bytes, often fewer; none at the end.
 
         Raises:
-            DamagedObjectError: they are not what was written.
+            DamagedObjectError: they differ from what was written.
         """
         number, offset = divmod(self._position, BLOCK_BYTES)
         left = self._stop - self._position
@@ -154,12 +155,12 @@ class ContentReader:
         return self._block[offset : offset + wanted]
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the rest of the bytes in pieces."""
+        """Yield the remaining bytes in pieces."""
         while block := self.read():
             yield block
 
     def read_all(self) -> bytes:
-        """Return the rest of the bytes at once."""
+        """Return all remaining bytes."""
         return b"".join(self.blocks())
 
     def close(self) -> None:
@@ -187,10 +188,10 @@ class ContentReader:
 
 
 class ContentWriter:
-    """Writes a file of contents; removes it where the block ends in an exception."""
+    """Writes a file of contents. The file is removed if the ``with`` block raises an exception."""
 
     def __init__(self, name: str, path: Path, *, hashes: bool = True) -> None:
-        """Make the file, which does not exist yet; ``finish`` is given an MD5 where ``hashes`` is false."""
+        """Create the file, which must not exist. If ``hashes`` is false, ``finish`` needs an MD5."""
         self._name, self._path = name, path
         self._file = path.open("xb", _BUFFER_BYTES)
         self._md5 = hashlib.md5(usedforsecurity=False) if hashes else None
@@ -199,7 +200,7 @@ class ContentWriter:
         self._checksum = 0
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the writer."""
         return self
 
     def __exit__(
@@ -208,14 +209,14 @@ class ContentWriter:
         """Close the file, and remove it after an exception."""
         try:
             self._file.close()
-        except OSError:  # what was left in its buffer has no place on the disk
+        except OSError:  # the disk has no space for the buffered rest
             self._path.unlink()
             raise
         if kind is not None:
             self._path.unlink()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append a piece.
+        """Append bytes.
 
         Raises:
             OSError: the disk is full.
@@ -233,7 +234,10 @@ class ContentWriter:
                 self._end_block()
 
     def finish(self, md5: str = "") -> StoredContent:
-        """Return what was written, which is in the file now; ``md5`` where it is not to be that of the bytes.
+        """Flush the file, and return its content.
+
+        Args:
+            md5: recorded instead of the MD5 of the bytes, unless it is empty.
 
         Raises:
             OSError: the disk is full.
@@ -251,14 +255,14 @@ class ContentWriter:
 
 
 def link_content(content: StoredContent, name: str, path: Path) -> StoredContent:
-    """Give a content a second file: another name of the first where the file system has them, since neither changes.
+    """Give a content a second file: a hard link if the file system supports it, since neither file is modified.
 
     Raises:
-        DamagedObjectError: the file is gone.
+        DamagedObjectError: the file is missing.
         OSError: the disk is full.
     """
     ContentReader(content).close()
-    if "-" in content.md5:  # of an upload in parts, which the copy is none of
+    if "-" in content.md5:  # of a multipart upload, which the copy is not
         with ContentReader(content) as reader, ContentWriter(name, path) as writer:
             for block in reader.blocks():
                 writer.write(block)

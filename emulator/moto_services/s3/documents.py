@@ -1,6 +1,6 @@
 """XML documents of S3 requests, validated against S3's service model.
 
-moto takes them apart without looking: a document of another kind ends in an exception and the answer 500.
+moto reads documents without checking them: a document of the wrong kind raises an exception, and the answer is 500.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class _Document(NamedTuple):
     shape: Shape
 
 
-# Headers may stand in their place, or nothing.
+# These may be absent, or given as headers instead.
 _OPTIONAL = frozenset({"AccessControlPolicy", "CreateBucketConfiguration"})
 
 
 def checking(path: str, respond: Callable[..., Any]) -> Callable[..., Any]:
-    """Let ``respond``, moto's answer to requests for ``path``, follow on a check of the request's document."""
+    """Wrap ``respond``, moto's answer to requests for ``path``, so that the request's document is checked first."""
 
     @functools.wraps(respond)
     def check_and_respond(response: Any, request: Any, full_url: str) -> Any:
@@ -42,13 +42,13 @@ def checking(path: str, respond: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_document(method: str, path: str, query: Container[str], body: bytes) -> None:
-    """Check the body of one request; what is no document for S3, such as an object's contents, passes.
+    """Check the body of one request. A body that S3 does not read as a document, such as an object, is accepted.
 
     Args:
         method: PUT or POST.
-        path: ``/{Bucket}`` or ``/{Bucket}/{Key+}``, as the model writes it.
+        path: ``/{Bucket}`` or ``/{Bucket}/{Key+}``, as in the service model.
         query: the names in the query string.
-        body: as it came.
+        body: as received.
 
     Raises:
         MissingRequestBody, MalformedXML: S3's own errors, with status 400.
@@ -71,7 +71,7 @@ def check_document(method: str, path: str, query: Container[str], body: bytes) -
 
 @functools.cache
 def _load_documents() -> dict[tuple[str, str], dict[str, _Document | None]]:
-    """By method and path: the name in the query that tells operations apart, and the document it comes with."""
+    """Map method and path to the documents of their operations, by the query parameter that selects the operation."""
     model = get_service_model("s3")
     found: dict[tuple[str, str], dict[str, _Document | None]] = {}
     for name in model.operation_names:
@@ -87,14 +87,14 @@ def _load_documents() -> dict[tuple[str, str], dict[str, _Document | None]]:
 
 
 def _fits(shape: Any, value: Any) -> bool:
-    """Tell whether ``value``, an element as xmltodict reads it, is one of ``shape``; it may have unknown members."""
+    """Check whether ``value``, an element as xmltodict reads it, matches ``shape``. Unknown members are allowed."""
     if shape.type_name == "structure":
         return _fits_structure(shape, value)
     if shape.type_name == "list":
         return _fits_list(shape, value)
     if shape.type_name in ("integer", "long"):
         return isinstance(value, str) and value.strip().lstrip("-").isdecimal()
-    # Where it has attributes, a text is below #text.
+    # The text of an element with attributes is under #text.
     return value is None or isinstance(value, str) or (isinstance(value, dict) and value.keys() <= {"#text", "@xmlns"})
 
 

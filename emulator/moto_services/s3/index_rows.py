@@ -1,7 +1,7 @@
 """Index rows of S3 buckets and objects, and their restoration in moto.
 
-Settings that are plain data in moto are JSON in the row; what moto has objects for is pickled within it, each setting
-by itself, and so are uploads in parts that were not completed. Their parts are files, as objects are.
+A bucket's row holds settings that are plain data in moto as JSON. Each setting that is an object in moto, and each
+multipart upload in progress, is pickled separately within the row. The parts of uploads are files, as objects are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What moto's FakeKey knows about an object beside its name, contents, time, metadata and tags.
+# The attributes of moto's FakeKey, except for its name, contents, time, metadata and tags.
 _ATTRIBUTES = (
     "_etag",
     "_version_id",
@@ -48,7 +48,7 @@ _ATTRIBUTES = (
     "checksum_parts",
     "website_redirect_location",
 )
-# Of a version's contents; those written before there were any have none.
+# The checksums of a version's contents; versions that were written before they were introduced have none.
 _CHECKSUMS = "block_checksums"
 _SETTINGS = (
     "versioning_status",
@@ -60,7 +60,7 @@ _SETTINGS = (
     "default_lock_days",
     "default_lock_years",
 )
-# Settings that moto has objects for, or nests in ways that JSON has not.
+# Settings that are objects in moto, or are nested in a way that JSON does not support.
 _OBJECTS = (
     "acl",
     "cors",
@@ -71,29 +71,29 @@ _OBJECTS = (
     "replication",
     "inventory_configs",
 )
-# Settings that moto keeps as the bytes that came.
+# Settings that moto stores as the received bytes.
 _DOCUMENTS = ("policy", "website_configuration")
 
 
 class StoredKey(FakeKey):
-    """An object whose bytes are a file of the journal."""
+    """An object whose bytes are in a file of the journal."""
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> StoredKey:
         """Return a copy that shares the file.
 
-        moto's listing of versions copies every version, and what every delete marker once marked: its own copy would
-        read all their bytes, also those of a version that is deleted since.
+        To list versions, moto copies every version, and the object behind every delete marker. Its own copy would read
+        all their bytes, even those of a version that was deleted since.
         """
         twin: StoredKey = object.__new__(StoredKey)
         vars(twin).update(vars(self))
         return twin
 
     def dispose(self, *_: Any, **__: Any) -> None:
-        """Do nothing: no file is open, and the journal removes it."""
+        """Do nothing: no file is open, and the journal removes the file."""
 
 
 class _CopiedKey(StoredKey):
-    """An object that is being copied: its value is a content that is staged already."""
+    """An object that is being copied. Its value is a content that is staged already."""
 
     copied: StoredContent
 
@@ -103,27 +103,27 @@ class _CopiedKey(StoredKey):
 
 
 def copied_key(key: Any, content: StoredContent) -> Any:
-    """Return ``key`` as moto may copy it, with ``content`` as the contents of the copy."""
+    """Return ``key`` for moto to copy, with ``content`` as the contents of the copy."""
     twin: Any = object.__new__(_CopiedKey)
     vars(twin).update(vars(key), copied=content)
     return twin
 
 
 class StoredPart(StoredKey):
-    """A part of an upload, whose file goes with it: when the upload is completed, aborted or the part sent again."""
+    """A part of an upload. Its file is removed when the upload ends, or when the part is sent again."""
 
     def dispose(self, garbage: bool = False) -> None:
-        """Remove the file, unless it is only this object that goes, with the emulator."""
+        """Remove the file, unless only this Python object is discarded as the emulator exits."""
         content: Any = self._value_buffer  # see store_content
         journal = find_journal()
         if not garbage and journal is None:
             content.path.unlink(missing_ok=True)
         elif not garbage and journal is not None:
-            journal.release(content)  # removed when the index no longer names it
+            journal.release(content)  # removed once the index does not name it
 
 
 def store_content(key: Any, content: StoredContent) -> StoredKey:
-    """Make ``key``, as moto made it, an object whose bytes are ``content``."""
+    """Turn ``key``, as moto created it, into an object whose bytes are ``content``."""
     key._value_buffer.close()  # noqa: SLF001 - moto's; the class has no other way in
     key._value_buffer = content  # noqa: SLF001
     key.contentsize = content.size
@@ -133,13 +133,13 @@ def store_content(key: Any, content: StoredContent) -> StoredKey:
 
 
 def find_journal() -> S3Journal | None:
-    """Find the journal of S3 in this process; None where S3 is in memory only."""
+    """Return the journal of S3 in this process; None if S3 is in memory only."""
     journal: S3Journal | None = getattr(s3_backends.backend, "journal", None)
     return journal
 
 
 def find_bucket(name: str) -> Any:
-    """Return moto's bucket of this name, in whichever account; None where there is none."""
+    """Return moto's bucket with this name, in any account; None if there is none."""
     place = s3_backends.bucket_accounts.get(name)
     if place is None:
         return None
@@ -148,7 +148,12 @@ def find_bucket(name: str) -> Any:
 
 
 def describe_bucket(name: str, report: Callable[[str, str, Exception], None]) -> BucketRow | None:
-    """Return the present state of a bucket, None when it is gone; ``report`` gets the settings that cannot be kept."""
+    """Return the current state of a bucket; None if it was deleted.
+
+    Args:
+        name: of the bucket.
+        report: called for each setting that cannot be stored.
+    """
     bucket = find_bucket(name)
     if bucket is None:
         return None
@@ -199,7 +204,7 @@ def _describe_upload(upload: Any) -> dict[str, Any]:
 
 
 def read_upload_files(settings: str) -> set[str]:
-    """Return the files that a bucket's uploads name in ``settings``; none where that is damaged."""
+    """Return the files that a bucket's uploads name in ``settings``; none if ``settings`` is damaged."""
     try:
         uploads = json.loads(settings).get("uploads", {})
         return {str(part[0]) for upload in uploads.values() for part in upload["parts"].values()}
@@ -208,14 +213,14 @@ def read_upload_files(settings: str) -> set[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a setting as JSON can hold it, or raise what ``json.dumps`` raises."""
+    """Convert a setting to plain JSON data, or raise the error of ``json.dumps``."""
     value = value.decode() if isinstance(value, bytes) else value
     json.dumps(value)
     return value
 
 
 def describe_object(bucket_name: str, key: str) -> Sequence[ObjectRow]:
-    """List the versions of a key, the oldest first; none when it is gone."""
+    """List the versions of a key, the oldest first; none if it was deleted."""
     bucket = find_bucket(bucket_name)
     versions = [] if bucket is None else bucket.keys.getlist(key, [])
     return [_describe_version(bucket_name, key, *numbered) for numbered in enumerate(versions)]
@@ -238,7 +243,7 @@ def _describe_version(bucket_name: str, key: str, position: int, version: Any) -
 
 
 def _is_private(acl: Any) -> bool:
-    """Tell whether an access control list is the one that every object begins with."""
+    """Check whether an access control list is the default of new objects."""
     (private,) = get_canned_acl("private").grants
     return acl is None or (
         len(acl.grants) == 1
@@ -257,7 +262,7 @@ def _backend_of(owned: Any) -> Any:
 
 
 def restore_bucket(journal: S3Journal, row: BucketRow) -> None:
-    """Make the bucket of ``row`` in moto; what is damaged in the row is said in the log and left out."""
+    """Create the bucket of ``row`` in moto. Damaged parts of the row are logged and left out."""
     with _saying_what_is_left_out(f"The bucket {row.name!r}"):
         backend = s3_backends[row.account_id][get_partition(row.region)]
         bucket = backend.create_bucket(row.name, row.region)
@@ -268,7 +273,7 @@ def restore_bucket(journal: S3Journal, row: BucketRow) -> None:
             for setting in (name for name in (*_SETTINGS, *_DOCUMENTS) if name in settings):
                 with _saying_what_is_left_out(f"The setting {setting} of the bucket {row.name!r}"):
                     setattr(bucket, setting, _read_setting(setting, settings[setting]))
-            if "logging" in settings:  # of an index from before objects were kept
+            if "logging" in settings:  # an index that was written before objects were pickled
                 bucket.logging = settings["logging"]
             for setting, encoded in settings.get("objects", {}).items():
                 with _saying_what_is_left_out(f"The setting {setting} of the bucket {row.name!r}"):
@@ -288,7 +293,7 @@ def _restore_upload(journal: S3Journal, bucket_name: str, described: dict[str, A
         content = journal.find_part(
             name_object(bucket_name, f"part {number}"), file, size, md5, bytes.fromhex("".join(checksums))
         )
-        if content.path.exists():  # else a kill came between the completion of the upload and its answer
+        if content.path.exists():  # missing if the process was killed between the upload's completion and its answer
             part = store_content(upload.set_part(int(number), b""), content)
             part.__class__ = StoredPart
             part._etag = md5  # noqa: SLF001
@@ -319,7 +324,7 @@ def read_checksums(row: ObjectRow) -> bytes:
 
 
 def restore_object(journal: S3Journal, row: ObjectRow) -> None:
-    """Add the version of ``row`` to its bucket, which exists; a damaged one is said in the log and left out."""
+    """Add the version of ``row`` to its bucket, which exists. A damaged version is logged and left out."""
     with _saying_what_is_left_out(f"The object {row.key!r} of the bucket {row.bucket!r}"):
         bucket = find_bucket(row.bucket)
         attributes = json.loads(row.attributes)
@@ -327,7 +332,7 @@ def restore_object(journal: S3Journal, row: ObjectRow) -> None:
         attributes.pop(_CHECKSUMS, None)
         entry: Any
         if row.file is None:
-            # What a marker marks may be deleted since; all that moto then asks of it is its name.
+            # The object behind the marker may have been deleted since; moto then reads only its name.
             marked: Any = bucket.keys.get(row.key) or SimpleNamespace(name=row.key)
             entry = FakeDeleteMarker(marked)
         else:
@@ -347,7 +352,7 @@ def restore_object(journal: S3Journal, row: ObjectRow) -> None:
 
 @contextmanager
 def _saying_what_is_left_out(what: str) -> Iterator[None]:
-    """Let damage in the index, of whatever kind, harm only ``what`` it belongs to."""
+    """Log damage in the index, of any kind, as the loss of ``what``, and continue."""
     try:
         yield
     except Exception:

@@ -1,8 +1,8 @@
 """S3 journal: object files, and their index in SQLite.
 
-Contents lie in files that are written once, under a name that nobody else has, before the index names them; a crash in
-between leaves a file that the next start removes. Nothing waits for the disk: what is acknowledged survives a kill -9,
-not the loss of power. Nothing here knows moto: see ``backend``.
+Contents are in files with unique names, which are written once, before the index names them. If a crash happens in
+between, the next start removes the file. Nothing is synced to the disk: acknowledged changes survive a kill -9, but not
+a power failure. This module does not depend on moto: see ``backend``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _COPY_BYTES = BLOCK_BYTES
 
 @dataclass(frozen=True, slots=True)
 class BucketRow:
-    """A bucket in the index; ``settings`` and ``tags`` are JSON, ``created`` is in epoch seconds."""
+    """A bucket in the index. ``settings`` and ``tags`` are JSON, ``created`` is in epoch seconds."""
 
     name: str
     account_id: str
@@ -58,10 +58,10 @@ class BucketRow:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """One version of an object in the index; attributes, metadata and tags are JSON, times in epoch seconds.
+    """One version of an object in the index. Attributes, metadata and tags are JSON, times are in epoch seconds.
 
     Attributes:
-        position: 0 for the oldest version there is.
+        position: 0 for the oldest version.
         file: below the contents' folder; None for a delete marker.
     """
 
@@ -81,32 +81,32 @@ _OBJECT_VALUES = attrgetter(*ObjectRow.__dataclass_fields__)
 
 
 class ContentsFollower(Protocol):
-    """Who keeps a copy of the contents and of the index elsewhere; it reads the write-ahead log of that."""
+    """Keeps a copy of the contents and of the index elsewhere. It reads the index's write-ahead log."""
 
     def take(self, file: str) -> None:
-        """Note that the index is about to name a file."""
+        """Record that the index is about to name a file."""
 
     def free(self, file: str) -> None:
-        """Remove a file that the index names no more, as soon as the copy does not need it either."""
+        """Remove a file that the index does not name any more, as soon as the copy does not need it either."""
 
 
-# What can be touched: an object, or a bucket itself (None in place of a key).
+# What can be changed: an object, or a bucket itself (None instead of a key).
 _Place = tuple[str, str | None]
 
 
 class S3Journal:
-    """The folder. ``stage`` and ``remove_leftovers`` are thread safe; for the rest the caller holds S3's lock."""
+    """The journal's folder. ``stage`` and ``remove_leftovers`` are thread safe; other methods need S3's lock."""
 
     def __init__(self, folder: Path, disk: DiskBudget | None = None, follower: ContentsFollower | None = None) -> None:
-        """Open or create it; contents that ``disk`` refuses are not written.
+        """Open the folder, or create it.
 
         Args:
-            folder: the folder.
-            disk: which holds it.
-            follower: who keeps a copy of it; that one alone moves the index's write-ahead log into its file.
+            folder: the journal's folder.
+            disk: the disk with the folder; it refuses contents for which there is no space.
+            follower: keeps a copy of the folder. Only the follower may checkpoint the index's write-ahead log.
 
         Raises:
-            StartupError: the folder cannot be written, or its index is not one of this version.
+            StartupError: the folder cannot be written, or its index is not of this version.
         """
         self._disk, self._follower = disk, follower
         self._contents = folder / "contents"
@@ -124,16 +124,16 @@ class S3Journal:
         self._numbers = count()
         self._claimed: set[Path] = set()
         self._released: set[str] = set()
-        # Those below the contents' folder that are there.
+        # The folders that exist below the contents' folder.
         self._folders: set[str] = set()
         self._touched: set[_Place] = set()
-        # What an index that failed as a whole still has to get.
+        # Changes that are still to be written after the index as a whole failed.
         self._owed: set[_Place] = set()
         self._reported: set[tuple[str, str]] = set()
 
     def _connect(self) -> sqlite3.Connection:
         index = sqlite3.connect(self._index_path, isolation_level=None, check_same_thread=False)
-        # A damaged text is to fail where its own row is understood, not where all rows are read.
+        # Damaged text raises an error where its own row is parsed, not where all rows are read.
         index.text_factory = lambda text: text.decode(errors="surrogateescape")
         return index
 
@@ -151,7 +151,7 @@ class S3Journal:
         self._index.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
     def stage(self, bucket: str, key: str, data: bytes | Path | BinaryIO) -> StoredContent:
-        """Write contents to a file of their own, which nobody sees before a ``commit`` names it.
+        """Write contents to a new file, which nobody uses before a ``commit`` names it.
 
         Raises:
             OSError: ``data`` is or names a file that cannot be read, or the disk is full.
@@ -161,51 +161,51 @@ class S3Journal:
                 writer.write(data)
             else:
                 with data.open("rb") if isinstance(data, Path) else nullcontext(data) as source:
-                    source.seek(0)  # it may be tried again
-                    # One piece for all: new memory costs more than what is done with it.
+                    source.seek(0)  # an earlier attempt may have read it
+                    # One buffer for all pieces: to allocate memory costs more than to process it.
                     piece = memoryview(bytearray(_COPY_BYTES))
                     while size := source.readinto(piece):  # type: ignore[attr-defined]  # every binary file has it
                         writer.write(piece[:size])
             return writer.finish()
 
     def open_writer(self, bucket: str, key: str, *, hashes: bool = True) -> ContentWriter:
-        """Open a new file for an object's contents; see ``ContentWriter``.
+        """Open a new file for an object's contents.
 
         Raises:
-            OSError: the disk is full, or as full as it may be.
+            OSError: the disk is full, or has reached its limit.
         """
         if self._disk is not None:
             self._disk.check()
         return ContentWriter(name_object(bucket, key), self._make_path(bucket, key), hashes=hashes)
 
     def stage_copy(self, bucket: str, key: str, source: StoredContent) -> StoredContent:
-        """Give an object the contents that another has.
+        """Stage a copy of another object's contents.
 
         Raises:
-            DamagedObjectError: the other's file is gone.
+            DamagedObjectError: the other object's file is missing.
             OSError: the disk is full.
         """
         return link_content(source, name_object(bucket, key), self._make_path(bucket, key))
 
     def claim(self, content: StoredContent) -> None:
-        """Say that an object has contents that were staged for it."""
+        """Record that an object uses contents that were staged for it."""
         if self._follower is not None:
             self._follower.take(content.file)
         self._claimed.add(content.path)
 
     def release(self, content: StoredContent) -> None:
-        """Let the next ``commit`` remove the file of a part that its upload no longer has."""
+        """Make the next ``commit`` remove the file of a part that its upload does not have any more."""
         self._released.add(content.file)
 
     def drop_unclaimed(self, content: StoredContent) -> None:
-        """Remove staged contents, unless an object took them. Whoever stages calls this in the end."""
+        """Remove staged contents, unless an object uses them. Each caller of ``stage`` calls this in the end."""
         if content.path in self._claimed:
             self._claimed.discard(content.path)
         else:
             content.path.unlink(missing_ok=True)
 
     def _make_path(self, bucket: str, key: str) -> Path:
-        # Named after a hash: a key is the client's text and never becomes a path.
+        # Named after a hash: a key is the client's text, and must not become a path.
         digest = hashlib.sha256(f"{bucket}\0{key}".encode(errors="surrogatepass")).hexdigest()
         folder, name = digest[:2], f"{digest[2:34]}-{self._run}-{next(self._numbers):x}"
         if folder not in self._folders:
@@ -223,11 +223,11 @@ class S3Journal:
         return StoredContent(name, self._contents / file, size, md5, checksums)
 
     def touch(self, bucket: str, key: str) -> None:
-        """Let the next ``commit`` write this object's present state."""
+        """Make the next ``commit`` write this object's current state."""
         self._touched.add((bucket, key))
 
     def touch_bucket(self, bucket: str) -> None:
-        """Let the next ``commit`` write this bucket's present state."""
+        """Make the next ``commit`` write this bucket's current state."""
         self._touched.add((bucket, None))
 
     @property
@@ -236,7 +236,7 @@ class S3Journal:
         return bool(self._touched)
 
     def forget_touched(self) -> None:
-        """Drop the notes of what was touched: it is in the index already."""
+        """Clear the list of changes, which are in the index already."""
         self._touched.clear()
 
     def commit(
@@ -244,18 +244,18 @@ class S3Journal:
         read_bucket: Callable[[str], BucketRow | None],
         read_object: Callable[[str, str], Sequence[ObjectRow]],
     ) -> None:
-        """Write the present state of all that was touched, in one transaction, then delete the files it freed.
+        """Write the current state of everything that changed, in one transaction. Then delete unused files.
 
-        A bucket or object that cannot be read or written is said in the log, and the index keeps what it has of it;
-        the others are written all the same.
+        A bucket or object that cannot be read or written is logged, and keeps its entries in the index. The others are
+        written nevertheless.
 
         Args:
-            read_bucket: the bucket of a name, None when it is gone.
-            read_object: the versions of a bucket's key, none when it is gone.
+            read_bucket: returns the bucket with a name, None if it was deleted.
+            read_object: returns the versions of a bucket's key, none if it was deleted.
 
         Raises:
-            sqlite3.Error: the index as a whole fails (the disk is full, say) and is as it was. The next commit that has
-                something to write writes this, too; one that has nothing does not fail for it.
+            sqlite3.Error: the index as a whole fails, for example because the disk is full, and is unchanged. The next
+                commit with changes writes these changes as well; a commit without changes does not fail.
         """
 
         def write(places: set[_Place]) -> None:
@@ -283,7 +283,7 @@ class S3Journal:
         self._owed.clear()
 
     def report_unkept(self, bucket: str, what: str, error: Exception) -> None:
-        """Say in the log, once in this run, that something of a bucket will not outlive the process."""
+        """Log, once per process, that a part of a bucket will be lost when the process ends."""
         if (bucket, what) not in self._reported:
             self._reported.add((bucket, what))
             logger.warning(
@@ -311,7 +311,7 @@ class S3Journal:
             yield
             self._index.execute("COMMIT")
         except BaseException:
-            # A full disk ends the transaction by itself.
+            # SQLite ends the transaction itself if the disk is full.
             if self._index.in_transaction:
                 self._index.execute("ROLLBACK")
             raise
@@ -322,20 +322,20 @@ class S3Journal:
             yield BucketRow(*row)
 
     def read_objects(self) -> Iterator[ObjectRow]:
-        """Yield every version of every object, in the order of buckets, keys and ages."""
+        """Yield every version of every object, ordered by bucket, key and age."""
         for row in self._index.execute("SELECT * FROM objects ORDER BY bucket, key, position"):
             yield ObjectRow(*row)
 
     def forget_version(self, row: ObjectRow) -> None:
-        """Remove a version's row from the index; its file stays."""
+        """Remove a version's row from the index. Its file is kept."""
         place = (row.bucket, row.key, row.position)
         self._index.execute("DELETE FROM objects WHERE bucket = ? AND key = ? AND position = ?", place)
 
     def remove_leftovers(self, read_files: Callable[[str], set[str]]) -> None:
-        """Remove files that the index does not name: of runs that ended before they could name or delete them.
+        """Remove files that the index does not name: the process ended before it could name or delete them.
 
         Args:
-            read_files: the files that the settings of a bucket name.
+            read_files: returns the files that a bucket's settings name.
         """
         index = self._connect()
         try:
@@ -345,7 +345,7 @@ class S3Journal:
         finally:
             index.close()
         for path in self._contents.glob("??/*"):
-            # What this run writes may not be named yet.
+            # Files of this process may not be named yet.
             file = f"{path.parent.name}/{path.name}"
             if f"-{self._run}-" not in path.name and file not in named:
                 self._remove(file)
@@ -367,7 +367,7 @@ class S3Journal:
             self._index.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?, ?, ?)", _BUCKET_VALUES(row))
 
     def _write_object(self, bucket: str, key: str, rows: Sequence[ObjectRow]) -> set[str]:
-        """Replace an object's entries; returns the files that are no longer named."""
+        """Replace an object's entries, and return the files that are not named any more."""
         place = (bucket, key)
         found = self._index.execute("SELECT file FROM objects WHERE bucket = ? AND key = ?", place).fetchall()
         if found:
@@ -378,6 +378,6 @@ class S3Journal:
 
 
 def _is_failure_of_index(error: Exception) -> bool:
-    """Tell whether the index fails for everybody (a full disk, damage) and not for one row that it does not take."""
+    """Check whether the index as a whole fails (a full disk, damage), rather than a single row."""
     of_a_row = (sqlite3.InterfaceError, sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError)
     return isinstance(error, sqlite3.Error) and not isinstance(error, of_a_row)

@@ -1,9 +1,9 @@
 """Indexed listings of large buckets.
 
-moto examines every key of a bucket for each page; here a page's keys are found by an index.
+For each page, moto examines every key of a bucket. Here, an index finds a page's keys.
 
-The answers are moto's own: it is given the keys that can be among them. A run of 100,000 steps has 200,000 keys, and is
-listed a thousand keys at a time.
+The answers are moto's own: it gets only the keys that can be on the page. A training job of 100,000 steps has 200,000
+keys, and is listed a thousand keys at a time.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class OrderedKeys(_VersionedKeyStore):
-    """The keys of a bucket, whose names are kept in their order from the first listing on."""
+    """The keys of a bucket. From the first listing on, their names are kept in order."""
 
     _names: list[str] | None = None
 
     @property
     def names(self) -> list[str]:
-        """The names in their order; not to be changed."""
+        """The names in order. Callers must not change the list."""
         if self._names is None or len(self._names) != len(self):
             self._names = sorted(self)
         return self._names
@@ -38,7 +38,7 @@ class OrderedKeys(_VersionedKeyStore):
         super().__setitem__(key, value)
 
     def setlist(self, key: Any, list_: Any) -> None:
-        """Do as moto's method does."""
+        """Set a key's versions, as moto's method does."""
         self._note(key)
         super().setlist(key, list_)
 
@@ -47,12 +47,12 @@ class OrderedKeys(_VersionedKeyStore):
         self._forget(key)
 
     def pop(self, key: str) -> None:  # type: ignore[override]  # moto's gives nothing back
-        """Do as moto's method does."""
+        """Remove a key, as moto's method does."""
         super().pop(key)
         self._forget(key)
 
     def clear(self) -> None:
-        """Do as a dictionary's method does."""
+        """Remove all keys."""
         super().clear()
         self._names = None
 
@@ -66,14 +66,14 @@ class OrderedKeys(_VersionedKeyStore):
 
 
 def choose_keys(bucket: Any, prefix: str, delimiter: str, after: str, most: int) -> Any:
-    """Return a stand-in for a bucket, with the keys from which moto makes one page of a listing.
+    """Return a substitute for a bucket that holds only the keys from which moto builds one page of a listing.
 
     Args:
         bucket: moto's bucket.
         prefix: of the keys.
-        delimiter: what follows the first one behind the prefix is left out, and the rest is listed once.
-        after: what is listed comes behind this, key or shortened.
-        most: how many the page holds; one more is chosen, by which moto sees that there are more.
+        delimiter: keys that are equal up to the first delimiter after the prefix are listed once, cut after it.
+        after: the page starts after this key or common prefix.
+        most: the size of a page. One more key is included, so that moto sees that there are more.
     """
     if type(bucket.keys) is _VersionedKeyStore:
         bucket.keys.__class__ = OrderedKeys
@@ -87,7 +87,7 @@ def choose_keys(bucket: Any, prefix: str, delimiter: str, after: str, most: int)
         chosen[name] = key = bucket.keys[name]
         if found:
             count += shortened > after
-            # Whatever begins so is listed with it.
+            # All keys with this common prefix are listed with it.
             at = bisect_right(names, False, lo=at, key=lambda each: not each.startswith(shortened))  # noqa: FBT003
         else:
             count += not isinstance(key, FakeDeleteMarker)
@@ -96,9 +96,9 @@ def choose_keys(bucket: Any, prefix: str, delimiter: str, after: str, most: int)
 
 
 def writing_contents(serialized: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``serialized`` of moto's responses, which writes the objects of a listing by hand.
+    """Wrap ``serialized`` of moto's responses, so that the objects of a listing are written without the service model.
 
-    moto looks each member of each up in the service's model, which takes 0.2 s for a thousand.
+    moto finds each member of each object in the service's model, which takes 0.2 s for a thousand objects.
     """
 
     @functools.wraps(serialized)

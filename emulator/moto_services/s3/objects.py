@@ -33,7 +33,7 @@ _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
 
 class S3Uri(NamedTuple):
-    """Where an object, or everything below a prefix, is."""
+    """The location of an object, or of everything below a prefix."""
 
     bucket: str
     key: str
@@ -44,7 +44,7 @@ class ObjectSummary:
     """One object of a listing.
 
     Attributes:
-        size: bytes.
+        size: in bytes.
         last_modified: aware, in UTC.
     """
 
@@ -57,7 +57,7 @@ def parse_s3_uri(uri: str) -> S3Uri:
     """Split ``s3://bucket/key``; the key may be empty.
 
     Raises:
-        ValueError: the text says what is wrong with ``uri``.
+        ValueError: the message says what is wrong with ``uri``.
     """
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme not in ("s3", "https"):
@@ -73,7 +73,7 @@ def parse_s3_uri(uri: str) -> S3Uri:
 
 
 def _parse_https(uri: str, rest: str) -> S3Uri:
-    """Split the other spelling that CreateTrainingJob takes: ``https://s3.<region>.amazonaws.com/bucket/key``."""
+    """Split the other form that CreateTrainingJob accepts: ``https://s3.<region>.amazonaws.com/bucket/key``."""
     host, _, path = rest.partition("/")
     if not (host.startswith(("s3.", "s3-")) and host.endswith((".amazonaws.com", ".amazonaws.com.cn"))):
         raise ValueError(f"{uri!r} is no S3 URI: write s3://bucket/key")
@@ -81,7 +81,7 @@ def _parse_https(uri: str, rest: str) -> S3Uri:
 
 
 def _outlasting_faults(use: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of the store fail by the faults that were asked for, and be tried again, as a client's would be."""
+    """Make a method of the store fail with injected faults, and retry it as a client would."""
 
     @functools.wraps(use)
     def use_until_done(store: ObjectStore, bucket: str, *args: Any) -> Any:
@@ -101,7 +101,7 @@ def _outlasting_faults(use: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class ObjectStore:
-    """The buckets of one account. Thread safe; an object is either there in whole or not at all."""
+    """The buckets of one account. Thread safe; puts are atomic."""
 
     def __init__(self, account_id: str, region: str) -> None:
         self._account_id = account_id
@@ -109,7 +109,7 @@ class ObjectStore:
 
     @_outlasting_faults
     def head_bucket(self, bucket: str) -> bool:
-        """Tell whether ``bucket`` exists."""
+        """Check whether ``bucket`` exists."""
         with s3_access():
             try:
                 self._bucket(bucket)
@@ -118,14 +118,14 @@ class ObjectStore:
         return True
 
     def create_bucket(self, bucket: str) -> None:
-        """Create ``bucket``; nothing happens if it exists."""
+        """Create ``bucket``, if it does not exist."""
         with s3_access():
             if not self.head_bucket(bucket):
                 self._backend().create_bucket(bucket, self._region)
 
     @_outlasting_faults
     def put(self, bucket: str, key: str, data: bytes | Path | BinaryIO) -> None:
-        """Store ``data``, or the contents of the file that it is, from its beginning, or names.
+        """Store ``data``: bytes, a file object (read from its beginning), or the path of a file.
 
         Raises:
             NoSuchBucket, OSError: the file cannot be read.
@@ -140,7 +140,7 @@ class ObjectStore:
 
     @_outlasting_faults
     def put_all(self, bucket: str, contents: Mapping[str, bytes]) -> None:
-        """Store several objects, by key, so that all of them are seen at once, in one transaction of the index.
+        """Store several objects, by key. They become visible together, in one transaction of the index.
 
         Raises:
             NoSuchBucket, OSError: none of them is stored.
@@ -177,7 +177,7 @@ class ObjectStore:
         """
         with s3_access():
             content = self._object(bucket, key)._value_buffer  # noqa: SLF001 - moto has no other way in
-            # Open, its bytes stay even when the object is replaced meanwhile.
+            # An open file stays readable when the object is replaced.
             source = ContentReader(content) if isinstance(content, StoredContent) else None
         if source is None:
             path.write_bytes(self.get(bucket, key))
@@ -187,15 +187,15 @@ class ObjectStore:
 
     @_outlasting_faults
     def link(self, bucket: str, key: str, path: Path) -> bool:
-        """Give the file of an object a second name, ``path``, whose folder exists. It must not be written to.
+        """Hard-link an object's file to ``path``, whose folder exists. The link must not be written to.
 
         Returns:
-            Whether it has: elsewhere its bytes are written there, for not every file system has second names.
+            Whether it is a link. If the file system does not support links, ``path`` is a copy.
 
         Raises:
             NoSuchBucket, NoSuchKey, DamagedObjectError, OSError.
         """
-        path.unlink(missing_ok=True)  # what is written there would be written to another object's file
+        path.unlink(missing_ok=True)  # a previous link: writing to it would change another object's file
         with s3_access():
             content = self._object(bucket, key)._value_buffer  # noqa: SLF001 - moto has no other way in
             if isinstance(content, StoredContent):
@@ -231,16 +231,16 @@ class ObjectStore:
     def list_level(
         self, bucket: str, prefix: str, after: str, most: int
     ) -> tuple[Sequence[str], Sequence[ObjectSummary], str]:
-        """List what a folder shows: prefixes up to the next slash, and objects.
+        """List one level of a folder: the objects, and the prefixes up to the next slash.
 
         Args:
             bucket: the bucket.
-            prefix: of the keys; a folder's ends with a slash.
-            after: only keys behind this one.
-            most: prefixes and objects together.
+            prefix: of the keys; a folder's prefix ends with a slash.
+            after: only keys after this one.
+            most: the limit for prefixes and objects together.
 
         Returns:
-            The prefixes, the objects, and the key behind which there are more, empty where there are none.
+            The prefixes, the objects, and the key after which there are more, empty if there are no more.
 
         Raises:
             NoSuchBucket.
@@ -267,10 +267,10 @@ class ObjectStore:
         return list(folders), objects, ""
 
     def open(self, bucket: str, key: str) -> tuple[IO[bytes], int, str]:
-        """Open an object; it can be read even when it is replaced meanwhile.
+        """Open an object. It stays readable when the object is replaced.
 
         Returns:
-            A file, how many bytes it has, and the content type that was given with it.
+            A file, its size in bytes, and the content type that was set for the object.
 
         Raises:
             NoSuchBucket, NoSuchKey.
@@ -284,7 +284,7 @@ class ObjectStore:
 
     @_outlasting_faults
     def delete(self, bucket: str, key: str) -> None:
-        """Delete an object; nothing happens if there is none.
+        """Delete an object, if it exists.
 
         Raises:
             NoSuchBucket.
@@ -311,5 +311,5 @@ class ObjectStore:
 
 
 def _is_delete_marker(entry: Any) -> bool:
-    """Tell whether ``entry`` says only that its key was deleted, in a bucket with versions."""
+    """Check whether ``entry`` is only a delete marker, in a bucket with versions."""
     return not hasattr(entry, "contentsize")

@@ -23,17 +23,17 @@ def join_parts(
     """Write the parts of an upload one after the other.
 
     Args:
-        upload: moto's.
+        upload: moto's multipart upload.
         wanted: number and ETag of each part, in order.
-        writer: where they go.
+        writer: receives the bytes.
 
     Returns:
-        What was written, with the ETag of the upload for its MD5; and of its checksum kind, value and number of parts,
-        None where it is not computed here.
+        The content, with the upload's ETag as its MD5; and the type, the value and the number of parts of the upload's
+        checksum, None if it is not computed here.
 
     Raises:
         InvalidPart, EntityTooSmall, MalformedXML: S3's own errors.
-        DamagedObjectError: a part is not what was written.
+        DamagedObjectError: a part differs from what was written.
         OSError: the disk is full.
     """
     parts = _check_parts(upload, wanted)

@@ -16,7 +16,7 @@ _REQUIRED = (("Effect",), ("Principal", "NotPrincipal"), ("Action", "NotAction")
 
 
 class MalformedPolicy(S3ClientError):  # noqa: N818 -- the name is S3's
-    """The policy is none; moto itself takes any bytes."""
+    """The policy is invalid. moto itself accepts any bytes."""
 
     code = "MalformedPolicy"
 
@@ -25,7 +25,7 @@ class MalformedPolicy(S3ClientError):  # noqa: N818 -- the name is S3's
 
 
 def check_policy(policy: bytes) -> None:
-    """Refuse what S3 refuses, as far as every later request for the bucket would stumble over it.
+    """Reject policies that S3 rejects, if every later request for the bucket would fail because of them.
 
     Raises:
         MalformedPolicy: with the text that S3 sends.
@@ -60,13 +60,13 @@ def _check_statement(statement: Any) -> None:
 
 
 def judge_permission(neutral: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the ``get_permission`` of moto's buckets with patterns as AWS has them.
+    """Wrap ``get_permission`` of moto's buckets, so that patterns in a policy work as in AWS.
 
-    moto takes a pattern for a regular expression in which only ``*`` is a wildcard: ``arn:aws:s3:::b/a(1`` ends in an
+    moto treats a pattern as a regular expression in which only ``*`` is a wildcard. ``arn:aws:s3:::b/a(1`` raises an
     exception at every request for an object of the bucket.
 
     Args:
-        neutral: moto's own; it answers for a bucket without a policy.
+        neutral: moto's own method; it answers for a bucket without a policy.
     """
 
     def get_permission(bucket: Any, action: str, resource: str) -> Any:
@@ -92,5 +92,5 @@ def _statements(policy: dict[str, Any]) -> list[Any]:
 
 
 def _escape(pattern: str) -> str:
-    """Return the pattern as a regular expression, but with each ``*`` as it is: moto makes ``.*`` of it."""
+    """Escape the pattern for a regular expression, except ``*``, which moto turns into ``.*``."""
     return "".join("." if letter == "?" else "*" if letter == "*" else re.escape(letter) for letter in pattern)
