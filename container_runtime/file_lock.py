@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def hold_lock(path: Path, say_waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock file at ``path``, which is made with its folder, and wait for it while another holds it.
+    """Hold the lock file at ``path``, and wait while another process holds it.
 
     Args:
-        path: of the lock file. It stays: a removed one could be held by two at once.
-        say_waiting: called before waiting, if another holds the lock.
+        path: path of the lock file, which is created with its folder. It is not removed afterwards: two processes
+            could hold a removed file at once.
+        say_waiting: called before waiting, if another process holds the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("wb") as lock:

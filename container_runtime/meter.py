@@ -16,11 +16,12 @@ class Load:
     """A container's counters at one time.
 
     Attributes:
-        cpu_seconds: processor time of all its processes since its start.
-        memory_bytes: what they hold now, files' cache left out.
-        read_bytes, written_bytes: from and to storage, since its start.
-        io_operations: reads and writes since its start.
-        received_bytes, sent_bytes: by the network that is its own, since its start; None where it shares the machine's.
+        cpu_seconds: CPU time of all processes of the container since it started.
+        memory_bytes: memory that the processes hold now, without the page cache.
+        read_bytes, written_bytes: bytes read from and written to storage since the container started.
+        io_operations: number of reads and writes since the container started.
+        received_bytes, sent_bytes: bytes transferred over the container's own network since it started. None if the
+            container shares the network of the machine.
     """
 
     cpu_seconds: float
@@ -33,22 +34,22 @@ class Load:
 
 
 class Meter(Protocol):
-    """Measures one container, again and again, in one thread."""
+    """Measures one container repeatedly. Only one thread may use it."""
 
     def read(self) -> Load | None:
-        """Read its counters; None when it has ended.
+        """Read the container's counters; None if the container has ended.
 
         Raises:
-            ContainerRuntimeError: they cannot be read here.
+            ContainerRuntimeError: the counters cannot be read on this machine.
         """
 
 
 def read_network(devices: Path | str, *, loopback: bool = False) -> tuple[int, int]:
-    """Read the bytes that all but the loopback interface of ``/proc/<pid>/net/dev`` have received and sent.
+    """Return the bytes that the network interfaces in ``/proc/<pid>/net/dev`` have received and sent.
 
     Args:
-        devices: the file.
-        loopback: whether that interface counts as well, as where the emulator is reached by it.
+        devices: path of the file.
+        loopback: whether the loopback interface counts, which is so if the container reaches the emulator through it.
     """
     received = sent = 0
     with open(devices, "rb") as file:  # noqa: PTH123 - ten times a second
@@ -61,17 +62,20 @@ def read_network(devices: Path | str, *, loopback: bool = False) -> tuple[int, i
 
 
 def has_own_network(pid: int) -> bool:
-    """Whether a process is in another network than this one; not where that is not told."""
+    """Return whether a process is in another network namespace than this one; False if that cannot be read."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
     return False
 
 
 def read_io(pid: int, processes: Path | str = "/proc") -> tuple[int, int, int]:
-    """Read the bytes that a process and the children it reaped read from storage and wrote to it, and their calls."""
+    """Return the bytes read from storage, the bytes written to storage and the number of read and write calls.
+
+    The numbers include the children that the process has reaped. They are 0 if they cannot be read.
+    """
     try:
         with open(f"{processes}/{pid}/io", "rb") as file:  # noqa: PTH123 - ten times a second
             values = dict(line.split(b": ") for line in file.read().splitlines())
     except OSError:
-        return 0, 0, 0  # it has ended, or is not ours to read
+        return 0, 0, 0  # the process has ended, or this user may not read its counters
     return int(values[b"read_bytes"]), int(values[b"write_bytes"]), int(values[b"syscr"]) + int(values[b"syscw"])

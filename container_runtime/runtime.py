@@ -2,14 +2,15 @@
 
 ``tests/contract/test_container_runtime.py`` runs one suite against every implementation.
 
-    ContainerRuntimeError           a back end could not do what was asked
+    ContainerRuntimeError           an operation of a back end failed
     ├── EngineUnavailableError      the engine does not answer
-    ├── ImageNotFoundError          no image answers to the name
+    │   └── EngineRefusedError      this user may not open the engine's socket
+    ├── ImageNotFoundError          no image has the name
     ├── ContainerNotFoundError      no container has the id
-    ├── ContainerStartError         the image is there, the container did not start
-    ├── NetworkExhaustedError       no address range is left, or no machine has room
+    ├── ContainerStartError         the image exists, but the container did not start
+    ├── NetworkExhaustedError       no address range is free, or no machine has enough capacity
     ├── WheelhouseError             pip could not fetch or build a wheel
-    └── EnvironmentBuildError       an image's virtual environment could not be made
+    └── EnvironmentBuildError       the virtual environment of an image could not be built
 """
 
 from __future__ import annotations
@@ -28,54 +29,55 @@ if TYPE_CHECKING:
 
 
 class ContainerRuntimeError(Exception):
-    """A back end could not do what was asked; the message says what to do about it."""
+    """An operation of a back end failed; the message says what to do about it."""
 
 
 class EngineUnavailableError(ContainerRuntimeError):
-    """The engine does not answer (any more)."""
+    """The engine does not answer, or has stopped answering."""
 
 
 class EngineRefusedError(EngineUnavailableError):
-    """There is an engine's socket, and this user may not open it."""
+    """The engine's socket exists, but this user may not open it."""
 
 
 class ImageNotFoundError(ContainerRuntimeError):
-    """No local image answers to the requested name, and it cannot be pulled."""
+    """No local image matches the requested name, and the image cannot be pulled."""
 
 
 class ContainerNotFoundError(ContainerRuntimeError):
-    """No container of that id is known to the back end."""
+    """The back end knows no container with that id."""
 
 
 class ContainerStartError(ContainerRuntimeError):
-    """The image is there but the container did not start, e.g. its entry point is missing."""
+    """The image exists but the container did not start, for example because its entry point is missing."""
 
 
 class NetworkExhaustedError(ContainerRuntimeError):
-    """The back end has no address range left for one more network, or no machine with room for a container."""
+    """The back end has no free address range for another network, or no machine with enough capacity."""
 
 
 class WheelhouseError(ContainerRuntimeError):
-    """pip could not fetch or build a wheel; the text holds pip's last lines."""
+    """pip could not fetch or build a wheel; the message holds the last lines of pip's output."""
 
 
 class EnvironmentBuildError(ContainerRuntimeError):
-    """An image's virtual environment could not be made; the text says why."""
+    """The virtual environment of an image could not be built; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network of containers that reach each other, and no container of another network.
+    """A network whose containers reach each other, but no container of another network.
 
-    Local processes are not kept apart: their addresses differ, and that is all.
+    Local processes are not isolated from each other. They only have different addresses.
 
     Attributes:
-        name: its name on this engine.
-        addresses: by host name, what the other containers of the network reach that host by: the name itself, or an
-            IP address where names of containers do not resolve.
-        interface: the network interface that these addresses belong to, as a container calls it.
-        rendezvous_port: TCP port for the containers' first meeting. Where all containers share one machine's ports,
-            one that nothing listened on when the network was made, and that no other network of it was given.
+        name: name of the network on this engine.
+        addresses: the address of each host by host name, as the other containers use it. This is the host name itself,
+            or an IP address if container names do not resolve.
+        interface: name, inside a container, of the network interface that has these addresses.
+        rendezvous_port: TCP port at which the containers first connect to each other. If all containers share the
+            ports of one machine, nothing listened on this port when the network was created, and no other network of
+            that machine has it.
     """
 
     name: str
@@ -86,13 +88,14 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedImage:
-    """The local image that stands for a requested one.
+    """The local image that runs instead of a requested one.
 
     Attributes:
-        requested: the name in the request.
-        local: the name the back end runs.
-        note: what every job in the image is told; None for nothing.
-        substitution: how it differs from the requested one, such as in its version; None when it does not.
+        requested: image name in the request.
+        local: image name that the back end runs.
+        note: message for the log of every job that runs the image, or None.
+        substitution: how the local image differs from the requested one, for example in its version. None if it does
+            not differ.
     """
 
     requested: str
@@ -103,11 +106,11 @@ class ResolvedImage:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a container ended.
+    """The exit status of a container.
 
     Attributes:
-        code: exit code; 128 + N for a death by signal N, as Docker counts.
-        out_of_memory: it was killed at its memory limit.
+        code: exit code. A container that signal N killed has 128 + N, as with Docker.
+        out_of_memory: whether the container was killed because it reached its memory limit.
     """
 
     code: int
@@ -116,11 +119,11 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a container has taken of the machine.
+    """The resources that a container uses.
 
     Attributes:
-        cpu_seconds: processor time of all its processes since its start.
-        memory_bytes: what they hold now, pages that several of them share counted once, files' cache left out.
+        cpu_seconds: CPU time of all processes of the container since it started.
+        memory_bytes: memory that the processes hold now. Shared pages count once; the page cache does not count.
     """
 
     cpu_seconds: float
@@ -129,10 +132,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line a container printed.
+    """One line that a container printed.
 
     Attributes:
-        timestamp_ms: epoch milliseconds at which the back end received it.
+        timestamp_ms: epoch milliseconds at which the back end received the line.
         text: the line without its newline, decoded as UTF-8 with replacement characters.
     """
 
@@ -142,9 +145,9 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container that the back end knows, running or ended and not yet removed.
+    """A container that the back end knows: one that runs, or one that has ended but was not removed yet.
 
-    ``labels`` are the spec's, and with Docker also those that the image brings.
+    ``labels`` are the labels of the spec. With Docker they include the labels of the image.
     """
 
     id: str
@@ -162,18 +165,21 @@ class FoundNetwork:
 
 
 MAX_NETWORK_HOSTS = 250
-"""What the smaller of the two back ends' address ranges holds, with some addresses that are not for hosts."""
+"""Most hosts of one network: what the smallest address range of a back end holds, less some reserved addresses."""
 
 MAX_LINE_BYTES = 1024 * 1024
-"""A longer line is cut into pieces, so that no back end holds an endless line in memory."""
+"""Most bytes of one log line. A longer line is split, so that no back end holds an endless line in memory."""
 
 
 NETWORK_CLOSED = "smdebug-emulator: The network of this container is closed"
-"""How a line begins that a back end adds to the log of a container that misses the internet."""
+"""Start of the line that a back end adds to the log of a container that tries to reach the internet and cannot."""
 
 
 class ContainerRuntime(Protocol):
-    """Starts containers, follows their logs, waits for them, stops and removes them. Thread safe."""
+    """Starts containers, follows their logs, waits for them, stops and removes them.
+
+    Implementations are thread-safe.
+    """
 
     @property
     def name(self) -> str:
@@ -181,146 +187,162 @@ class ContainerRuntime(Protocol):
 
     @property
     def host_address(self) -> str:
-        """IP address at which a container reaches a server of this host that was offered (also one to listen on)."""
+        """IP address at which a container reaches a server that ``offer`` has announced; the server listens on it."""
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
-        """Let all containers from now on, and those that are found, reach a TCP port at ``host_address``.
+        """Let containers reach a TCP port at ``host_address``.
+
+        This applies to all containers that start from now on, and to containers that ``find`` returns.
 
         Args:
-            port: of a server that listens on ``host_address``.
-            take: is given a listening socket of each container that has a network to itself, to accept connections from
-                it until it is shut down. Never called where containers reach the server's own socket.
+            port: TCP port of a server that listens on ``host_address``.
+            take: called with a listening socket for each container that has a network of its own. It accepts
+                connections from the socket until the socket is shut down. It is never called if containers reach the
+                server's own socket.
 
         Raises:
             EngineUnavailableError: the engine does not answer.
         """
 
     def resolve_image(self, image: str, say: Callable[[str], None] = ...) -> ResolvedImage:
-        """Find the local image for ``image``; one that is built on demand may be built here, which takes minutes.
+        """Find the local image for ``image``.
+
+        An image that is built on demand may be built by this call, which takes minutes.
 
         Args:
-            image: as the request names it.
-            say: told how a build goes.
+            image: image name in the request.
+            say: called with progress messages of a build.
 
         Raises:
-            ImageNotFoundError: nothing local fits and nothing can be pulled, or its version is refused.
-            ContainerRuntimeError: it is to be built, and cannot be.
+            ImageNotFoundError: no local image matches and none can be pulled, or the version is refused.
+            ContainerRuntimeError: the image has to be built, and the build failed.
         """
 
     def describe_substitution(self, image: str) -> str | None:
-        """Say how the local image for ``image`` will differ from it; None where it will not, or cannot be told yet.
+        """Describe how the local image for ``image`` will differ from it.
 
-        Nothing is built or pulled for it, and an engine that does not answer is no error.
+        The call builds and pulls nothing. An engine that does not answer is not an error.
+
+        Returns:
+            The difference, or None if there is none or it is not known yet.
         """
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
-        """How a container with ``mount`` sees ``mount.source / relative``."""
+        """Return the path at which a container with ``mount`` sees ``mount.source / relative``."""
 
     def reserve_capacity(
         self, specs: Sequence[ContainerSpec], check: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """Wait until there is room for all of these containers at once, and keep it while they are started.
+        """Wait until there is capacity for all of these containers at once, and reserve it while they are started.
 
         Args:
-            specs: of the containers that ``start`` is called with in the context.
-            check: called now and then; what it raises ends the wait.
+            specs: specs of the containers that are started within the context.
+            check: called repeatedly during the wait. An exception that it raises ends the wait.
 
         Raises:
             NetworkExhaustedError: no machine is large enough.
-            ImageNotFoundError, ContainerRuntimeError: as ``resolve_image``.
+            ImageNotFoundError, ContainerRuntimeError: as for ``resolve_image``.
         """
 
     def start(self, spec: ContainerSpec) -> str:
-        """Start a container and return its id. When this returns it is running (or has run).
+        """Start a container and return its id.
+
+        When this call returns, the container runs or has already ended.
 
         Raises:
-            NetworkExhaustedError: no room was kept for it, and there was none for two minutes.
-            ImageNotFoundError: as ``resolve_image``.
-            ContainerStartError: the name is taken, a mount's source or the network is missing, or the entry point
-                cannot be run.
+            NetworkExhaustedError: no capacity was reserved for the container, and none became free in two minutes.
+            ImageNotFoundError: as for ``resolve_image``.
+            ContainerStartError: the name is in use, the source of a mount or the network is missing, or the entry
+                point cannot be run.
             EngineUnavailableError: the engine does not answer.
         """
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
-        """Yield every line from the first one on, following until the container has ended.
+        """Yield every line of the log from the first one, and follow the log until the container has ended.
 
-        Standard output and standard error come in one stream. A line longer than 1 MiB comes in pieces.
+        Standard output and standard error form one stream. A line longer than 1 MiB is split.
 
         Raises:
-            ContainerNotFoundError: at once, not at the first line.
-            EngineUnavailableError: the engine went away; the container may run on.
+            ContainerNotFoundError: raised by the call itself, not at the first line.
+            EngineUnavailableError: the engine stopped answering; the container may still run.
         """
 
     def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
-        """Wait until it has ended; None when ``timeout`` seconds passed first. May be asked again and again.
+        """Wait until the container has ended, and return its exit status.
+
+        The result is None if ``timeout`` seconds passed first. The method can be called any number of times.
 
         Raises:
             ContainerNotFoundError, EngineUnavailableError.
         """
 
     def read_usage(self, container_id: str) -> Usage | None:
-        """Measure it now; None when it has ended.
+        """Measure the resources that the container uses now; None if it has ended.
 
         Raises:
             ContainerNotFoundError, EngineUnavailableError.
         """
 
     def open_meter(self, container_id: str) -> Meter | None:
-        """Open what measures it many times a second; None when it has ended.
+        """Open a meter that can read the container's counters many times a second; None if the container has ended.
 
         Raises:
             ContainerNotFoundError, EngineUnavailableError.
-            ContainerRuntimeError: it cannot be measured from here, as on an engine of another machine.
+            ContainerRuntimeError: the container cannot be measured from here, for example because the engine is on
+                another machine.
         """
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
-        """SIGTERM, then SIGKILL after ``grace_seconds``. Returns when it has ended. Idempotent.
+        """Send SIGTERM, and SIGKILL after ``grace_seconds``. Return when the container has ended. Idempotent.
 
         Raises:
             ContainerNotFoundError, EngineUnavailableError.
         """
 
     def remove(self, container_id: str) -> None:
-        """Forget a container and free what it holds; one that still runs is killed first. Idempotent."""
+        """Remove a container and free its resources. A container that still runs is killed first. Idempotent."""
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
-        """All containers of this back end, running or ended, that carry every one of ``labels``."""
+        """Return all containers of this back end, running or ended, that have every label in ``labels``."""
 
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
     ) -> Network:
-        """Make a network for containers whose host names are ``hosts``. They can reach ``host_address`` from it.
+        """Create a network for containers with the host names ``hosts``. They can reach ``host_address`` from it.
 
         Args:
-            name: unique on this engine; the same rule as for containers.
-            hosts: at most ``MAX_NETWORK_HOSTS``.
-            labels: how it is found again after a restart.
-            isolated: they reach each other and nothing else; their specs say so, too.
+            name: network name, unique on this engine. The rule for container names applies.
+            hosts: host names, at most ``MAX_NETWORK_HOSTS``.
+            labels: labels by which ``find_networks`` finds the network after a restart.
+            isolated: whether the containers reach only each other. Their specs have to be isolated as well.
 
         Raises:
-            NetworkExhaustedError: there is no address range left.
+            NetworkExhaustedError: no address range is free.
             ContainerStartError: this machine cannot isolate several hosts.
-            ContainerRuntimeError: the name is taken.
+            ContainerRuntimeError: the name is in use.
             EngineUnavailableError: the engine does not answer.
         """
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
-        """All networks of this back end that carry every one of ``labels``."""
+        """Return all networks of this back end that have every label in ``labels``."""
 
     def remove_network(self, name: str) -> None:
-        """Give a network back, after its containers were removed. Idempotent.
+        """Remove a network after its containers were removed. Idempotent.
 
         Raises:
-            ContainerRuntimeError: containers are on it.
+            ContainerRuntimeError: the network still has containers.
             EngineUnavailableError: the engine does not answer.
         """
 
     def close(self) -> None:
-        """Give back what the back end itself holds (its network, when empty). Containers are left alone."""
+        """Free the back end's own resources, such as its network if that is empty. Containers are not touched."""
 
 
 class OneMachine:
-    """A back end of one machine: it keeps no room, since whoever lets jobs in counts what the machine bears."""
+    """A back end that runs all containers on one machine.
+
+    It reserves no capacity: the caller admits only as many jobs as the machine can handle.
+    """
 
     def reserve_capacity(
         self,

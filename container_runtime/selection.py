@@ -21,12 +21,12 @@ _BUILD = "smdebug-emulator images build"
 
 @dataclass(frozen=True, slots=True)
 class ChosenRuntime:
-    """The back end to use.
+    """The selected back end.
 
     Attributes:
-        runtime: it.
-        reason: a sentence or two for whoever started the emulator.
-        describe_swarm: says which nodes there are and what runs on them; None where this machine is the only one.
+        runtime: the back end.
+        reason: one or two sentences for the user who starts the emulator.
+        describe_swarm: reports the nodes of the Swarm and what runs on them. None if the back end is not a Swarm.
     """
 
     runtime: ContainerRuntime
@@ -46,27 +46,29 @@ def select_runtime(
     carry: bool = False,
     lost: Path | None = None,
 ) -> ChosenRuntime:
-    """Make the back end that was asked for; ``auto`` takes Docker when an engine answers and has our images.
+    """Create the requested back end.
+
+    ``auto`` selects Docker if an engine answers and has this project's images, otherwise local processes.
 
     Args:
-        choice: which one.
-        state_dir: the emulator's state folder. The process back end keeps its containers in it; Docker's are labelled
-            with a name made of it, so that an emulator on the same folder finds them again.
-        user: uid and gid of containers of Docker and Swarm; see ``choose_user``.
-        strict_versions: whether images of versions that none here holds are refused.
-        allow_internet: whether Docker's containers have a way to the internet, and so to all else around them.
-        address: IP address at which containers of a Swarm that reach the internet reach this machine; that of the
-            manager's node when not given.
-        carry: whether the nodes of a Swarm see no folder of this machine: what jobs read and write is carried.
-        registry: what the names of images begin with that a Swarm's nodes pull; they come from the manager when not
-            given.
-        lost: a folder of which this machine has lost what was below it, though containers of a Swarm still have it;
-            None where nothing was lost.
+        choice: name of the back end, or ``auto``.
+        state_dir: the emulator's state folder. The process back end keeps its containers in it. Docker containers are
+            labelled with an id derived from its path, so that an emulator with the same folder finds them again.
+        user: uid and gid of Docker and Swarm containers; see ``choose_user``.
+        strict_versions: whether to refuse an image whose version no local image has.
+        allow_internet: whether Docker and Swarm containers can reach the internet, and so everything else on their
+            network.
+        address: IP address of this machine for Swarm containers that can reach the internet. The default is the
+            address of the manager's node.
+        carry: whether the nodes of a Swarm share no folder with this machine. The files that jobs read and write are
+            then copied between the machines.
+        registry: prefix of the image names that the nodes of a Swarm pull. By default they get images from the manager.
+        lost: folder whose content this machine has lost while Swarm containers still have it. None if nothing was lost.
 
     Raises:
-        EngineUnavailableError: ``docker`` or ``swarm`` was asked for, and no engine or no manager answers.
-        ImageNotFoundError: ``docker`` was asked for and our images are not built;
-            ``swarm``, and that of the rules is not.
+        EngineUnavailableError: ``docker`` or ``swarm`` was requested, and no engine or no manager answers.
+        ImageNotFoundError: ``docker`` was requested and this project's images are not built, or ``swarm`` was
+            requested and the image of the rules is not built.
         ContainerRuntimeError: the state folder cannot be used.
     """
     catalogue = ImageCatalogue(strict=strict_versions)
@@ -89,7 +91,7 @@ def select_runtime(
         )
         nodes = f"Containers run on the {swarm.count_nodes()} nodes of a Swarm, as asked for."
         return ChosenRuntime(swarm, f"{nodes} They reach {reach}.", swarm.describe)
-    # Imported here: with --runtime process nobody waits for the Docker client, or needs it.
+    # A local import, because --runtime process needs no Docker client.
     from container_runtime.docker.engine import DockerEngine
     from container_runtime.docker.local_images import missing_images
 
@@ -113,7 +115,7 @@ def select_runtime(
 
 
 def name_instance(state_dir: Path) -> str:
-    """Instance id of the emulator that keeps its state in ``state_dir``: 12 hexadecimal digits."""
+    """Return the instance id of the emulator with this state folder: 12 hexadecimal digits."""
     return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]
 
 

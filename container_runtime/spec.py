@@ -12,22 +12,24 @@ if TYPE_CHECKING:
     from socket import socket
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{1,127}")
-"""Docker's own rule for names; it also makes a name safe as one path component."""
+"""Docker's rule for container names. It also makes a name safe as one path component."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder of the host that the container sees.
+    """A folder of the host that is mounted into a container.
 
     Attributes:
         source: absolute path of an existing folder on the host.
-        target: absolute path inside the container, e.g. ``/opt/ml``.
-        read_only: the container may not write below it. Local processes are held to it where they have mounts.
-        own: paths below ``target`` at which the container sees nothing of its image. What the image has elsewhere below
-            ``target`` is copied into ``source`` before the container starts. None: the mount hides all of it.
+        target: absolute path inside the container, for example ``/opt/ml``.
+        read_only: whether the container is prevented from writing below ``target``. For local processes this holds
+            only if the kernel grants them mounts.
+        own: paths below ``target`` at which the container sees no files of its image. The image's other files below
+            ``target`` are copied into ``source`` before the container starts. None if the mount hides all of the
+            image's files there.
 
     Raises:
-        ValueError: a path that is not absolute.
+        ValueError: a path is not absolute.
     """
 
     source: Path
@@ -49,32 +51,35 @@ class ContainerSpec:
     """One container to start.
 
     Attributes:
-        name: unique on this engine; letters, digits, ``_``, ``.`` and ``-``.
-        image: the image as the request named it; the back end resolves it (see ``ContainerRuntime.resolve_image``).
+        name: container name, unique on this engine: letters, digits, ``_``, ``.`` and ``-``.
+        image: image name in the request. The back end resolves it; see ``ContainerRuntime.resolve_image``.
         command: arguments after the image's entry point, as in ``docker run IMAGE train``.
-        entrypoint: replaces the image's entry point when given.
-        environment: exactly what the container gets on top of what its image sets; nothing of the host's leaks in.
+        entrypoint: entry point that replaces the image's, or None.
+        environment: environment variables of the container, in addition to the image's. It gets none of the host's.
         mounts: folders shared with the host.
-        hostname: what the container calls itself and can resolve, e.g. ``algo-1``; the engine's choice when None.
-            A local process keeps the host's name.
-        network: name of a network that ``ContainerRuntime.create_network`` made, with ``hostname`` among its hosts; the
-            back end's own when None.
-        isolated: it reaches nothing over a network, and nothing reaches it, but for the other hosts of ``network``.
-        servers: what ``ContainerRuntime.offer`` is for all containers, for this one: by port who takes the socket.
-        read_only_root: it can write to its mounts and to ``scratch`` only; the process back end cannot enforce this.
-        scratch: a folder of the host that is the container's alone: its /tmp, its home and what pip installs for it are
-            there. None for a place of the back end's choice; a local process that has no mounts has that, too.
-        labels: how the container is found again after a restart; ``find`` matches on them.
+        hostname: host name of the container, which it can also resolve, for example ``algo-1``. If None, the engine
+            chooses one. A local process keeps the host name of the machine.
+        network: name of a network that ``ContainerRuntime.create_network`` created, with ``hostname`` among its hosts.
+            If None, the container uses the back end's own network.
+        isolated: whether the container has no network connections except to the other hosts of ``network``.
+        servers: servers that only this container reaches: the ``take`` argument of ``ContainerRuntime.offer`` by port.
+        read_only_root: whether the container can write only to its mounts and to ``scratch``. The process back end
+            cannot enforce this.
+        scratch: folder of the host that only this container uses. It holds the container's /tmp, its home directory
+            and the packages that pip installs for it. If None, or for a local process without mounts, the back end
+            chooses the location.
+        labels: labels by which ``ContainerRuntime.find`` finds the container after a restart.
         memory_bytes: hard limit, or None for no limit.
-        cpus: processors that it may use at once, or None for all of them; the process back end cannot enforce this.
+        cpus: number of CPUs that the container may use at once, or None for all. The process back end cannot enforce
+            this.
         shm_bytes: size of /dev/shm, or None for the engine's default.
-        max_processes: processes and threads that it may have at once; the process back end cannot enforce this.
-        niceness: how far a local process stands back where processors are short, from 0 to 19. An engine divides them
-            among its containers by itself.
+        max_processes: most processes and threads of the container at once. The process back end cannot enforce this.
+        niceness: niceness of a local process, from 0 to 19: a higher value yields more CPU time to other processes. It
+            has no effect on engines, which divide the CPUs among their containers themselves.
 
     Raises:
-        ValueError: a name that no engine takes, a limit that is not positive, a network without a hostname, a scratch
-            folder whose path is not absolute.
+        ValueError: the name is not valid, a limit is not positive, a network is given without a hostname, or the path
+            of the scratch folder is not absolute.
     """
 
     name: str

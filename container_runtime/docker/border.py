@@ -30,33 +30,33 @@ _LOCAL_ENGINE = "unix:///var/run/docker.sock"
 
 
 def connect() -> docker.APIClient:
-    """Return a client of the engine that ``DOCKER_HOST`` names, or of the local one, after it has answered.
+    """Connect to the engine that ``DOCKER_HOST`` names, or to the local one, and return its client.
 
     Raises:
-        EngineRefusedError: this user may not open its socket.
-        EngineUnavailableError: it does not answer.
+        EngineRefusedError: this user may not open the engine's socket.
+        EngineUnavailableError: the engine does not answer.
     """
     with translated("connect"):
         address = os.environ.get("DOCKER_HOST") or _LOCAL_ENGINE
         if address.startswith("unix://"):
-            # The client would leave its socket open when nobody answers at the other end.
+            # Try the socket first: the client leaves its socket open if nothing answers.
             path = address.removeprefix("unix://")
             with socket.socket(socket.AF_UNIX) as probe:
                 try:
                     probe.connect(path)
                 except PermissionError as exc:
                     raise EngineRefusedError(explain_refusal(Path(path))) from exc
-        # The low-level client: the other one inspects again after every call, which costs a start 0.1 s.
+        # Use the low-level client. The other one inspects the container after every call, which adds 0.1 s to a start.
         return docker.from_env(timeout=int(REQUEST_SECONDS), max_pool_size=64).api
 
 
 def build_url(api: docker.APIClient, path: str) -> str:
-    """Return the address of a part of the engine's API that the client has no method for, or one that does too much."""
+    """Return the URL of an API endpoint, for requests for which the client has no suitable method."""
     return f"{api.base_url}/v{api.api_version}{path}"
 
 
 def raise_for_status(response: Any) -> None:
-    """Raise the client's own error for an answer that is one, as its methods do."""
+    """Raise the client's error if the response is an error, as the client's methods do."""
     try:
         response.raise_for_status()
     except requests.exceptions.HTTPError as exc:
@@ -64,7 +64,10 @@ def raise_for_status(response: Any) -> None:
 
 
 def is_read_timeout(exc: BaseException) -> bool:
-    """Whether a request failed for its own time limit; a limit inside a body comes wrapped in a ConnectionError."""
+    """Return whether a request exceeded its time limit.
+
+    If the limit is exceeded while the body is read, the error is wrapped in a ``ConnectionError``.
+    """
     return isinstance(exc, requests.exceptions.ReadTimeout) or any(
         isinstance(cause, urllib3.exceptions.ReadTimeoutError) for cause in (*exc.args, exc.__cause__, exc.__context__)
     )
@@ -72,11 +75,11 @@ def is_read_timeout(exc: BaseException) -> bool:
 
 @contextmanager
 def translated(doing: str, *, start: bool = False) -> Iterator[None]:
-    """Turn errors of the engine, its client and the connection into this package's: the one border.
+    """Translate errors of the engine, its client and the connection into this package's errors.
 
     Args:
-        doing: what was tried, for the message.
-        start: whether the engine's refusal of a request means that a container does not start.
+        doing: description of the operation, for the message.
+        start: whether a request that the engine refuses means that a container does not start.
     """
     try:
         yield

@@ -26,7 +26,7 @@ class EngineContainers:
     """The containers of one engine, by their ids. See ``ContainerRuntime`` for what each method does."""
 
     def __init__(self, api: docker.APIClient) -> None:
-        """Ask the engine of this client."""
+        """Use the engine of this client."""
         self._api = api
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
@@ -56,8 +56,8 @@ class EngineContainers:
             stats = self._api.stats(container_id, stream=False, one_shot=True)
         memory = stats["memory_stats"]
         if "usage" not in memory:
-            return None  # the engine has no numbers of a container that does not run
-        # By the version of the kernel's control groups.
+            return None  # the engine has no counters for a container that does not run
+        # The name depends on the version of the kernel's control groups.
         cache = memory["stats"].get("inactive_file", memory["stats"].get("total_inactive_file", 0))
         return Usage(stats["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9, memory["usage"] - cache)
 
@@ -70,13 +70,13 @@ class EngineContainers:
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""
-        # Not the engine's own stop: it takes whole seconds only.
+        # The engine's stop request accepts only whole seconds, so send the signals separately.
         for number, seconds in (("SIGTERM", grace_seconds), ("SIGKILL", _KILL_SECONDS)):
             with translated(f"stop container {container_id}"):
                 try:
                     self._api.kill(container_id, number)
                 except docker.errors.APIError as exc:
-                    if exc.status_code != 409:  # it is not running
+                    if exc.status_code != 409:  # the container is not running
                         raise
             if self.wait(container_id, seconds) is not None:
                 return

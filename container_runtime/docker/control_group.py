@@ -16,26 +16,28 @@ if TYPE_CHECKING:
 
 _ROOT = Path("/sys/fs/cgroup")
 _PROCESSES = Path("/proc")
-# Where a container's processes have to be looked for among all: so often. What they did stays with who waits for them.
+# Least time between two scans of all processes for those of a container. Counters of a process that ended between two
+# scans are not lost: they are added to its parent's.
 _POLL_SECONDS = 1.0
 
 
 class ControlGroupMeter:
-    """See ``Meter``. A group that is not there any more is a container that has ended."""
+    """Meter that reads the control groups of a container. If they no longer exist, the container has ended."""
 
     def __init__(
         self, pid: int, root: Path = _ROOT, processes: Path = _PROCESSES, *, behind_sidecar: bool = False
     ) -> None:
-        """Find the group of the container's first process.
+        """Find the control groups of the container's first process.
 
         Args:
-            pid: of that process.
-            root: where groups are.
-            processes: where processes are.
-            behind_sidecar: whether it reaches the emulator by its loopback interface.
+            pid: id of that process.
+            root: folder of the control groups.
+            processes: the ``/proc`` folder.
+            behind_sidecar: whether the container reaches the emulator through its loopback interface, so that the
+                traffic of that interface counts.
 
         Raises:
-            ContainerRuntimeError: it is not on this machine, or its groups are not to be seen.
+            ContainerRuntimeError: the process is not on this machine, or its control groups are not visible.
         """
         self._pid, self._processes = pid, processes
         self._found: list[int] = []
@@ -94,7 +96,8 @@ class ControlGroupMeter:
         cache = _read_pairs(memory / "memory.stat")["total_inactive_file"]
         read, written, operations = transferred["Read"], transferred["Write"], served["Read"] + served["Write"]
         if not operations:
-            # Kernels of today count there for groups with a limit only: what the processes say is as good, if told.
+            # Current kernels fill these counters only for groups with a limit. Sum the counters of the processes
+            # instead, as far as they are readable.
             each = [read_io(pid, self._processes) for pid in self._list_processes(cpu)]
             read, written, operations = (sum(counters) for counters in zip((0, 0, 0), *each, strict=True))
         received, sent = read_network(self._network, loopback=self._loopback)
@@ -112,7 +115,7 @@ class ControlGroupMeter:
         found = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
         if found and 0 not in found:
             return found
-        # Who reads this in a container is told no numbers of others: take the first process, and those below it.
+        # Inside a container, the file shows 0 for processes outside it: use the first process and its descendants.
         if time.monotonic() > self._next_poll:
             self._next_poll = time.monotonic() + _POLL_SECONDS
             self._found = _list_below(self._pid, self._processes)
@@ -120,7 +123,7 @@ class ControlGroupMeter:
 
 
 def _list_below(pid: int, processes: Path) -> list[int]:
-    """List a process and those below it, of all that there are."""
+    """Return the ids of a process and of all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir(processes):  # noqa: PTH208 - numbers
         if entry.isdigit():
@@ -135,12 +138,12 @@ def _list_below(pid: int, processes: Path) -> list[int]:
 
 
 def _read_pairs(path: Path) -> dict[str, int]:
-    """Read lines of a name and a number."""
+    """Parse lines of a name and a number."""
     return {name: int(value) for name, value in (line.split() for line in path.read_text().splitlines())}
 
 
 def _read_devices(path: Path) -> dict[str, int]:
-    """Read lines of a device, a kind of transfer and a number, and sum them by kind."""
+    """Parse lines of a device, a kind of transfer and a number, and sum the numbers by kind."""
     totals = {"Read": 0, "Write": 0}
     for line in path.read_text().splitlines():
         fields = line.split()

@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.2
 
 
 def describe_engine() -> str | None:
-    """Version and address of the engine that answers, or None when none does."""
+    """Return version and address of the engine that answers, or None if none answers."""
     try:
         api = connect()
     except EngineUnavailableError:
@@ -33,7 +33,7 @@ def describe_engine() -> str | None:
 
 
 def explain_refused_engine() -> str | None:
-    """Say why this user may not open the engine's socket, and what to do; None where that is not what is wrong."""
+    """Return why this user may not open the engine's socket, and what to do. None if permission is not the problem."""
     try:
         connect().close()
     except EngineRefusedError as error:
@@ -44,14 +44,17 @@ def explain_refused_engine() -> str | None:
 
 
 def start_engine(say: Callable[[str], None]) -> str:
-    """Start an engine if none answers, installing it first where that is possible; return what answers now.
+    """Start an engine if none answers, and install it first if necessary and possible.
 
     Args:
-        say: told what is done.
+        say: called with progress messages.
+
+    Returns:
+        Version and address of the engine that answers now.
 
     Raises:
-        EngineUnavailableError: none answers and none can be started, or this user may not open the socket of one; the
-            text says why.
+        EngineUnavailableError: no engine answers and none can be started, or this user may not open the engine's
+            socket; the message says why.
     """
     if (found := describe_engine()) is not None:
         return found
@@ -68,17 +71,17 @@ def start_engine(say: Callable[[str], None]) -> str:
         )
     if shutil.which("dockerd") is None:
         install_packages(_PACKAGES, say)
-        # The package starts its service where there is a service manager.
+        # The package starts the service itself if the machine has a service manager.
         if (found := describe_engine()) is not None:
             return found
     return _run_daemon(say)
 
 
 def install_packages(packages: Sequence[str], say: Callable[[str], None]) -> None:
-    """Install Debian packages; takes root.
+    """Install Debian packages. This requires root.
 
     Raises:
-        EngineUnavailableError: there is no apt-get, or it failed; the text holds its last lines.
+        EngineUnavailableError: there is no apt-get, or it failed; the message holds the last lines of its output.
     """
     wanted = ", ".join(packages)
     if shutil.which("apt-get") is None:
@@ -97,7 +100,7 @@ def install_packages(packages: Sequence[str], say: Callable[[str], None]) -> Non
 def _run_daemon(say: Callable[[str], None]) -> str:
     say(f"starting dockerd, its log is {_LOG}")
     with _LOG.open("wb") as log:
-        # It is to outlive this command: a session of its own, and no pipe to anybody.
+        # The daemon has to outlive this command, so it gets a new session and no pipes.
         daemon = subprocess.Popen(
             ["dockerd"],  # noqa: S607 - wherever the package put it
             stdin=subprocess.DEVNULL,

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from container_runtime.spec import ContainerSpec, Mount
 
 INSTANCE_LABEL = "smdebug-emulator.instance"
-"""On every container and network of one emulator; its value is the instance id."""
+"""Label of every container and network of one emulator; its value is the instance id."""
 
 _OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL}
 _MAX_HOSTNAME = 63
-# An engine that may not raise limits refuses more than it has itself: here, mostly, as much as this process.
+# An engine without permission to raise limits refuses a limit above its own, which is usually that of this process.
 OPEN_FILES = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-# Two files of this size: what a container has printed is never more than twice as much on the engine's disk.
+# The log of a container takes at most two files of this size on the engine's disk.
 LOG_OPTIONS = {"max-size": "1g", "max-file": "2"}
 logger = logging.getLogger(__name__)
 
@@ -54,15 +54,16 @@ class DockerEngine(OneMachine, EngineContainers):
     """The Docker back end.
 
     Args:
-        instance_id: tells the containers and the network of one emulator from those of another on the same engine;
-            the same after a restart, so that they are found again.
-        catalogue: which of our images answers to which name; those of ``rules_images/`` when not given.
+        instance_id: id that distinguishes the containers and the network of one emulator from those of another on the
+            same engine. It stays the same after a restart, so that the emulator finds its containers again.
+        catalogue: this project's images by requested name. The default is the images of ``rules_images/``.
         user: uid and gid that containers run as; see ``choose_user``.
-        sidecars: a folder of this back end's own, for containers that reach the ports that they are offered and nothing
-            else; None for containers on a bridge, which reach the internet and this machine's other addresses.
+        sidecars: folder that only this back end uses, for the sidecars' sockets. Containers then reach only the ports
+            that ``offer`` announces. If None, containers are on a bridge network, and reach the internet and the other
+            addresses of this machine.
 
     Raises:
-        EngineUnavailableError: no engine answers, or it cannot make the network.
+        EngineUnavailableError: no engine answers, or the engine cannot create the network.
     """
 
     name = "docker"
@@ -84,12 +85,12 @@ class DockerEngine(OneMachine, EngineContainers):
         self._sidecars = None if sidecars is None else Sidecars(self._api, sidecars, labels)
         self._host_address = ensure_network(self._api, self._network, labels) if sidecars is None else LOOPBACK
         self._left = LeftBehind(self._remove_found)
-        # Their starter was killed: they would keep their names from those that come in their attachment.
+        # Left by an emulator that was killed during a start. Their names would be in use for the next start.
         self._remove_unstarted()
 
     @property
     def host_address(self) -> str:
-        """The host, as its containers see it: gateway of this back end's own network, or the inside of a sidecar."""
+        """Address of the host for its containers: gateway of this back end's network, or loopback with a sidecar."""
         return self._host_address
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
@@ -113,7 +114,7 @@ class DockerEngine(OneMachine, EngineContainers):
 
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
-        # It may be of this name.
+        # A container that could not be removed earlier may have this name.
         self._left.clear()
         try:
             return self._start(spec)
@@ -127,7 +128,7 @@ class DockerEngine(OneMachine, EngineContainers):
             try:
                 container_id, sidecar = self._create(spec, image)
             except docker.errors.ImageNotFound:
-                # Removed or rebuilt since it was looked up.
+                # The image was removed or rebuilt after the name was resolved.
                 self._images.forget(spec.image)
                 image = self._images.resolve(spec.image)
                 container_id, sidecar = self._create(spec, image)
@@ -149,7 +150,7 @@ class DockerEngine(OneMachine, EngineContainers):
         return lines if self._sidecars is None else explain_network(lines)
 
     def remove(self, container_id: str) -> None:
-        """See ``ContainerRuntime``. Where the engine is away, it is removed when that is back."""
+        """See ``ContainerRuntime``. If the engine does not answer, the container is removed when it answers again."""
         try:
             self._remove_found(container_id)
         except EngineUnavailableError as exc:
@@ -162,11 +163,11 @@ class DockerEngine(OneMachine, EngineContainers):
                 found = self._api.inspect_container(container_id)
                 self._remove(container_id, found["Name"].lstrip("/"), read_sidecar(found))
             except docker.errors.NotFound:
-                # A start that the engine did not outlast may have made the sidecar of this name only.
+                # If the engine stopped during a start, it may have created only the sidecar for this name.
                 if self._sidecars is not None:
                     self._sidecars.remove_of(container_id)
             except docker.errors.APIError as exc:
-                if exc.status_code != 409:  # its removal is under way
+                if exc.status_code != 409:  # the engine is already removing it
                     raise
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
@@ -184,7 +185,7 @@ class DockerEngine(OneMachine, EngineContainers):
                 running=entry["State"] in {"running", "restarting", "paused"},
             )
             for entry in found
-            # Created only: its starter was killed between the two calls, so it never ran.
+            # A container that is only created never ran: the emulator was killed between creating and starting it.
             if entry["State"] not in {"created", "removing"} and SIDECAR_LABEL not in entry["Labels"]
         ]
 
@@ -205,7 +206,7 @@ class DockerEngine(OneMachine, EngineContainers):
         remove_network(self._api, name)
 
     def close(self) -> None:
-        """Remove the network when no container is on it any more, and sidecars that have no container."""
+        """Remove the network if it has no containers, and the sidecars that have no container."""
         self._left.close()
         try:
             with translated("remove the network"):
@@ -218,7 +219,7 @@ class DockerEngine(OneMachine, EngineContainers):
                 except docker.errors.NotFound:
                     pass
                 except docker.errors.APIError as exc:
-                    if exc.status_code != 403:  # containers are on it
+                    if exc.status_code != 403:  # the network still has containers
                         raise
         except EngineUnavailableError as exc:
             logger.warning("The network %s stays behind: %s", self._network, exc)
@@ -233,7 +234,7 @@ class DockerEngine(OneMachine, EngineContainers):
                 try:
                     self._sidecars.remove(sidecar.partition(":")[2], name)
                 except BaseException:
-                    # By the name: the container is gone, and with it what told of its sidecar.
+                    # Add the name, not the id: with the container removed, nothing leads from its id to the sidecar.
                     self._left.add(name)
                     raise
 
@@ -244,11 +245,15 @@ class DockerEngine(OneMachine, EngineContainers):
                 self._api.remove_container(entry["Id"], force=True, v=True)
 
     def _create(self, spec: ContainerSpec, image: LocalImage) -> tuple[str, str | None]:
-        """Make a container, after its sidecar where it gets one; return its id, and its sidecar as a network mode."""
+        """Create a container, after its sidecar if it needs one.
+
+        Returns:
+            The id of the container, and the network mode that names its sidecar, or None without a sidecar.
+        """
         folders = find_folders(spec, image, self._user)
         copy_image_files(self._api, spec, image, image.resolved.local, {INSTANCE_LABEL: self._instance_id})
         attachment = find_attachment(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None
-        # Without a network no container finds its own name.
+        # A container without a network cannot resolve its own name, so it gets an entry in /etc/hosts.
         alone = self._sidecars is not None or spec.isolated
         hostname = spec.hostname or (spec.name[:_MAX_HOSTNAME].rstrip("-._") if alone else None)
         network = {
@@ -287,10 +292,10 @@ class DockerEngine(OneMachine, EngineContainers):
             network_mode=network["network_mode"],
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
-            # A process 1 of its own: it passes SIGTERM on, which Python as process 1 would ignore, and reaps orphans.
+            # The init process forwards SIGTERM, which Python would ignore as process 1, and reaps orphans.
             init=True,
             read_only=spec.read_only_root,
-            # The engine refuses more than its machine has.
+            # The engine refuses a limit above the CPUs of its machine.
             nano_cpus=10**9 * spec.cpus if spec.cpus is not None and spec.cpus < self._machine_cpus else None,
             mem_limit=spec.memory_bytes,
             memswap_limit=spec.memory_bytes,

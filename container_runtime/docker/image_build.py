@@ -1,7 +1,8 @@
 """Builds of the images of ``rules_images/`` on a Docker engine.
 
-Each image stands on a base that holds its requirements and nothing of ours, so that a change of smdebug rebuilds two
-thin layers. Base and image carry a label with a key made of all that goes in; what has the right key is not built.
+Each image is built from a base image that contains only its requirements, so a change of smdebug rebuilds only two
+small layers. Base and image have a label with a hash of everything they are built from, called the key. An image whose
+key is up to date is not rebuilt.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """An image as it should be.
+    """An up-to-date build of an image.
 
     Attributes:
-        definition: what it is.
-        base: name of the image with its requirements, its key as tag.
-        key: of all that goes into it.
+        definition: definition of the image.
+        base: name of the base image with its requirements; the tag is the key of the base.
+        key: hash of everything that the image is built from.
     """
 
     definition: ImageDefinition
@@ -59,12 +60,12 @@ class Build:
 
     @property
     def name(self) -> str:
-        """The name that a runtime looks for."""
+        """The image name that a back end looks up."""
         return local_name(self.definition)
 
 
 def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
-    """Return name and key of every image, from its definition and the files of smdebug below ``root``."""
+    """Return the up-to-date build of every image, from its definition and the files of smdebug below ``root``."""
     smdebug_key = key_of_contents(collect_smdebug(root))
     builds = []
     for definition in catalogue:
@@ -73,7 +74,7 @@ def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
         parts = [base_key, repr((definition.entrypoint, sorted(definition.environment.items())))]
         parts += [repr(sorted(each.items())) for each in (definition.links, definition.commands) if each]
         parts += [smdebug_key] if definition.with_smdebug else []
-        # What the base holds is in its key; of the folder, its other environments' locks are no part of this one.
+        # The lock files of the folder are left out: the key of the base covers the one that this image uses.
         files = [each for each in read_files(definition.folder, {"image.toml"}) if not each[0].endswith(LOCK)]
         key = hash_parts(files, *parts)
         builds.append(Build(definition, f"{NAMESPACE}/base:{base_key}", key))
@@ -81,7 +82,7 @@ def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
 
 
 def find_stale(api: docker.APIClient, builds: Iterable[Build]) -> list[Build]:
-    """Return the builds that the engine does not have, or has with another key."""
+    """Return the builds that the engine does not have or has with a different key."""
     return [build for build in builds if build.key != _key_of_image(api, build.name)]
 
 
@@ -91,18 +92,18 @@ def build_images(
     root: Path = ROOT,
     cache: Path | None = None,
 ) -> list[str]:
-    """Build the named images (all when none are named) that are not up to date; return the names of those built.
+    """Build the named images that are not up to date, and return the names of the images that were built.
 
-    Safe to call from two processes at once: the second waits, then finds the work done.
+    Two processes can call this at once: the second waits until the first has built the images.
 
     Args:
-        names: as the definitions say them.
-        report: called with an image's name and what happens to it now.
-        root: where ``rules_images/`` and ``smdebug/`` are.
-        cache: where wheels are kept; this installation's own cache when not given.
+        names: image names from the definitions. If empty, all images that are not built on demand.
+        report: called with the name of an image and a progress message.
+        root: folder that contains ``rules_images/`` and ``smdebug/``.
+        cache: folder for wheels. The default is the cache of this installation.
 
     Raises:
-        ContainerRuntimeError: an unknown name, or a build failed; the text holds its last lines.
+        ContainerRuntimeError: a name is unknown, or a build failed; the message holds the last lines of its output.
         EngineUnavailableError: no engine answers.
     """
     catalogue = ImageCatalogue(root / "rules_images")
@@ -135,7 +136,7 @@ def _build_bases(
     if not missing:
         return
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="image-build") as pool:
-        # Debian's packages and Python's come from different servers: fetch them side by side.
+        # Debian packages and Python packages come from different servers, so fetch them in parallel.
         origin = pool.submit(ensure_origin, api, _ORIGIN, lambda text: report("base", text))
         fetched = {}
         for base, definition in missing.items():
@@ -157,7 +158,7 @@ def _build_bases(
 
 def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
     definition = build.definition
-    # image.toml is the one place where these are written, for both back ends.
+    # These settings come from image.toml, which both back ends read.
     settings = [f"ENV {name}={json.dumps(value)}" for name, value in definition.environment.items()]
     settings += [
         f"RUN ln -sf {_SITE_PACKAGES}/{target} {_SITE_PACKAGES}/{link}" for link, target in definition.links.items()
@@ -182,7 +183,10 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
 
 
 def _replace_command(name: str, module: str) -> str:
-    """Return the instruction that has a program, which pip made, run a module of ours; it stays executable."""
+    """Return the Dockerfile instruction that makes a program installed by pip run a module of this project.
+
+    The program stays executable.
+    """
     lines = f"#!{_VENV}/bin/python\\nfrom {module} import main\\nmain()\\n"
     return f"RUN test -x {_VENV}/bin/{name} && printf '{lines}' > {_VENV}/bin/{name}"
 
@@ -213,7 +217,7 @@ def _run_build(
 
 
 def _remove_old(api: docker.APIClient, builds: Sequence[Build]) -> None:
-    """Remove what earlier builds have left: images of ours that no name of now leads to."""
+    """Remove images of earlier builds: images of this project that no current build uses."""
     wanted = {build.name for build in builds} | {build.base for build in builds}
     for image in api.images(filters={"label": IMAGE_LABEL}):
         names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
@@ -229,13 +233,13 @@ def _remove_image(api: docker.APIClient, name: str) -> None:
     except docker.errors.ImageNotFound:
         return
     except docker.errors.APIError as exc:
-        # A container still runs from it, or an image stands on it: the next build asks again.
+        # A container still uses the image, or another image is built from it. The next build tries again.
         if exc.status_code != 409:
             raise ContainerRuntimeError(f"The old image {name} cannot be removed: {exc.explanation}") from exc
 
 
 def find_size(api: docker.APIClient, name: str) -> int | None:
-    """Return the bytes of an image, or None where the engine does not have it."""
+    """Return the size of an image in bytes, or None if the engine does not have it."""
     found: list[dict[str, Any]] = api.images(name)
     return int(found[0]["Size"]) if found else None
 

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-# Bytecode, and the line that a wheel and an image have as smdebug_autoload.pth and only a checkout has in smdebug, too:
-# an image, and so its key, is the same whatever it is built from.
+# Bytecode, and the file that a wheel and an image have as smdebug_autoload.pth but only a checkout has inside smdebug.
+# Without them an image and its key are the same whether it is built from a wheel or from a checkout.
 _LEFT_OUT = frozenset({"__pycache__", "autoload.pth"})
 
 
 def key_of_contents(contents: Mapping[str, Path | bytes]) -> str:
-    """Key of files and folders: their names and bytes."""
+    """Return a key for files and folders, computed from their names and bytes."""
     files = []
     for name, content in contents.items():
         if isinstance(content, bytes):
@@ -30,7 +30,10 @@ def key_of_contents(contents: Mapping[str, Path | bytes]) -> str:
 
 
 def read_files(folder: Path, without: Iterable[str] = ()) -> list[tuple[str, bytes]]:
-    """Relative path and bytes of every file below ``folder`` that an image gets, sorted, without those named."""
+    """Return relative path and bytes of every file below ``folder`` that an image gets, sorted.
+
+    Files and folders with a name in ``without`` are left out.
+    """
     left_out = _LEFT_OUT.union(without)
     return [
         (str(path.relative_to(folder)), path.read_bytes())
@@ -40,7 +43,7 @@ def read_files(folder: Path, without: Iterable[str] = ()) -> list[tuple[str, byt
 
 
 def hash_parts(files: Iterable[tuple[str, bytes]], *texts: str) -> str:
-    """Short text that changes when a file's name or bytes or one of ``texts`` does."""
+    """Return a short hash that changes if a file's name, a file's bytes or one of ``texts`` changes."""
     digest = hashlib.sha256()
     for part in (*(part for name, data in files for part in (name.encode(), data)), *(text.encode() for text in texts)):
         digest.update(len(part).to_bytes(8, "big") + part)
@@ -48,7 +51,7 @@ def hash_parts(files: Iterable[tuple[str, bytes]], *texts: str) -> str:
 
 
 def write_context(file: IO[bytes], contents: Mapping[str, Path | bytes]) -> None:
-    """Write a build context: a tar that is the same for the same contents, so that the engine's cache works."""
+    """Write a build context: a tar that is identical for identical contents, so that the engine's build cache works."""
     with tarfile.open(fileobj=file, mode="w") as tar:
         for name, content in contents.items():
             if isinstance(content, bytes):

@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 def copy_image_files(
     api: docker.APIClient, spec: ContainerSpec, image: LocalImage, name: str, labels: Mapping[str, str]
 ) -> None:
-    """Copy what the image has below the targets of mounts that do not hide it; see ``Mount.own``.
+    """Copy the image's files below the targets of mounts that do not hide them; see ``Mount.own``.
 
-    The engine shows an image's files in a container only. The job's own has the mounts over them, so they are read in
-    one without mounts, which never runs.
+    The engine gives access to an image's files only through a container. In the job's container the mounts cover them,
+    so they are read from a second container that has no mounts and never runs.
 
     Args:
         api: client of an engine that has the image.
-        spec: of the container that is to start; its folders get the files.
-        image: that it runs.
-        name: by which the engine is told to run it; a tag may by now be that of a newer build.
-        labels: of the container without mounts, by which it is removed where this process is killed.
+        spec: spec of the container that is to start. The files go to the source folders of its mounts.
+        image: the image that the container runs.
+        name: name by which the engine runs the image. A tag may by now name a newer build.
+        labels: labels of the second container, by which it is removed later if this process is killed.
 
     Raises:
         ContainerStartError: a folder cannot be written.
-        EngineUnavailableError: the engine went away meanwhile.
+        EngineUnavailableError: the engine stopped answering during the copy.
     """
     asked = [each for each in spec.mounts if each.own is not None]
     identity = api.inspect_image(name)["Id"] if asked else ""  # type: ignore[no-untyped-call]
@@ -71,9 +71,9 @@ def copy_image_files(
 
 @contextmanager
 def _read_archive(api: docker.APIClient, container_id: str, path: str) -> Iterator[IO[bytes] | None]:
-    """Read a path of a container as a tar; None where it has no such path."""
+    """Open a path of a container as a tar stream; None if the container does not have the path."""
     url = build_url(api, f"/containers/{container_id}/archive")
-    # The engine would compress it, which the raw response does not undo.
+    # Otherwise the engine compresses the stream, and the raw response is not decompressed.
     headers = {"Accept-Encoding": "identity"}
     with api.get(url, params={"path": path}, headers=headers, stream=True, timeout=REQUEST_SECONDS) as response:
         if response.status_code == 404 and "No such container" not in response.text:
@@ -84,13 +84,13 @@ def _read_archive(api: docker.APIClient, container_id: str, path: str) -> Iterat
 
 
 def _copy_into(mount: Mount, read: Callable[[str], Any]) -> bool:
-    """Copy the image's files below a mount's target into its source; whether the image has the target.
+    """Copy the image's files below a mount's target into its source, and return whether the image has the target.
 
-    What an earlier start left is replaced: a container begins with the files of its image. No link is followed, since
-    a container may have made it.
+    Files of an earlier start are replaced, because a container starts with the files of its image. Symbolic links are
+    not followed, because a container may have created them.
     """
     hidden = {PurePosixPath(each) for each in mount.own or ()}
-    # A tar has a folder before what is in it: what is below a folder that is not taken is not taken either.
+    # In the tar a folder comes before its content. If a folder is skipped, everything below it is skipped too.
     taken = {PurePosixPath()}
     with read(f"{mount.target}/.") as archive:
         if archive is None:
@@ -108,7 +108,8 @@ def _copy_into(mount: Mount, read: Callable[[str], Any]) -> bool:
                 elif entry.isreg() and _clear_path(mount.source / path):
                     _write_file(mount.source / path, entry, tar)
                 elif entry.islnk() and _clear_path(mount.source / path):
-                    # Its first name may not be taken, and a file with two names is never read from a job's folder.
+                    # Copy a hard link as a separate file: its first name may be skipped, and the emulator never reads
+                    # a file with two names from a job's folder.
                     _copy_alone(mount, path, read)
     return True
 
@@ -123,12 +124,12 @@ def _make_folder(folder: Path, entry: tarfile.TarInfo) -> None:
     if folder.is_symlink() or not folder.is_dir():
         folder.unlink(missing_ok=True)
         folder.mkdir()
-        # Containers of AWS are root, and write where the image lets its owner read only.
+        # On AWS containers run as root, and can write to folders that are read-only for their owner.
         folder.chmod(entry.mode & 0o777 | 0o700)
 
 
 def _clear_path(path: Path) -> bool:
-    """Remove what is at a path where a file is to be; a folder with something in it stays, and False is returned."""
+    """Make a path free for a new file, and return whether it is free. A folder that is not empty is kept."""
     if path.is_dir() and not path.is_symlink():
         if any(path.iterdir()):
             return False
@@ -143,5 +144,5 @@ def _write_file(path: Path, entry: tarfile.TarInfo, tar: tarfile.TarFile) -> Non
     with path.open("xb") as file:
         shutil.copyfileobj(content, file)
         os.fchmod(file.fileno(), entry.mode & 0o777 | 0o600)
-    # Compiled Python files name the time of their source.
+    # Keep the time: compiled Python files record the modification time of their source.
     os.utime(path, (entry.mtime, entry.mtime))

@@ -1,6 +1,6 @@
 """Common base image of all our images: a small Debian 12 with Python 3.11.
 
-Pulled where a container registry can be reached, else made on the spot with debootstrap.
+It is pulled if a container registry can be reached, otherwise built with debootstrap.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _PULL_SILENCE_SECONDS = 30.0
 
 
 def ensure_origin(api: docker.APIClient, made: str, say: Callable[[str], None]) -> str:
-    """Return the name of a local image to start from, pulling or making it when there is none.
+    """Return the name of the local base image. Pull or build the image if there is none.
 
     Args:
         api: client of the engine.
-        made: the name to give to the image if it is made here.
-        say: told what goes on.
+        made: name for the image if it is built here.
+        say: called with progress messages.
 
     Raises:
-        ContainerRuntimeError: it can neither be pulled nor made; the text says what to do.
+        ContainerRuntimeError: the image can neither be pulled nor built; the message says what to do.
     """
     for name in (PUBLISHED, made):
         if api.images(name):
@@ -74,10 +74,11 @@ def ensure_origin(api: docker.APIClient, made: str, say: Callable[[str], None]) 
 
 
 def _pull(api: docker.APIClient) -> str | None:
-    """Why it could not be pulled, or None when it was."""
+    """Pull the published image. Return why that failed, or None on success."""
     repository, tag = PUBLISHED.split(":")
     try:
-        # Lines come all the time while a registry answers: a long silence means that none can be reached.
+        # The engine reports progress all the time while a registry answers. A long silence means that none can be
+        # reached.
         response = api.post(
             build_url(api, "/images/create"),
             params={"fromImage": repository, "tag": tag},

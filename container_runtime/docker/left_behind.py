@@ -20,22 +20,23 @@ _POLL_SECONDS = 0.5
 
 
 class LeftBehind:
-    """What one back end could not remove yet. Thread safe.
+    """The containers that one back end could not remove yet. Thread-safe.
 
     Args:
-        remove: removes a container, by its id or its name; raises ``EngineUnavailableError`` while the engine is away.
+        remove: function that removes a container by its id or name. It raises ``EngineUnavailableError`` while the
+            engine does not answer.
     """
 
     def __init__(self, remove: Callable[[str], None]) -> None:
         self._remove = remove
         self._containers: list[str] = []
-        # Again by the same thread: one removal may leave something else behind.
+        # Reentrant, because a removal may add another container.
         self._lock = RLock()
         self._closing = Event()
         self._thread: Thread | None = None
 
     def add(self, container: str) -> None:
-        """Have a container removed when the engine is back; what is left at the end is said by ``close``."""
+        """Remove a container as soon as the engine answers again. ``close`` reports the containers that are left."""
         with self._lock:
             self._containers.append(container)
             if self._thread is None and not self._closing.is_set():
@@ -43,10 +44,10 @@ class LeftBehind:
                 self._thread.start()
 
     def clear(self) -> None:
-        """Remove what there is now.
+        """Remove all these containers now.
 
         Raises:
-            EngineUnavailableError: the engine is still away.
+            EngineUnavailableError: the engine still does not answer.
         """
         with self._lock:
             while self._containers:
@@ -59,7 +60,7 @@ class LeftBehind:
                 del self._containers[0]
 
     def close(self) -> None:
-        """Try for a last time."""
+        """Stop the thread, and try to remove the containers one last time."""
         self._closing.set()
         if (thread := self._thread) is not None:
             thread.join()

@@ -39,7 +39,7 @@ _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def missing_images(catalogue: ImageCatalogue) -> list[str]:
-    """Return the names of the images of ours, but for those built on demand, of which the engine has no build.
+    """Return the names of this project's images that the engine does not have, except for images built on demand.
 
     Raises:
         EngineUnavailableError: no engine answers.
@@ -49,7 +49,7 @@ def missing_images(catalogue: ImageCatalogue) -> list[str]:
 
 
 class LocalImage:
-    """A resolved image and what its configuration says, kept so that a start need not ask again."""
+    """A resolved image with its configuration, cached so that a start does not query the engine again."""
 
     def __init__(self, resolved: ResolvedImage, inspected: Mapping[str, Any]) -> None:
         config = inspected.get("Config") or {}
@@ -63,27 +63,27 @@ class LocalImage:
         self.command = tuple(config.get("Cmd") or ())
         self.working_folder: str = config.get("WorkingDir") or "/"
         self.programs: set[tuple[str, str]] = set()
-        # Ids of its builds, each with a target of a mount below which it has nothing.
+        # Pairs of an image id and the target of a mount below which that image has no files.
         self.absent: set[tuple[str, str]] = set()
 
     def find_argv(self, spec: ContainerSpec) -> tuple[str, ...]:
-        """Find what a container runs: its program and that one's arguments."""
+        """Return the program that a container runs, with its arguments."""
         entrypoint = self.entrypoint if spec.entrypoint is None else spec.entrypoint
-        # An entry point given by the request drops the image's default command, as `docker run --entrypoint` does.
+        # An entry point in the spec drops the image's default command, as `docker run --entrypoint` does.
         return (*entrypoint, *(spec.command or (self.command if spec.entrypoint is None else ())))
 
     def knows_program(self, spec: ContainerSpec) -> bool:
-        """Whether what a container runs was found in the image before."""
+        """Return whether the program that a container runs was found in the image before."""
         argv = self.find_argv(spec)
         return bool(argv) and (argv[0], spec.environment.get("PATH", self.path)) in self.programs
 
 
 class LocalImages:
-    """Resolves names to images of the engine, each once.
+    """Resolves names to images of the engine and caches the result.
 
     Args:
         api: client of the engine.
-        catalogue: which of our images answers to which name.
+        catalogue: this project's images by requested name.
     """
 
     def __init__(self, api: docker.APIClient, catalogue: ImageCatalogue) -> None:
@@ -93,14 +93,16 @@ class LocalImages:
         self._resolving = threading.Lock()
 
     def resolve(self, image: str, say: Callable[[str], None] = lambda _text: None) -> LocalImage:
-        """Return the image for a requested name. One that is not known yet is built or pulled, which may take minutes.
+        """Return the image for a requested name.
+
+        An image that the engine does not have is built or pulled, which may take minutes.
 
         Args:
-            image: its name.
-            say: told how a build goes.
+            image: requested name.
+            say: called with progress messages of a build.
 
         Raises:
-            ImageNotFoundError: nothing local fits and nothing can be pulled.
+            ImageNotFoundError: no local image matches and none can be pulled.
             EngineUnavailableError: the engine does not answer.
         """
         known = self._resolved.get(image)
@@ -112,7 +114,10 @@ class LocalImages:
             return found
 
     def describe_substitution(self, image: str) -> str | None:
-        """Say how an image of ours that stands for ``image`` differs from it, as far as that can be told now."""
+        """Describe how the image of this project that runs instead of ``image`` differs from it.
+
+        None if it does not differ, or if the engine does not answer.
+        """
         if (known := self._resolved.get(image)) is not None:
             return known.resolved.substitution
         found = self._catalogue.describe_substitution(image)
@@ -129,14 +134,16 @@ class LocalImages:
         return None
 
     def forget(self, image: str) -> None:
-        """Look the name up again when it is next asked for."""
+        """Remove the name from the cache, so that the next ``resolve`` asks the engine."""
         self._resolved.pop(image, None)
 
     def check_program(self, container_id: str, spec: ContainerSpec, image: LocalImage) -> None:
-        """Look for the program in the container's files: with an init, the engine would not notice its absence.
+        """Check that the container has the program that it is to run.
+
+        The engine itself does not report a missing program, because it starts an init process first.
 
         Raises:
-            ContainerStartError: there is no program, or it is not in the container.
+            ContainerStartError: no program is given, or it is not in the container.
         """
         argv = image.find_argv(spec)
         if not argv:
@@ -148,11 +155,11 @@ class LocalImages:
         if not any(self._is_executable(container_id, str(PurePosixPath(folder) / argv[0])) for folder in folders):
             where = "is no executable file in it" if "/" in argv[0] else f"is no executable file on its PATH={path}"
             raise ContainerStartError(f"Container {spec.name} ({spec.image}): {argv[0]!r} {where}.")
-        if "/" not in argv[0]:  # anything with a slash may lie in a mount, which differs from container to container
+        if "/" not in argv[0]:  # a path with a slash may be in a mount, which differs between containers
             image.programs.add((argv[0], path))
 
     def read_environment_settings(self, container_id: str, image: LocalImage) -> str | None:
-        """Read the ``pyvenv.cfg`` of an image of ours, which tells where its interpreter is; None of another's."""
+        """Return the content of ``pyvenv.cfg``, which names the interpreter; None for an image not of this project."""
         if image.is_ours and image.environment_settings is None:
             chunks, _ = self._api.get_archive(container_id, "/opt/venv/pyvenv.cfg")
             with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as tar:
@@ -166,7 +173,7 @@ class LocalImages:
         found = self._catalogue.find(image)
         resolved = ResolvedImage(requested=image, local=image)
         try:
-            # Whoever has loaded an image of exactly this name wants that one.
+            # An image with exactly this name was loaded on purpose, so it takes precedence.
             return LocalImage(resolved, self._inspect(image))
         except docker.errors.ImageNotFound:
             pass
@@ -191,8 +198,8 @@ class LocalImages:
             ) from exc
 
     def _build(self, definition: ImageDefinition, say: Callable[[str], None]) -> None:
-        """Build an image that is not built ahead, unless it is up to date."""
-        # Imported here: an emulator whose images are there builds none.
+        """Build an image that is built on demand, unless it is up to date."""
+        # A local import, because an emulator with all its images builds none.
         from container_runtime.docker.image_build import build_images
 
         try:
@@ -212,6 +219,6 @@ class LocalImages:
             return False
         raise_for_status(response)
         mode = json.loads(base64.b64decode(response.headers["X-Docker-Container-Path-Stat"]))["mode"]
-        # Go's file mode: its type bits stand at the top, permissions at the bottom.
+        # Go's file mode: the type is in the high bits, the permissions are in the low bits.
         is_folder, is_link = mode & (1 << 31), mode & (1 << 27)
         return bool(is_link) or (not is_folder and bool(mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)))

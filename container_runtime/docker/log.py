@@ -20,16 +20,16 @@ _OVERLAP_FRAMES = 256
 
 
 def follow_log(api: docker.APIClient, container_id: str, wait: Callable[[], object]) -> Iterator[LogLine]:
-    """Yield a container's lines from the first one on, until it has ended.
+    """Yield the lines of a container's log from the first one, until the container has ended.
 
     Args:
         api: client of the engine.
-        container_id: of the container.
-        wait: returns when the container has ended.
+        container_id: id of the container.
+        wait: function that returns when the container has ended.
 
     Raises:
-        ContainerNotFoundError: at once, not at the first line.
-        EngineUnavailableError: the engine went away.
+        ContainerNotFoundError: raised by the call itself, not at the first line.
+        EngineUnavailableError: the engine stopped answering.
     """
     with translated(f"read the log of container {container_id}"):
         response = _request_log(api, container_id, follow=1)
@@ -37,7 +37,7 @@ def follow_log(api: docker.APIClient, container_id: str, wait: Callable[[], obje
 
 
 def _request_log(api: docker.APIClient, container_id: str, **parameters: Any) -> Any:
-    # APIClient.logs() would mix the pieces of long lines of the two streams, and inspects the container first.
+    # APIClient.logs() mixes the parts of long lines of the two streams, and inspects the container first.
     response = api.get(
         build_url(api, f"/containers/{container_id}/logs"),
         params={"stdout": 1, "stderr": 1, "timestamps": 1, **parameters},
@@ -63,28 +63,28 @@ def _read_all_frames(
         for frame in read_frames(response.raw):
             recent.append(frame)
             yield frame
-    # An engine may end a followed log before a container's very last words are in it. Once the container counts
-    # as ended they are: read on from a little earlier, and leave out what was seen (its time stamps are unique).
-    # The two streams' messages may stand out of order by a few, so "earlier" has a margin on both sides.
+    # An engine may end a followed log before a container's last messages are in it. They are in it once the container
+    # has ended, so read the log again from a slightly earlier time, and skip the messages that were already read
+    # (their timestamps are unique). Messages of the two streams can be slightly out of order, hence the overlap.
     seen = set(recent)
     margin = {"since": parse_timestamp(recent[_OVERLAP_FRAMES // 2][1])} if len(recent) == _OVERLAP_FRAMES else {}
     try:
         wait()
         rest = _request_log(api, container_id, follow=0, **margin)
     except (ContainerNotFoundError, docker.errors.NotFound):
-        return  # removed while it was read
+        return  # the container was removed in the meantime
     with rest:
         yield from (frame for frame in read_frames(rest.raw) if frame not in seen)
 
 
 def read_frames(raw: Any) -> Iterator[tuple[int, bytes]]:
-    """Frames of the engine's stream: number of the stream (1 or 2) and payload, one log message each."""
+    """Yield the frames of the engine's log stream: stream number (1 or 2) and payload, one log message each."""
     while header := _read_exactly(raw, _FRAME_HEADER_BYTES):
         yield header[0], _read_exactly(raw, int.from_bytes(header[4:8], "big"))
 
 
 def _read_exactly(raw: Any, size: int) -> bytes:
-    """``size`` bytes, or none at the end of the stream."""
+    """Read ``size`` bytes, or return empty bytes at the end of the stream."""
     data = b""
     while len(data) < size:
         piece = raw.read(size - len(data))
@@ -95,7 +95,7 @@ def _read_exactly(raw: Any, size: int) -> bytes:
 
 
 def assemble_lines(frames: Iterator[tuple[int, bytes]]) -> Iterator[LogLine]:
-    """Lines from messages. The engine cuts a line into messages of 16 KiB, each with a time stamp of its own."""
+    """Join log messages into lines. The engine splits a line into messages of 16 KiB, each with its own timestamp."""
     parts: dict[int, tuple[int, bytes]] = {}
     for stream, payload in frames:
         first_ms, rest = parts.pop(stream, (0, b""))
@@ -114,6 +114,9 @@ def _line(timestamp_ms: int, text: bytes) -> LogLine:
 
 
 def parse_timestamp(message: bytes) -> str:
-    """Epoch seconds with 9 decimals of a message's time stamp, e.g. ``2025-01-01T00:00:00.5Z``, which is RFC 3339."""
+    """Return the timestamp of a message as epoch seconds with 9 decimals.
+
+    A message starts with the timestamp in RFC 3339, for example ``2025-01-01T00:00:00.5Z``.
+    """
     seconds, _, decimals = message.partition(b" ")[0].decode("ascii").removesuffix("Z").partition(".")
     return f"{int(datetime.fromisoformat(f'{seconds}+00:00').timestamp())}.{decimals:0<9}"

@@ -16,32 +16,33 @@ from container_runtime.runtime import ContainerRuntimeError, FoundNetwork, Netwo
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# An engine calls the only network of a container this.
+# Name that an engine gives to a container's only network interface.
 INTERFACE = "eth0"
-# Each container has ports of its own, so any will do: the sagemaker-training toolkit's.
+# Each container has its own ports, so any port works. This is the one of the sagemaker-training toolkit.
 RENDEZVOUS_PORT = 7777
-# The names of a network's hosts, in the order of their addresses, on the network itself.
+# Label of a network: the names of its hosts, in the order of their addresses.
 HOSTS_LABEL = "smdebug-emulator.hosts"
-# A network's first address is the network's own, and its second the gateway's.
 NOBODY = "192.0.2.1"
-"""An address that nobody has, as the resolver of containers whose network is closed.
+"""An unused address, set as the DNS server of containers without internet access.
 
-Asked for a name that it does not know, an engine without the mend of CVE-2024-29018 passes the question on from its own
-network, where its resolver has a loopback address. This one is asked from within the container's, which leads nowhere.
+An engine without the fix of CVE-2024-29018 forwards a query for an unknown name from its own network if its DNS server
+has a loopback address. It sends a query to this address from within the container's network, from which nothing is
+reachable.
 """
 NOBODY_OPTIONS = ("timeout:1", "attempts:1")
-"""Of such a resolver: who asks for a name that there is not knows it after two seconds, and not after twenty."""
+"""Resolver options for that DNS server: a query for an unknown name fails after two seconds instead of twenty."""
 
+# The first address is that of the network itself, the second that of the gateway.
 _FIRST_HOST = 2
-# How engines of different age say that another network has got the range meanwhile.
+# Messages of different engine versions: another network has taken the address range in the meantime.
 _OVERLAPS = ("overlaps with other one", "overlaps with existing")
 _CREATIONS = 5
-# How engines of different age say that their address pools (31 bridge networks by default) are used up.
+# Messages of different engine versions: the address pools (31 bridge networks by default) are used up.
 _EXHAUSTED = ("non-overlapping IPv4 address pool", "predefined address pools have been fully subnetted")
 
 
 def ensure_network(api: docker.APIClient, name: str, labels: Mapping[str, str]) -> str:
-    """Make the network unless it is there; returns its gateway's address.
+    """Create the network unless it exists, and return the address of its gateway.
 
     Raises:
         NetworkExhaustedError, ContainerRuntimeError, EngineUnavailableError.
@@ -51,21 +52,21 @@ def ensure_network(api: docker.APIClient, name: str, labels: Mapping[str, str]) 
             network = api.inspect_network(name)
         except docker.errors.NotFound:
             try:
-                # Containers on it are of different jobs: each reaches its gateway, and no other one.
+                # Its containers belong to different jobs: they reach the gateway, but not each other.
                 _create(api, name, labels, options={"com.docker.network.bridge.enable_icc": "false"})
             except docker.errors.APIError as exc:
-                if exc.status_code != 409:  # made by another process meanwhile
+                if exc.status_code != 409:  # another process has created it in the meantime
                     raise
             network = api.inspect_network(name)
     return str(network["IPAM"]["Config"][0]["Gateway"])
 
 
 class HostAttachment(NamedTuple):
-    """Where a container stands on a network of hosts.
+    """The connection of one container to a network of hosts.
 
     Attributes:
-        endpoint: the API's EndpointSettings.
-        neighbours: IP addresses of the other hosts by their names.
+        endpoint: the ``EndpointSettings`` of the Docker API.
+        neighbours: IP addresses of the other hosts by host name.
     """
 
     endpoint: dict[str, Any]
@@ -75,19 +76,23 @@ class HostAttachment(NamedTuple):
 def create_hosts_network(
     api: docker.APIClient, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool
 ) -> Network:
-    """See ``ContainerRuntime.create_network``: each host has its address before any of them has started.
+    """Create a network in which each host has its address before any of them starts.
 
-    The engine's own name server knows a host only while its container runs: the first to start would not find the
-    others. So each container gets all names in its /etc/hosts, see ``find_attachment``.
+    The engine's DNS server knows a host only while its container runs, so the first container would not find the
+    others. Therefore each container gets the names of all hosts in its /etc/hosts; see ``find_attachment``.
 
-    A bridge of its own: the engine drops packets between bridges, but not those to its host's addresses, among which
-    is the gateway of the back end's own network.
+    The network is a separate bridge. The engine drops packets between bridges, but not packets to the addresses of its
+    machine, such as the gateway of the back end's network.
+
+    Raises:
+        NetworkExhaustedError, ContainerRuntimeError, EngineUnavailableError: as for
+            ``ContainerRuntime.create_network``.
     """
     labels = {**labels, HOSTS_LABEL: json.dumps(list(hosts))}
     with translated(f"make the network {name}"):
         for _ in range(_CREATIONS):
             _create(api, name, labels, isolated=isolated)
-            # An engine lets addresses be chosen only in a range that was chosen, too: take the one that it has found.
+            # An engine allows fixed addresses only in a fixed range. Let it find a free range, then ask for that one.
             subnet = api.inspect_network(name)["IPAM"]["Config"][0]["Subnet"]
             api.remove_network(name)
             room = IPv4Network(subnet).num_addresses - _FIRST_HOST - 1
@@ -104,10 +109,10 @@ def create_hosts_network(
 
 
 def find_attachment(api: docker.APIClient, network: str, host: str) -> HostAttachment:
-    """Where a host of a network that ``create_hosts_network`` made stands.
+    """Return how a host connects to a network that ``create_hosts_network`` created.
 
     Raises:
-        docker.errors.NotFound: there is no such network.
+        docker.errors.NotFound: the network does not exist.
     """
     found = api.inspect_network(network)
     subnet = IPv4Network(found["IPAM"]["Config"][0]["Subnet"])
@@ -147,7 +152,7 @@ def _create(
     options: Mapping[str, str] | None = None,
 ) -> None:
     ipam = None if subnet is None else IPAMConfig(pool_configs=[IPAMPool(subnet=subnet)])
-    # An internal network has no way out, but the host has an address on it, unless it is told to take none.
+    # An internal network has no route out, but the host has an address on it unless this option is set.
     inhibited = {"com.docker.network.bridge.inhibit_ipv4": "true"} if isolated else {}
     try:
         api.create_network(

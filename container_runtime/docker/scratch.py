@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from container_runtime.spec import ContainerSpec
 
 DEFAULT_USER = (1000, 1000)
-"""Whom containers run as where whoever starts them is root: nobody that may do more than others."""
+"""uid and gid of containers if the emulator runs as root: an ordinary user without special permissions."""
 
 HOME = "/home/job"
 _OWN_PACKAGES = f"/opt/{FOLDER}"
@@ -27,26 +27,27 @@ _LIBRARY = "python3.11"
 
 
 def choose_user(user: tuple[int, int] | None) -> tuple[int, int]:
-    """Choose uid and gid of containers: where none are given this process's own, or ``DEFAULT_USER`` in root's place.
+    """Return the uid and gid of containers.
 
-    Both sides can so read and delete what the other wrote to a mount: root can read any user's files, and gives each
-    container the folders that it writes to.
+    Without ``user``, these are the ones of this process, or ``DEFAULT_USER`` if this process runs as root. The
+    emulator and its containers can then read and delete the files that the other wrote to a mount: root can read any
+    user's files, and gives each container the ownership of the folders that it writes to.
     """
     return user or ((os.getuid(), os.getgid()) if os.getuid() else DEFAULT_USER)
 
 
 def find_folders(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) -> tuple[list[Mount], dict[str, str]]:
-    """Find all that a container sees of the host, and all its variables.
+    """Return all mounts and all environment variables of a container.
 
     Raises:
-        ContainerStartError: a folder to mount is not there.
+        ContainerStartError: the source folder of a mount does not exist.
     """
     for mount in spec.mounts:
         if not mount.source.is_dir():
             raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
     environment, mounts = dict(spec.environment), list(spec.mounts)
     if user[0] != 0:
-        # The image's password file does not know this user, and its home would be `/`.
+        # The image's password file does not list this user, so its home directory would be `/`.
         environment = {"HOME": "/tmp", "USER": str(user[0]), **environment}  # noqa: S108 - inside the container
     if spec.scratch is not None:
         mounts += list_scratch_mounts(spec.scratch, has_environment=image.is_ours)
@@ -55,15 +56,15 @@ def find_folders(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) 
 
 
 def prepare_folders(spec: ContainerSpec, settings: str | None, user: tuple[int, int]) -> None:
-    """Fill a container's scratch folder, and give what it writes to to its user.
+    """Fill a container's scratch folder, and give its user the ownership of the folders that it writes to.
 
     Args:
-        spec: of the container.
+        spec: spec of the container.
         settings: see ``LocalImages.read_environment_settings``.
-        user: whom it runs as.
+        user: uid and gid that the container runs as.
 
     Raises:
-        ContainerStartError: these folders cannot be written.
+        ContainerStartError: the folders cannot be written.
     """
     written = [mount.source for mount in spec.mounts if not mount.read_only]
     if spec.scratch is not None:
@@ -79,27 +80,28 @@ def prepare_folders(spec: ContainerSpec, settings: str | None, user: tuple[int, 
 
 
 def list_scratch_mounts(scratch: Path, *, has_environment: bool) -> list[Mount]:
-    """Make the folders of ``scratch`` and return where the container sees each.
+    """Create the folders in ``scratch`` and return their mounts.
 
     Args:
         scratch: see ``ContainerSpec``.
-        has_environment: whether the container's image is one of ours, with the environment that pip installs over.
+        has_environment: whether the image is one of this project, with a virtual environment that pip installs on top
+            of.
     """
     targets = {"/tmp": "tmp", "/var/tmp": "tmp", HOME: "home"}  # noqa: S108 - inside the container
     targets |= {_OWN_PACKAGES: FOLDER} if has_environment else {}
     for name in targets.values():
         (scratch / name).mkdir(parents=True, exist_ok=True)
-    # As that of any machine: programs refuse to work in one that others could not.
+    # The usual mode of /tmp. Some programs refuse to use a /tmp that other users cannot write to.
     (scratch / "tmp").chmod(0o1777)
     return [Mount(scratch / name, target) for target, name in targets.items()]
 
 
 def build_scratch_variables(path: str, environment: Mapping[str, str], *, has_environment: bool) -> dict[str, str]:
-    """Variables by which programs find their home, pip its place, and shells what pip installed.
+    """Return the variables that set the home directory, the location where pip installs, and the search path.
 
     Args:
         path: the image's PATH.
-        environment: what the container gets beside.
+        environment: the container's other variables.
         has_environment: see ``list_scratch_mounts``.
     """
     home = {"HOME": environment.get("HOME", HOME)}
@@ -110,13 +112,13 @@ def build_scratch_variables(path: str, environment: Mapping[str, str], *, has_en
 
 
 def fill_own_packages(scratch: Path, environment_settings: str) -> None:
-    """Make the environment that pip installs into, over that of an image of ours.
+    """Create the virtual environment that pip installs into, on top of the one of an image of this project.
 
     Args:
         scratch: see ``ContainerSpec``.
         environment_settings: content of the image's ``/opt/venv/pyvenv.cfg``.
     """
-    # Of a start of the same container that did not come to its end, there may be a part.
+    # An earlier start of the same container that was interrupted may have left part of it.
     shutil.rmtree(scratch / FOLDER)
     lines = (line.partition("=") for line in environment_settings.splitlines())
     settings = {name.strip(): value.strip() for name, _, value in lines}
@@ -125,9 +127,10 @@ def fill_own_packages(scratch: Path, environment_settings: str) -> None:
 
 
 def give(folder: Path, user: tuple[int, int]) -> None:
-    """Give a folder and all that is in it to another user; no link is followed, and no file with a second name given.
+    """Change the owner of a folder and of all its content.
 
-    Such a file may be the emulator's own: the container could then write to it.
+    Symbolic links are not followed. A file with a second name keeps its owner: it may be a file of the emulator, and
+    the container could then write to it.
     """
     for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
         for name in (*folders, *files):

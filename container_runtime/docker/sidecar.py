@@ -1,12 +1,13 @@
 """Network sidecars: this process listens in a container's isolated network.
 
-A sidecar is a small container that has no network but its loopback interface, or the network of its job's hosts alone.
-It listens at the given ports and hands the listening sockets to this process, through a Unix socket in a shared
-folder. A socket stays in the network in which it was made: whoever connects to it there is accepted here,
-with nothing between. The container itself then joins the sidecar's network. So no address of this machine, nor of any
-other, has a way into it or out of it, and no packet filter is needed.
+A sidecar is a small container whose only network is its loopback interface, or the network of its job's hosts. It
+listens on the given ports and passes the listening sockets to this process through a Unix socket in a shared folder. A
+socket belongs to the network namespace in which it was created, so this process directly accepts connections that are
+made inside the container's network. The container itself then joins the sidecar's network. Nothing can be routed
+between this network and any other address, and no packet filter is needed.
 
-The sidecar holds its sockets as well: while this process is away clients wait, and the next one asks for them again.
+The sidecar keeps its sockets open as well. While this process is not running, clients wait; the next process fetches
+the sockets again.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     Take = Callable[[socket.socket], None]
 
 SIDECAR_LABEL = "smdebug-emulator.door"
-"""On every sidecar; its value is the name of the container that it is for."""
+"""Label of every sidecar; its value is the name of its container."""
 LOOPBACK = "127.0.0.1"
 
 _IMAGE = "smdebug-emulator/sagemaker-debugger-rules"
@@ -51,7 +52,7 @@ while True:
     with sidecar.accept()[0] as asking:
         socket.send_fds(asking, [b"."], [each.fileno() for each in listening])
 """
-# What resolvers and sockets say, in the words of the C library.
+# Messages of the C library for failed name resolution and connections, and one of curl.
 _SIGNS_OF_NO_NETWORK = re.compile(
     r"Temporary failure in name resolution|Name or service not known|Network is unreachable|Could not resolve host"
 )
@@ -60,7 +61,7 @@ _EXPLANATION = (
     "does for a requirements.txt, start the emulator with --allow-internet, or with SMDEBUG_EMULATOR_ALLOW_INTERNET=1 "
     "in its environment."
 )
-# Why a job failed is looked for among its last lines.
+# The reason for a failed job is taken from the last lines of its log, so the explanation is repeated there.
 _REPEATED_AFTER = 10
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.01
@@ -70,12 +71,12 @@ _MEMORY_BYTES = 64 * 1024**2
 
 
 class Sidecars:
-    """The sidecars of one back end's containers. Thread safe.
+    """The sidecars of one back end's containers. Thread-safe.
 
     Args:
         api: client of the engine.
-        folder: where each sidecar has a folder of its own; of this process's user alone.
-        labels: on each sidecar.
+        folder: folder with one subfolder for each sidecar. Only the user of this process can open it.
+        labels: labels of each sidecar.
     """
 
     def __init__(self, api: docker.APIClient, folder: Path, labels: Mapping[str, str]) -> None:
@@ -88,23 +89,23 @@ class Sidecars:
         self._lock = threading.Lock()
 
     def offer(self, port: int, take: Take) -> None:
-        """Open a port in every network behind a sidecar, in those that are there already where they have it."""
+        """Open a port in the network of every sidecar, and of running sidecars that already listen on it."""
         self._offered[port] = take
         for sidecar in self._list():
             if sidecar["State"] == "running":
                 self._hand_over(sidecar["Labels"][SIDECAR_LABEL], self._offered)
 
     def create(self, name: str, ports: Mapping[int, Take], **options: Any) -> str:
-        """Start a container's sidecar; returns the network mode of the container.
+        """Start a container's sidecar and return the network mode of the container.
 
         Args:
-            name: of the container.
-            ports: those that are open in this network beside the ones of ``offer``.
+            name: name of the container.
+            ports: ports to open in this network in addition to those of ``offer``.
             options: ``hostname``, ``network_mode``, ``extra_hosts``, ``dns``, ``dns_opt`` and
-                ``networking_config``, as of a container.
+                ``networking_config``, as for a container.
         """
         folder = self._folder / name
-        shutil.rmtree(folder, ignore_errors=True)  # of one that was killed in its start
+        shutil.rmtree(folder, ignore_errors=True)  # left by a sidecar that was killed during its start
         folder.mkdir(mode=0o700)
         host_config = self._api.create_host_config(
             network_mode=options.pop("network_mode"),
@@ -136,10 +137,10 @@ class Sidecars:
         return f"container:{created['Id']}"
 
     def wait(self, name: str, network_mode: str, ports: Mapping[int, Take]) -> None:
-        """Wait until a sidecar listens, and give its sockets to who takes them.
+        """Wait until a sidecar listens, and pass its sockets to their servers.
 
         Raises:
-            ContainerStartError: it does not.
+            ContainerStartError: the sidecar has ended, or did not listen in time.
         """
         sidecar = network_mode.partition(":")[2]
         deadline = time.monotonic() + _START_SECONDS
@@ -155,23 +156,26 @@ class Sidecars:
         self._hand_over(name, {**self._offered, **ports})
 
     def remove(self, sidecar: str, name: str) -> None:
-        """Close a container's sidecar, after the container was removed. Idempotent."""
+        """Remove a container's sidecar, after the container was removed. Idempotent."""
         with self._lock:
             listening = self._listening.pop(name, [])
         for each in listening:
-            with closing(each), suppress(OSError):  # the sidecar's own end may have come first
-                # Who accepts has a socket of his own, and is to see that this one is over.
+            with closing(each), suppress(OSError):  # the sidecar may have ended first
+                # The server has a duplicate of this socket. The shutdown ends its accept() as well.
                 each.shutdown(socket.SHUT_RDWR)
         with suppress(docker.errors.NotFound):
             self._api.remove_container(sidecar, force=True)
         shutil.rmtree(self._folder / name, ignore_errors=True)
 
     def remove_of(self, name: str) -> None:
-        """Close the sidecar of a container that there is not, if there is one."""
+        """Remove the sidecar of a container that does not exist, if there is such a sidecar."""
         self.remove(_name_sidecar(name), name)
 
     def remove_unused(self) -> None:
-        """Remove the sidecars whose container was never made, or went without them: their starter was killed."""
+        """Remove sidecars without a container: the emulator was killed before it created the container.
+
+        This also removes sidecars that stayed when their container was removed.
+        """
         containers = self._api.containers(all=True, filters=self._filters())
         used = {each["HostConfig"]["NetworkMode"] for each in containers}
         for sidecar in self._list():
@@ -179,7 +183,7 @@ class Sidecars:
                 self.remove(sidecar["Id"], sidecar["Labels"][SIDECAR_LABEL])
 
     def close(self) -> None:
-        """Remove the sidecars of nobody; containers that are left go on waiting at theirs for another process."""
+        """Remove sidecars without a container. The other containers wait at theirs for the next emulator process."""
         self.remove_unused()
         with self._lock:
             listening = [each for some in self._listening.values() for each in some]
@@ -206,7 +210,7 @@ class Sidecars:
 
 
 def read_sidecar(container: Mapping[str, Any]) -> str | None:
-    """Read a container's network mode where that is a sidecar."""
+    """Return a container's network mode if that is a sidecar, otherwise None."""
     mode: str = container["HostConfig"]["NetworkMode"]
     return mode if mode.startswith("container:") else None
 
@@ -216,9 +220,10 @@ def _name_sidecar(name: str) -> str:
 
 
 def explain_network(lines: Iterator[LogLine]) -> Iterator[LogLine]:
-    """Pass a container's lines on; after the first that tells of a missing network comes why, and what to do.
+    """Yield a container's log lines, with an explanation after the first line that reports a missing network.
 
-    So it does after the last, where that is far from the first.
+    The explanation says why the network is missing and what to do. It is repeated at the end of the log if the end is
+    more than a few lines after the first explanation.
     """
     for line in lines:
         yield line
@@ -233,8 +238,8 @@ def explain_network(lines: Iterator[LogLine]) -> Iterator[LogLine]:
 
 
 def fetch_sockets(folder: Path) -> list[socket.socket]:
-    """Ask a sidecar for the sockets that it listens with."""
-    # A socket's address has room for 107 bytes, and the folder's name may be longer.
+    """Fetch a sidecar's listening sockets."""
+    # The address of a Unix socket holds 107 bytes, and the path of the folder may be longer.
     handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         with socket.socket(socket.AF_UNIX) as asking:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def explain_refusal(socket: Path) -> str:
-    """Say in one sentence or two whose the socket is, and what gives this user access to it."""
+    """Return one or two sentences: who owns the socket, and how this user gets access to it."""
     user = _name_user(os.geteuid())
     try:
         found = socket.stat()
@@ -39,7 +39,7 @@ def explain_refusal(socket: Path) -> str:
 
 
 def _list_groups(user: str) -> list[int]:
-    """List the groups that the system's database says a user is in; those of the session may be older."""
+    """Return the groups of a user in the system's database. The groups of the current session may be older."""
     try:
         return os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
     except KeyError:

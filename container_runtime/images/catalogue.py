@@ -1,7 +1,7 @@
 """Image catalogue: requested image names resolved to those we have.
 
-A folder with an ``image.toml`` is an image. The file says which repository names it answers to, what it runs and
-with which environment; the Docker images are built from it and the process back end runs from it, so both agree.
+Each folder with an ``image.toml`` defines an image. The file lists the repository names that the image replaces, its
+entry point and its environment. Both the Docker images and the process back end use this file, so they agree.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMESPACE = "smdebug-emulator"
-"""Our Docker images are named ``<namespace>/<image name>:latest``."""
+"""This project's Docker images are named ``<namespace>/<image name>:latest``."""
 
 KEY_LABEL = "smdebug-emulator.key"
-"""On our images: made of all that went into it."""
+"""Label of this project's images: hash of everything that the image is built from."""
 
 IMAGE_LABEL = "smdebug-emulator.image"
-"""On our images: its name."""
+"""Label of this project's images: name of the image."""
 
 _VERSION_TAG = re.compile(r"\d+(\.\d+)*")
-# What an image.toml may say: attributes of ImageDefinition.
+# Keys of an image.toml, which are attributes of ImageDefinition, and their types.
 _KEYS = {
     **dict.fromkeys(("name", "note", "python", "version"), str),
     **dict.fromkeys(("repositories", "requirements", "entrypoint"), list),
@@ -37,17 +37,17 @@ _KEYS = {
     "on_demand": bool,
     "with_smdebug": bool,
 }
-# What each of its `environments` says in place of the image's own.
+# Keys of each entry of `environments`, which replace those of the image.
 _ENVIRONMENT_KEYS = {"version": str, "below": str, "python": str, "requirements": list}
 
 
 @dataclass(frozen=True, slots=True)
 class ImageName:
-    """The parts of an image's name.
+    """The parts of an image name.
 
     Attributes:
-        path: everything before tag and digest, registry included.
-        repository: the last component of ``path``, e.g. ``pytorch-training``.
+        path: everything before tag and digest, including the registry.
+        repository: the last component of ``path``, for example ``pytorch-training``.
         tag: text after ``:``, or None.
         digest: text after ``@``, or None.
     """
@@ -59,10 +59,10 @@ class ImageName:
 
 
 def parse_image_name(image: str) -> ImageName:
-    """Split ``registry:5000/a/b:tag@digest``.
+    """Parse an image name such as ``registry:5000/a/b:tag@digest``.
 
     Raises:
-        ImageNotFoundError: the text cannot be an image's name.
+        ImageNotFoundError: the text is not a valid image name.
     """
     rest, _, digest = image.partition("@")
     head, slash, last = rest.rpartition("/")
@@ -74,26 +74,27 @@ def parse_image_name(image: str) -> ImageName:
 
 @dataclass(frozen=True, slots=True)
 class ImageDefinition:
-    """One image of ``rules_images/``, as its ``image.toml`` says.
+    """One image of ``rules_images/``, as defined in its ``image.toml``.
 
     Attributes:
-        name: its own repository name; the Docker image is ``<namespace>/<name>``.
-        folder: where Dockerfile and image.toml are.
-        repositories: the repository names it answers to, ``name`` included.
-        place: where Python finds what is in ``folder``, below a site-packages; e.g. ``rules_images/lambda``.
-        python: the only version of Python that its requirements have wheels for, e.g. ``3.11``; None when others do.
-        version: tag of the framework release it holds, or None when any version means the same.
-        below: the version that it is the environment of all older ones of; None for that of the newest.
-        on_demand: whether it is built only when a job needs it, or when it is named.
-        note: what every job in it is told; None for nothing.
-        requirements: what pip installs in it.
-        with_smdebug: whether our smdebug package is installed in it.
-        entrypoint: what runs before a container's command.
-        environment: what every container of it gets.
-        links: files in site-packages that are links to others there, by a pattern; e.g. a library under the name that
-            another package looks for.
-        commands: programs in place of those of the same names that its requirements bring: a module of ours by name,
-            whose ``main`` runs.
+        name: its repository name; the Docker image is ``<namespace>/<name>``.
+        folder: folder of the Dockerfile and the image.toml.
+        repositories: the requested repository names for which this image runs, including ``name``.
+        place: path below site-packages of the content of ``folder``, for example ``rules_images/lambda``.
+        python: the only Python version for which its requirements have wheels, for example ``3.11``. None if there are
+            wheels for several versions.
+        version: version tag of the framework in the image. None if the image serves all versions.
+        below: this environment serves versions older than this one. None for the environment of the newest version.
+        on_demand: whether the image is built only when a job needs it or when it is named explicitly.
+        note: message for the log of every job that runs the image, or None.
+        requirements: requirements that pip installs in the image.
+        with_smdebug: whether this project's smdebug package is installed in the image.
+        entrypoint: program and arguments that run before a container's command.
+        environment: environment variables of every container of the image.
+        links: symbolic links in site-packages: link name to a pattern of the target, for example a library under the
+            name that another package expects.
+        commands: programs to replace, of those that the requirements install: program name to a module of this project
+            whose ``main`` runs instead.
     """
 
     name: str
@@ -119,20 +120,23 @@ class ImageDefinition:
 
 
 def parse_version(text: str | None) -> tuple[int, ...]:
-    """Return the numbers that a tag or version begins with; none where it begins with something else."""
+    """Return the numbers at the start of a tag or version; an empty tuple if it starts with something else."""
     found = _VERSION_TAG.match(text or "")
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
 def choose_environment(environments: Sequence[ImageDefinition], requested: ImageName) -> ImageDefinition:
-    """Return the environment for a requested version: of those made for older ones the nearest, else the newest."""
+    """Return the environment for a requested version.
+
+    This is the nearest of the environments for older versions that serve it, otherwise the newest one.
+    """
     wanted = parse_version(requested.tag)
     older = [definition for definition in environments if wanted and wanted < parse_version(definition.below)]
     return min(older, key=lambda definition: parse_version(definition.below), default=environments[0])
 
 
 def holds_version(definition: ImageDefinition, requested: ImageName) -> bool:
-    """Whether it holds the release that a request asks for, as far as that is told by major and minor number."""
+    """Return whether an image has the requested version. Only the major and minor numbers are compared."""
     wanted = parse_version(requested.tag)[:2]
     return definition.version is None or not wanted or parse_version(definition.version)[: len(wanted)] == wanted
 
@@ -140,7 +144,7 @@ def holds_version(definition: ImageDefinition, requested: ImageName) -> bool:
 def describe_substitution(
     definition: ImageDefinition, requested: ImageName, environments: Sequence[ImageDefinition] = ()
 ) -> str | None:
-    """Say how ``definition`` differs from the image that a job asked for; None when it does not."""
+    """Describe how ``definition`` differs from the requested image; None if it does not."""
     if requested.digest is not None:
         return f"The request pins {requested.digest}; {definition.name} as built here runs in its place."
     if definition.version is None or not parse_version(requested.tag) or requested.tag == definition.version:
@@ -154,20 +158,21 @@ def describe_substitution(
 
 
 class ImageCatalogue:
-    """Every image of ours, found by scanning a folder for ``image.toml``.
+    """All images of this project, found by scanning a folder for ``image.toml`` files.
 
     Args:
-        folder: scanned with all its sub-folders.
-        strict: whether a request for a version that no environment holds is refused.
+        folder: folder to scan, with all its subfolders.
+        strict: whether to refuse a request for a version that no environment has.
 
     Raises:
-        ContainerRuntimeError: the folder holds no image, or an ``image.toml`` is wrong; the text names the file.
+        ContainerRuntimeError: the folder contains no image, or an ``image.toml`` is invalid; the message names the
+            file.
     """
 
     def __init__(self, folder: Path = DEFINITIONS_FOLDER, *, strict: bool = False) -> None:
         self.folder = folder
         self._strict = strict
-        # The newest of each first.
+        # The environments of each repository name, the newest first.
         self._by_repository: dict[str, list[ImageDefinition]] = {}
         for path in sorted(folder.rglob("image.toml")):
             environments = _read_definitions(path, folder)
@@ -184,19 +189,19 @@ class ImageCatalogue:
 
     @property
     def base_folder(self) -> Path:
-        """Where the Dockerfile is that every image's requirements are installed with."""
+        """The folder of the Dockerfile of the base images."""
         return self.folder / "base"
 
     @property
     def repositories(self) -> tuple[str, ...]:
-        """Every repository name that is answered, sorted."""
+        """All repository names for which there is an image, sorted."""
         return tuple(sorted(self._by_repository))
 
     def select(self, names: Iterable[str]) -> list[ImageDefinition]:
-        """Return the images of these names, or, when none is given, those that are built ahead.
+        """Return the images with these names. Without names, return all images that are not built on demand.
 
         Raises:
-            ContainerRuntimeError: there is no such image.
+            ContainerRuntimeError: no image has one of the names.
         """
         known = {definition.name: definition for definition in self}
         wanted = set(names)
@@ -206,10 +211,10 @@ class ImageCatalogue:
         return [found for name, found in known.items() if (name in wanted if wanted else not found.on_demand)]
 
     def find(self, image: str) -> tuple[ImageDefinition, str | None] | None:
-        """Return the definition that answers to ``image`` and how it differs from that, or None.
+        """Return the definition that runs for ``image`` and how it differs from the request; None if there is none.
 
         Raises:
-            ImageNotFoundError: ``image`` cannot be an image's name, or asks for a version that is refused.
+            ImageNotFoundError: ``image`` is not a valid image name, or its version is refused.
         """
         requested = parse_image_name(image)
         environments = self._by_repository.get(requested.repository)
@@ -225,7 +230,7 @@ class ImageCatalogue:
         return definition, describe_substitution(definition, requested, environments)
 
     def describe_substitution(self, image: str) -> str | None:
-        """Say how the image of ours that answers to ``image`` differs from it; None where none answers."""
+        """Describe how this project's image for ``image`` differs from it; None without a difference or an image."""
         try:
             found = self.find(image)
         except ImageNotFoundError:
@@ -233,10 +238,10 @@ class ImageCatalogue:
         return found and found[1]
 
     def resolve(self, image: str) -> ResolvedImage | None:
-        """Return the local Docker image for ``image``, whether built or not; None when it is none of ours.
+        """Return the local Docker image for ``image``, whether it is built or not; None if this project has none.
 
         Raises:
-            ImageNotFoundError: ``image`` cannot be an image's name.
+            ImageNotFoundError: ``image`` is not a valid image name, or its version is refused.
         """
         found = self.find(image)
         if found is None:
@@ -246,12 +251,12 @@ class ImageCatalogue:
 
 
 def local_name(definition: ImageDefinition) -> str:
-    """Return the Docker name under which the newest build of ``definition`` is found."""
+    """Return the Docker image name of the newest build of ``definition``."""
     return f"{NAMESPACE}/{definition.name}:latest"
 
 
 def _read_definitions(path: Path, root: Path) -> list[ImageDefinition]:
-    """Return the image that a file describes, and its other environments, as images that are built on demand."""
+    """Return the image that a file defines, followed by its other environments, which are built on demand."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as exc:

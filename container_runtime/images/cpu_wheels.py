@@ -1,6 +1,6 @@
 """Wheels linked to CUDA, adapted to a CPU-only PyTorch.
 
-torchvision and torchaudio are on PyPI as builds for GPUs alone. All that they compute on the processor is in them.
+PyPI has torchvision and torchaudio only as GPU builds. These builds also contain all of their CPU code.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 CPU_ONLY_PACKAGES = ("torchaudio", "torchvision")
 CPU_ONLY = "+cpu"
-"""At the end of the version of what is for the processor alone, as PyTorch's own index has it."""
+"""Version suffix of CPU-only packages, as on PyTorch's own package index."""
 
 FITTING = "1"
-"""To be raised when wheels are fitted in another way."""
+"""Version of the procedure. Increase it when wheels are adapted in a different way."""
 
-# By these names; what a wheel brings has others, and stays.
+# The libraries to unlink. Libraries that a wheel itself contains have other names and stay.
 _CUDA_LIBRARIES = re.compile(r"lib(cudart|c10_cuda|torch_cuda)\.so(\.\d+)?")
 _NAMES = re.compile("cuda", re.IGNORECASE)
 _LIBRARY = re.compile(r".*\.so(\.\d+)*")
 
 
 def fit_wheels(folder: Path) -> dict[str, Path]:
-    """Put fitted wheels in the places of those for GPUs, where a folder's PyTorch is for the processor.
+    """Replace the GPU wheels in a folder with adapted ones, if the folder's PyTorch is CPU-only.
 
     Returns:
-        the fitted ones, by name.
+        The adapted wheels, by package name.
 
     Raises:
-        WheelhouseError: one cannot be fitted.
+        WheelhouseError: a wheel cannot be adapted.
     """
     if not any(folder.glob(f"torch-*{CPU_ONLY}-*.whl")):
         return {}
@@ -49,12 +49,13 @@ def fit_wheels(folder: Path) -> dict[str, Path]:
 
 
 def fit_wheel(wheel: Path) -> Path:
-    """Write a wheel that needs none of CUDA's libraries beside one that does, and return its path.
+    """Write a copy of a wheel that needs no CUDA libraries next to the wheel, and return its path.
 
-    It is of the same version "for the processor" and the same bytes wherever it is made: its files are not compressed.
+    The copy has the same version with the suffix ``+cpu``. Its files are not compressed, so it has the same bytes on
+    every machine.
 
     Raises:
-        WheelhouseError: it has a library that cannot be fitted.
+        WheelhouseError: the wheel has a library that cannot be adapted.
     """
     name, version, tags = wheel.name.split("-", 2)
     old, new = (f"{name}-{each}.dist-info/" for each in (version, version + CPU_ONLY))

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The folder of our packages: the checkout, or the site-packages that the wheel was installed in."""
+"""The folder of this project's packages: the checkout, or the site-packages folder where the wheel is installed."""
 
 DEFINITIONS_FOLDER = ROOT / "rules_images"
 
@@ -17,19 +17,19 @@ _SMDEBUG_VERSION = "1.0.34+emulator"
 
 
 def locate_cache() -> Path:
-    """Return where wheels and environments are kept: ``.cache`` of a checkout, else a folder of the user's caches."""
+    """Return the folder for wheels and environments: ``.cache`` of a checkout, otherwise one in the user's cache."""
     if (ROOT / "pyproject.toml").is_file() and (ROOT / "Makefile").is_file():
         return ROOT / ".cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "smdebug-emulator")
 
 
 def collect_smdebug(root: Path = ROOT) -> dict[str, Path | bytes]:
-    """Return the files and folders, by name, that make up an installed smdebug in a site-packages folder.
+    """Return the files and folders of an installed smdebug package, by name in a site-packages folder.
 
-    The metadata satisfies a script's ``requirements.txt`` that lists upstream ``smdebug``, which pip would
-    otherwise install over these files. It has no ``RECORD``: pip refuses to replace what it cannot take away.
+    The metadata satisfies a ``requirements.txt`` that lists upstream's ``smdebug``. Otherwise pip would install that
+    over these files. The metadata has no ``RECORD``, because pip refuses to replace a package that it cannot uninstall.
     """
-    # The wheel has it where Python looks for it, a checkout beside the module that it imports.
+    # A wheel has this file in site-packages, a checkout has it in the package that it imports.
     autoload = root / "smdebug_autoload.pth"
     information = f"smdebug-{_SMDEBUG_VERSION}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: smdebug\nVersion: {_SMDEBUG_VERSION}\n"

@@ -31,7 +31,7 @@ def read_licence(wheel: Path) -> tuple[str, str, str]:
 
 
 def main() -> None:
-    """Print a table, and in which images each package is."""
+    """Print a table of the packages with their licences and images."""
     images: dict[tuple[str, str, str], list[str]] = {}
     for definition in ImageCatalogue():
         requirements = read_requirements(definition, IMAGE_PYTHON)

@@ -1,7 +1,7 @@
 """Lock files of images: pinned package versions and wheel hashes.
 
-One file for each environment, version of Python and kind of processor, beside the image's ``image.toml``. Nothing is
-installed in an image whose bytes are not those that the file names. ``lock_making.py`` makes them.
+There is one file for each environment, Python version and CPU architecture, next to the image's ``image.toml``. A
+package is installed in an image only if its hash is in the file. ``lock_making.py`` creates the files.
 """
 
 from __future__ import annotations
@@ -19,29 +19,31 @@ if TYPE_CHECKING:
 
 LOCK = ".lock"
 INSTALLER_MARK = " # installer"
-"""At the end of the line that names what installs the others, where none of them needs it."""
+"""End of the line of a package that is needed only to install the others."""
 
 CPU_ONLY_MARK = " # for the processor"
-"""At the end of a line that takes the place of the package's other one, and of all for GPUs, where pip finds it."""
+"""End of the line of a CPU-only package. If pip finds it, it replaces the package's other line and all GPU packages."""
 
 _HEADER = "# Made by `make lock` of: "
 
 
 def locate_lock(definition: ImageDefinition, python: str) -> Path:
-    """Where the lock file of an image's environment is, for one version of Python on this machine's processor."""
+    """Return the path of an image's lock file for a Python version and the CPU architecture of this machine."""
     return definition.folder / f"{definition.name}-py{python}-{platform.machine()}{LOCK}"
 
 
 def build_header(definition: ImageDefinition) -> str:
-    """First line of a lock file: what it was made of."""
+    """Return the first line of a lock file, which lists the requirements that it was made from."""
     return _HEADER + " ".join(sorted(definition.requirements))
 
 
 def read_requirements(definition: ImageDefinition, python: str) -> tuple[str, ...]:
-    """Return what pip installs in an image: lines with hashes where there is a lock file, else what is required.
+    """Return the requirements that pip installs in an image.
+
+    These are the lines of its lock file, with hashes, or the image's requirements if there is no lock file.
 
     Raises:
-        WheelhouseError: the lock file was made of other requirements.
+        WheelhouseError: the lock file was made from different requirements.
     """
     path = locate_lock(definition, python)
     if not path.is_file():
@@ -53,5 +55,5 @@ def read_requirements(definition: ImageDefinition, python: str) -> tuple[str, ..
 
 
 def is_locked(requirements: Iterable[str]) -> bool:
-    """Whether these are lines of a lock file."""
+    """Return whether these requirements are the lines of a lock file."""
     return any("--hash=" in line for line in requirements)

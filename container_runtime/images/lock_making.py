@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from container_runtime.images.catalogue import ImageDefinition
 
 PYTHONS = ("3.11", "3.12", "3.13")
-"""That lock files are made for, on the kind of processor that this runs on; elsewhere pip chooses the versions."""
+"""Python versions of the lock files, which are for this machine's CPU architecture. For others pip chooses versions."""
 
 _INSTALLERS = ("pip", "uv")
 _UV = ("-m", "uv", "--no-config", "pip", "compile", "--quiet", "--format", "pylock.toml")
 _PLATFORM = f"{platform.machine()}-manylinux_2_36"
-# PyTorch's wheels for the processor are on an index of its own, under the version with this at its end.
+# The package whose CPU-only wheels have the version suffix ``+cpu``. They are on PyTorch's own index.
 _CPU_ONLY = "torch"
 _WHEEL = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")
 
 
 def write_lock(definition: ImageDefinition, python: str) -> bool:
-    """Choose the newest versions that fit together, and write their lock file; False where none do.
+    """Choose the newest compatible versions and write their lock file. Return False if there is no solution.
 
     Raises:
         WheelhouseError: uv fails for another reason.
@@ -46,7 +46,7 @@ def write_lock(definition: ImageDefinition, python: str) -> bool:
     for package in packages:
         if package["name"] == _CPU_ONLY:
             lines += _build_cpu_only_lines(package["version"], python)
-    # What installs the others is part of what has to be trusted.
+    # The installers have to be trusted as well, so they are locked too.
     installers = [name for name in _INSTALLERS if not any(package["name"] == name for package in packages)]
     lines += [_build_line(each, python) + INSTALLER_MARK for each in _resolve(installers, python) or ()]
     path = locate_lock(definition, python)
@@ -55,7 +55,7 @@ def write_lock(definition: ImageDefinition, python: str) -> bool:
 
 
 def _resolve(requirements: Sequence[str], python: str) -> list[dict[str, Any]] | None:
-    """Return the packages that uv chooses; None where there is no solution."""
+    """Return the packages that uv chooses; None if there is no solution."""
     with tempfile.TemporaryDirectory() as temporary:
         required, locked = Path(temporary, "requirements.in"), Path(temporary, "pylock.toml")
         required.write_text("\n".join(requirements), encoding="utf-8")
@@ -79,7 +79,7 @@ def _build_line(package: dict[str, Any], python: str) -> str:
 
 
 def _fits(name: str, python: str) -> bool:
-    """Whether a wheel is for this version of Python, on Linux with glibc."""
+    """Return whether a wheel is for this Python version, on Linux with glibc."""
     found = _WHEEL.fullmatch(name)
     if found is None:
         return False
@@ -93,7 +93,7 @@ def _fits(name: str, python: str) -> bool:
 
 
 def _build_cpu_only_lines(version: str, python: str) -> Iterator[str]:
-    """Build the line of the wheel for the processor alone, where pip is led to one."""
+    """Yield the line of the CPU-only wheel, if pip's package indexes have one."""
     requirement = f"{_CPU_ONLY}=={version}+cpu"
     with tempfile.TemporaryDirectory() as temporary:
         try:

@@ -1,7 +1,7 @@
 """Separate pip target of a container, layered over a shared environment.
 
-Local processes share that environment with each other, and often with the emulator; a Docker container cannot write
-to its image's. A script's ``requirements.txt`` must change it for none of them.
+Local processes share the environment with each other, and often with the emulator. A Docker container cannot write to
+the environment of its image. So packages from a script's ``requirements.txt`` must not change the shared environment.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ FOLDER = "own-packages"
 
 
 def build_variables(folder: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables by which pip installs into the container's own packages, and Python finds these first.
+    """Return the variables that make pip install into the container's own packages and Python import these first.
 
     Args:
-        folder: what ``make_own_packages`` makes, as the container sees it.
-        environment: what the container gets beside; its PYTHONPATH is kept.
+        folder: path, inside the container, of the folder that ``make_own_packages`` creates.
+        environment: the container's other variables; their PYTHONPATH is kept.
     """
     path = [f"{folder}/packages", environment.get("PYTHONPATH", "")]
     return {"PIP_PYTHON": f"{folder}/bin/python", "PYTHONPATH": os.pathsep.join(filter(None, path))}
 
 
 def make_own_packages(folder: Path, python: str, home: str, library: str, below: Sequence[str]) -> None:
-    """Make the virtual environment that pip installs into.
+    """Create the virtual environment that pip installs into.
 
-    It is empty and lies over a shared one: pip takes what is in that for installed, and replaces or removes none of it.
+    It is empty and is layered over a shared one. pip regards the packages of the shared environment as installed, but
+    does not replace or remove them.
 
     Args:
-        folder: to make it in.
+        folder: folder to create it in.
         python: the shared environment's interpreter, as the container sees it.
-        home: the folder of that interpreter at the end of all links: Python finds its library beside it.
-        library: what that is called, e.g. ``python3.11``.
+        home: folder of that interpreter with all links resolved. Python finds its standard library from there.
+        library: name of the library folder, for example ``python3.11``.
         below: folders of the shared packages.
     """
     packages = folder / "lib" / library / "site-packages"

@@ -1,11 +1,14 @@
 """ELF editing: removal of a shared object's links to absent libraries.
 
-A dynamic linker refuses an object when a library that it needs, or a name that it has from one, is nowhere. Here the
-libraries leave its list. A name that the object has from one of them by a version, and is known to be theirs by that,
-becomes a function of the object itself that does nothing and returns 0: such are called while it is loaded. Others may
-stand in any library, and become weak: they are found where they are, and else are 0, which only harms who calls them.
+A dynamic linker refuses to load an object if a library that it needs, or a symbol that it imports, is missing. This
+module removes the libraries from the object's list of needed libraries.
 
-Bytes are changed in their places and none is added, so nothing moves. ELF's specification has the names of fields.
+A versioned symbol is known to come from one of these libraries by its version. It becomes a function in the object
+itself that does nothing and returns 0, because such functions are called while the object is loaded. Other symbols may
+come from any library. They become weak: the linker resolves them if it can, and otherwise sets them to 0, which fails
+only if they are called.
+
+Bytes are changed in place and none are added, so nothing moves. The field names are those of the ELF specification.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ _VERSION_NUMBER = 0x7FFF
 _LOCAL, _WEAK, _FUNCTION, _HIDDEN = 0, 2, 2, 2
 _SYMBOLS_OF_DYNAMIC_LINKER = 11
 _ANY_SECTION = 1
-"""A symbol of section 0 is not defined; the linker asks for no more."""
+"""A symbol with section 0 is undefined. The linker accepts any other section."""
 
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")  # p_type, p_flags, p_offset, p_vaddr, p_paddr, p_filesz, p_memsz, p_align
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")  # sh_name, sh_type, sh_flags, sh_addr, sh_offset, sh_size, …
@@ -44,15 +47,16 @@ _NEEDED_VERSION = struct.Struct("<IHHII")  # vna_hash, vna_flags, vna_other, vna
 
 
 def unlink_libraries(content: bytes, libraries: re.Pattern[str], names: re.Pattern[str]) -> bytes:
-    """Return a shared object that needs none of the libraries; the same bytes where it needs none already.
+    """Return a shared object without links to the libraries. The bytes are unchanged if it needs none of them.
 
     Args:
-        content: of the file.
-        libraries: matches the whole name of each library that is taken away.
-        names: found in every name that only they may have.
+        content: content of the file.
+        libraries: pattern that matches the full name of each library to remove.
+        names: pattern that is found in every unversioned symbol that may come from these libraries.
 
     Raises:
-        WheelhouseError: it is none, it is damaged, or it needs one and is not for x86-64.
+        WheelhouseError: the content is not a shared object, it is damaged, or it needs one of the libraries and is not
+            for x86-64.
     """
     if not content.startswith(_IDENTIFICATION):
         raise WheelhouseError("it is no shared object of 64 bits, little-endian")
@@ -104,7 +108,7 @@ class _SharedObject:
         return bytes(self._content)
 
     def _unlink_versions(self, libraries: re.Pattern[str]) -> set[int]:
-        """Take the libraries from those whose versions are asked for, and return the numbers of these versions."""
+        """Remove the libraries from the version requirements, and return the numbers of the removed versions."""
         kept, numbers = [], set()
         for place, (_, count, name, first, _) in self._walk_needed_versions():
             if libraries.fullmatch(self._read_string(name)) is None:
@@ -120,7 +124,7 @@ class _SharedObject:
             distance = 0 if following is None else following - place
             _NEEDED_LIBRARY.pack_into(self._content, place, *members[:4], distance)
         if numbers:
-            # Places differ from addresses by the same, for the table is in one segment.
+            # The table is in one segment, so file offsets and addresses differ by a constant.
             moved = kept[0] - self._locate(self._tables[_NEEDED_VERSIONS]) if kept else 0
             new = {_NEEDED_VERSIONS: self._tables[_NEEDED_VERSIONS] + moved, _NEEDED_VERSIONS_COUNT: len(kept)}
             entries = [(tag, new.get(tag, value)) for tag, value in self._dynamic]
@@ -139,7 +143,7 @@ class _SharedObject:
             place += members[4]
 
     def _change_symbols(self, names: re.Pattern[str], gone: set[int]) -> None:
-        """Define what is nowhere defined and of a version that is gone, and make weak what has one of the names."""
+        """Define undefined symbols that have a removed version, and make those weak whose name matches."""
         for number, place in enumerate(self._walk_symbols()):
             name, info, _, section, _, size = _SYMBOL.unpack_from(self._content, place)
             if section or not name:
@@ -163,7 +167,7 @@ class _SharedObject:
                 yield from range(first, first + length, _SYMBOL.size)
 
     def _find_return(self) -> int:
-        """Return the address of instructions that return 0: any function's last ones."""
+        """Return the address of instructions that return 0, such as the end of some function."""
         for segment in self._segments:
             found = self._content.find(_RETURN_0, segment.offset, segment.offset + segment.size)
             if segment.executable and found >= 0:
@@ -171,7 +175,7 @@ class _SharedObject:
         raise WheelhouseError("it has no instructions that return 0, which what is missing could be")
 
     def _locate(self, address: int) -> int:
-        """Return the place in the file of what is loaded at an address."""
+        """Return the file offset of an address."""
         segment = next(each for each in self._segments if each.address <= address < each.address + each.size)
         return segment.offset + address - segment.address
 

@@ -1,8 +1,8 @@
 """Wheels fetched on the host for image builds that have no network.
 
-AWS's training toolkit is published as source with a C extension: its wheel is built here without that extension, so no
-compiler is needed. The extension only matters to jobs that are spread over machines with MPI. What PyPI has for GPUs
-alone is fitted to a PyTorch for the processor, where that is the one that pip finds (``cpu_wheels.py``).
+AWS's training toolkit is published as source with a C extension. Its wheel is built here without the extension, so no
+compiler is needed. The extension matters only for jobs that run on several machines with MPI. Packages that PyPI has
+only as GPU builds are adapted if pip finds a CPU-only PyTorch (``cpu_wheels.py``).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 IMAGE_PYTHON = "3.11"
-"""Version of the interpreter in our images, which need not be the host's."""
+"""Python version of this project's images, which may differ from that of the host."""
 
 TRAINING_TOOLKIT = "sagemaker-training==5.1.4"
 _TOOLKIT_NEEDS = "inotify_simple==1.2.1"
-"""Published as source, too, and pure Python."""
+"""Also published only as source, but pure Python."""
 
 FOR_GPUS = re.compile(r"(nvidia|cuda)-|triton\b")
-"""Packages that only a framework's wheel for GPUs needs."""
+"""Packages that only a framework's GPU wheel needs."""
 
-# Debian 12's glibc is 2.36; every older one's wheels run on it. pip does not know that 2014 and 2010 are other names of
-# 2.17 and 2.12.
+# Debian 12 has glibc 2.36, which runs wheels for all older versions. pip does not know that 2014 and 2010 are other
+# names for 2.17 and 2.12.
 _PLATFORMS = [f"manylinux_2_{minor}_{platform.machine()}" for minor in range(36, 4, -1)]
 _PLATFORMS += [f"manylinux{year}_{platform.machine()}" for year in (2014, 2010)]
 
@@ -63,7 +63,7 @@ def call(*_):
 
 
 def key_of_requirements(requirements: Iterable[str], python: str = IMAGE_PYTHON) -> str:
-    """Short text that is the same for the same requirements on the same platform and version of Python."""
+    """Return a short hash of the requirements, the platform and the Python version."""
     lines = sorted(requirements)
     fitting = [FITTING for each in lines if each.startswith(CPU_ONLY_PACKAGES)]
     made_here = [_SETUP_WITHOUT_EXTENSION, _MODULE_FOR_EXTENSION, *fitting]
@@ -72,18 +72,18 @@ def key_of_requirements(requirements: Iterable[str], python: str = IMAGE_PYTHON)
 
 
 def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_PYTHON) -> Path:
-    """Return a folder with a wheel for every requirement, what they require, pip, and ``requirements.txt``.
+    """Return a folder with wheels of all requirements and their dependencies, pip, and a ``requirements.txt``.
 
-    Fetched once: the folder's name is made of the requirements.
+    The wheels are fetched once. The name of the folder is a hash of the requirements.
 
     Args:
-        requirements: as pip takes them, or all lines of a lock file: then nothing but what these name is fetched, and
-            ``requirements.txt`` has the hash of every wheel.
-        cache: holds the folder.
-        python: version that the wheels are for, e.g. ``3.11``.
+        requirements: requirements for pip, or all lines of a lock file. From a lock file, only the packages that it
+            names are fetched, and ``requirements.txt`` has the hash of every wheel.
+        cache: parent folder of the result.
+        python: Python version that the wheels are for, for example ``3.11``.
 
     Raises:
-        WheelhouseError: pip failed, or something has another hash than the lock file says.
+        WheelhouseError: pip failed, or a hash differs from the one in the lock file.
     """
     folder = cache / "wheels" / key_of_requirements(requirements, python)
     if folder.is_dir():
@@ -97,14 +97,14 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
         try:
             partial.rename(folder)
         except OSError:
-            # Another process was quicker: an image and an environment may want the same at once.
+            # Another process was faster: an image and an environment may need the same wheels at once.
             if not folder.is_dir():
                 raise
     return folder
 
 
 def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:
-    """Fetch wheels, and return what is to be installed of them."""
+    """Fetch wheels, and return the requirements to install from them."""
     toolkits = [line for line in requirements if line.startswith("sagemaker-training==")]
     if not is_locked(requirements):
         for toolkit in toolkits:
@@ -131,7 +131,7 @@ def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:
 
 
 def _find(lines: Sequence[str], into: Path, python: str) -> bool:
-    """Fetch wheels that not every index has; False where there are none."""
+    """Fetch wheels that not every package index has, and return whether they were found."""
     try:
         download(lines, into, python, "--no-deps", "--require-hashes")
     except WheelhouseError as error:
@@ -142,7 +142,7 @@ def _find(lines: Sequence[str], into: Path, python: str) -> bool:
 
 
 def download(lines: Sequence[str], into: Path, python: str, *options: str) -> None:
-    """Let pip fetch wheels for a version of Python on Linux.
+    """Fetch wheels for a Python version on Linux with pip.
 
     Raises:
         WheelhouseError: pip failed.
@@ -157,7 +157,7 @@ def download(lines: Sequence[str], into: Path, python: str, *options: str) -> No
 
 
 def _build_wheel(line: str, into: Path) -> Path:
-    """Build the wheel of a package that is published as source, and return its path."""
+    """Build the wheel of a package that is published only as source, and return its path."""
     with _written([line]) as file:
         _run_pip(_name([line]), "wheel", "--no-deps", "--wheel-dir", str(into), "--requirement", file)
     return next(into.glob(f"{line.partition('==')[0].replace('-', '_')}-*.whl"))
@@ -165,7 +165,7 @@ def _build_wheel(line: str, into: Path) -> Path:
 
 @contextmanager
 def _written(lines: Iterable[str]) -> Iterator[str]:
-    """Write a requirements file: hashes can be given in no other way."""
+    """Write a temporary requirements file, because pip accepts hashes only in a file."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("".join(f"{line}\n" for line in lines))
         file.flush()
@@ -173,7 +173,7 @@ def _written(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _name(lines: Sequence[str]) -> str:
-    """Name the first of them, for a message."""
+    """Return the first requirements as text, for a message."""
     more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
     return ", ".join(line.split()[0] for line in lines[:3]) + more
 
@@ -184,16 +184,19 @@ def _hash_file(path: Path) -> str:
 
 
 def _name_wheel(wheel: Path) -> str:
-    """Build the line of a wheel that was made here."""
+    """Return the requirement line, with hash, of a wheel that was built here."""
     name, version, _ = wheel.name.split("-", 2)
     return f"{name}=={version} --hash=sha256:{_hash_file(wheel)}"
 
 
 def fetch_cpu_only_wheels(into: Path) -> list[Path]:
-    """Fit what this interpreter has beside a PyTorch for the processor, and return the wheels that it is to have.
+    """Adapt the GPU builds that this interpreter has installed next to a CPU-only PyTorch.
+
+    Returns:
+        The adapted wheels, which are to be installed instead; none if there is nothing to adapt.
 
     Raises:
-        WheelhouseError: pip cannot fetch them.
+        WheelhouseError: pip cannot fetch the wheels.
     """
     versions = {name: importlib.metadata.version(name) for name in ("torch", *CPU_ONLY_PACKAGES)}
     lines = [f"{name}=={versions[name]}" for name in CPU_ONLY_PACKAGES if CPU_ONLY not in versions[name]]
@@ -222,7 +225,7 @@ def build_training_toolkit(into: Path, requirement: str = TRAINING_TOOLKIT) -> P
 
 
 def _unpack_source(requirement: str, into: Path) -> Path:
-    # Metadata is not asked for (no build isolation, no dependencies): only the archive is wanted.
+    # Only the archive is needed, so pip resolves no dependencies.
     with _written([requirement]) as file:
         options = ("--no-deps", "--no-binary", ":all:", "--dest", str(into))
         _run_pip(_name([requirement]), "download", *options, "--requirement", file)

@@ -1,7 +1,8 @@
 """First program of a container whose virtual environment is not built yet.
 
-It builds the environment, says so where the container's log is read, and becomes the container's command. Being the
-container's process, it is stopped, limited and found again like any other; the emulator waits for nothing.
+It builds the environment, reports the progress in the container's log, and then becomes the container's command. It
+runs as the container's process, so the emulator stops it, limits it and finds it like any other container, and does not
+wait for the build.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from container_runtime.runtime import ContainerRuntimeError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# What configures pip for whoever started the emulator, handed over in one variable that the container's command does
-# not get.
+# The emulator's environment variables that configure pip are passed in this variable. The container's command does not
+# get it.
 _BUILDER_ENVIRONMENT = "SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"
 _FOR_PIP = re.compile(r"PATH|HOME|TMPDIR|NETRC|PIP_.*|XDG_.*|SSL_CERT_.*|\w*_CA_BUNDLE|\w+_PROXY", re.IGNORECASE)
 _PYTHONS = frozenset({"python", "python3"})
 
 
 def find_program(name: str, python: str, path: str) -> str | None:
-    """Return the file to run for a command's first word; ``python`` is always the environment's."""
+    """Return the file to run for a command's first word. ``python`` is always the interpreter of the environment."""
     return python if name in _PYTHONS else shutil.which(name, path=path)
 
 
@@ -46,9 +47,9 @@ def wrap_start(
 ) -> tuple[list[str], dict[str, str]]:
     """Return argv and environment of a process that builds the image's environment, then becomes ``argv``.
 
-    It enters ``namespaces`` in between: pip has a network, the command perhaps none.
+    The process enters ``namespaces`` after the build, because pip needs a network and the command may be isolated.
     """
-    # The process runs in a folder of the container's, with nothing of this process's own path.
+    # The process runs in a folder of the container and does not inherit this process's import path.
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import main; main()"
     for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}
     command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), json.dumps(namespaces)]
@@ -57,7 +58,7 @@ def wrap_start(
 
 
 def main() -> None:
-    """Build, then become the command; exit code 1 where that cannot be built, 127 where there is no such program."""
+    """Build the environment, then become the command. Exit with 1 if the build fails, 127 if there is no program."""
     folder, image, cache, namespaces, scratch, *argv = sys.argv[1:]
     builder_environment = json.loads(os.environ.pop(_BUILDER_ENVIRONMENT))
     container_environment = dict(os.environ)

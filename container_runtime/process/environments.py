@@ -1,9 +1,9 @@
 """Virtual environments of images, for the process back end.
 
-An image needs its own where the emulator's interpreter does not meet its requirements.
+An image needs a virtual environment if the emulator's interpreter does not meet its requirements.
 
-The first container of an image builds its own when it starts (``environment_start.py``), unless it was built ahead. A
-Docker image has its environment inside.
+The first container of the image builds the environment when it starts (``environment_start.py``), unless it was built
+in advance. A Docker image contains its environment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from container_runtime.images.catalogue import ImageDefinition
 
 _FORM = "2"
-"""To be raised when environments are made in another way."""
+"""Version of the build procedure, a part of the key. Increase it when environments are built in a different way."""
 
 _COMPLETE = "complete"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:==(?P<pinned>[\w.]+))?")
@@ -46,14 +46,14 @@ class OwnEnvironment:
     """The virtual environment of one image, built or not.
 
     Attributes:
-        folder: its root; the name holds a key of all that goes in.
+        folder: root of the environment. Its name contains a hash of everything that the environment is built from.
     """
 
     folder: Path
 
     @property
     def bin(self) -> Path:
-        """Where its programs are."""
+        """The folder of its programs."""
         return self.folder / "bin"
 
     @property
@@ -63,15 +63,15 @@ class OwnEnvironment:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it was built to the end."""
+        """Whether its build has finished."""
         return (self.folder / _COMPLETE).exists()
 
     @property
     def site_packages(self) -> Path:
-        """Where its packages are.
+        """The folder of its packages.
 
         Raises:
-            EnvironmentBuildError: it has no such folder.
+            EnvironmentBuildError: the environment has no such folder.
         """
         found = next((self.folder / "lib").glob("python*/site-packages"), None)
         if found is None:
@@ -80,7 +80,7 @@ class OwnEnvironment:
 
 
 def needs_environment(definition: ImageDefinition) -> bool:
-    """Whether this interpreter lacks what an image requires, or has another version than the one that it pins."""
+    """Return whether this interpreter lacks a package that an image requires, or has a version other than pinned."""
     return not all(_is_met(requirement) for requirement in definition.requirements)
 
 
@@ -93,12 +93,12 @@ def _is_met(requirement: str) -> bool:
         installed = importlib.metadata.version(found["name"])
     except importlib.metadata.PackageNotFoundError:
         return False
-    # A wheel's variant, as in 2.13.0+cpu, is no part of what is pinned.
+    # The pinned version does not include the variant of a wheel, as in 2.13.0+cpu.
     return found["pinned"] is None or installed.partition("+")[0] == found["pinned"]
 
 
 def locate_environment(definition: ImageDefinition, cache: Path | None = None) -> OwnEnvironment:
-    """Return where the environment of an image is, or will be."""
+    """Return the environment of an image, which may not be built yet."""
     python = _choose_version(definition)
     requirements_key = key_of_requirements(read_requirements(definition, python), python)
     parts = [_FORM, requirements_key, platform.python_implementation(), str(ROOT), str(definition.with_smdebug)]
@@ -113,17 +113,17 @@ def locate_environment(definition: ImageDefinition, cache: Path | None = None) -
 def build_environment(
     definition: ImageDefinition, cache: Path | None = None, say: Callable[[str], None] = lambda _text: None
 ) -> OwnEnvironment:
-    """Return the environment of an image, built if it is not there yet.
+    """Return the environment of an image, and build it first if necessary.
 
-    Processes that ask at once build it once. What a build that was killed has left is thrown away by the next.
+    Concurrent processes build it only once. The next build removes what an interrupted build has left.
 
     Args:
-        definition: of the image.
-        cache: where environments and wheels are kept; this installation's own cache when not given.
-        say: told what goes on.
+        definition: definition of the image.
+        cache: folder for environments and wheels. The default is the cache of this installation.
+        say: called with progress messages.
 
     Raises:
-        ContainerRuntimeError: pip cannot fetch or install what it needs, or the cache cannot be written.
+        ContainerRuntimeError: pip cannot fetch or install the requirements, or the cache cannot be written.
     """
     cache = cache or locate_cache()
     environment = locate_environment(definition, cache)
@@ -140,7 +140,7 @@ def build_environment(
 
 
 def lay_own_packages(scratch: Path, shared: OwnEnvironment | None) -> None:
-    """Make a container's own packages in its folder, over an environment that is complete, or this interpreter's."""
+    """Create a container's own packages folder, on top of a built environment or, without one, this interpreter's."""
     if shared is None:
         python, below = Path(sys.executable), [*site.getsitepackages(), site.getusersitepackages()]
         library = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -159,9 +159,9 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
         say(f"there is no lock file for Python {_choose_version(definition)}: pip chooses the versions, unchecked")
     wheels = fetch_wheels(requirements, cache, _choose_version(definition))
     say("installing them")
-    # A virtual environment cannot be moved: it is built where it stays, and the last file says that it is whole.
+    # A virtual environment cannot be moved, so it is built in its final location. The last file marks it complete.
     _run([_find_interpreter(_choose_version(definition)), "-m", "venv", "--without-pip", str(environment.folder)])
-    # pip runs from its own wheel; none needs to be there before.
+    # pip runs from its wheel, so it need not be installed.
     pip = next(wheels.glob("pip-*.whl")) / "pip"
     _run(
         [
@@ -178,7 +178,7 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
 
 def _link(environment: OwnEnvironment, definition: ImageDefinition) -> None:
     site_packages = environment.site_packages
-    # Linked, not copied: a change of a checkout needs no new environment.
+    # The files are linked, not copied, so that a change in a checkout needs no new environment.
     contents = collect_smdebug() if definition.with_smdebug else {}
     contents |= {f"{definition.place}/{program.name}": program for program in definition.programs}
     for name, content in contents.items():
@@ -197,12 +197,12 @@ def _link(environment: OwnEnvironment, definition: ImageDefinition) -> None:
 
 
 def _choose_version(definition: ImageDefinition) -> str:
-    """Return the version of Python for an image's environment: this one's, unless its wheels are for one only."""
+    """Return the Python version for an image's environment: this interpreter's, unless the image requires another."""
     return definition.python or f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _find_interpreter(version: str) -> str:
-    """Return this interpreter if it is of the version, else the machine's one."""
+    """Return this interpreter if it has the version, otherwise the one on PATH."""
     if sys.version_info[:2] == tuple(int(part) for part in version.split(".")):
         return sys.executable
     found = shutil.which(f"python{version}")

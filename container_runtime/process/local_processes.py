@@ -1,13 +1,14 @@
 """Containers as local process trees, each under a supervisor.
 
-This is no sandbox. A process sees the host's files and network with the rights of whoever started the emulator; it
-gets an environment of its own, a home and a temporary folder of its own, and nothing of it is left when it ends. Where
-the kernel grants namespaces (``namespaces.py``) it finds its mounts at their targets and a /tmp of its own, and has no
-network where it is to have none. Elsewhere it sees mounts at their sources, and is told of /opt/ml's by
-SAGEMAKER_BASE_DIR.
+This is not a sandbox. A process has access to the host's files and network with the permissions of the user who started
+the emulator. It has its own environment variables, home directory and temporary folder, and no process of the tree is
+left when it ends. If the kernel grants namespaces (``namespaces.py``), the process sees its mounts at their targets,
+has a private /tmp, and can be isolated from the network. Otherwise it sees mounts at their sources, and
+SAGEMAKER_BASE_DIR names the folder for /opt/ml.
 
-One folder a container, named as the container, below the back end's state folder. What is in it is written by the
-supervisor, so a runtime that is made later on the same folder finds every container, its log and its exit code.
+Each container has a folder in the back end's state folder. The folder has the name of the container, and the supervisor
+writes its content. So a runtime that is later created for the same state folder finds every container with its log and
+exit code.
 """
 
 from __future__ import annotations
@@ -79,10 +80,10 @@ class LocalProcesses(OneMachine):
     """The process back end.
 
     Args:
-        state_folder: where the containers' folders are kept; made when missing. One folder, one back end.
-        catalogue: the images that it can run; those of ``rules_images/`` when not given.
-        cache: where environments of images that need one of their own are kept; this installation's when not given.
-        grant: which namespaces to use; all that the kernel grants when not given.
+        state_folder: folder that holds the containers' folders; created if missing. Only one back end may use it.
+        catalogue: the images that can run. The default is the images of ``rules_images/``.
+        cache: folder for the virtual environments of images. The default is the cache of this installation.
+        grant: the namespaces to use. The default is all that the kernel grants.
 
     Raises:
         ContainerRuntimeError: the state folder cannot be written.
@@ -103,7 +104,7 @@ class LocalProcesses(OneMachine):
         self._cache = cache or locate_cache()
         self._catalogue = catalogue or ImageCatalogue()
         self._networks = LoopbackNetworks(state_folder.with_name(f"{state_folder.name}-networks"))
-        # Only these may be waited for: any other number may by now belong to somebody else's child.
+        # Only these processes may be waited for: any other pid may by now belong to an unrelated child process.
         self._children: set[int] = set()
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -125,7 +126,7 @@ class LocalProcesses(OneMachine):
         return self._catalogue.describe_substitution(image)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
-        """See ``ContainerRuntime``; the path on the host where the kernel grants no mounts."""
+        """See ``ContainerRuntime``. This is the path on the host if the kernel grants no mounts."""
         return mount.find_inside(relative) if self.grant.mounts else str(mount.source / relative)
 
     def start(self, spec: ContainerSpec) -> str:
@@ -143,7 +144,8 @@ class LocalProcesses(OneMachine):
                 "the isolation."
             )
         folder = Path(tempfile.mkdtemp(prefix=_STARTING, dir=self._folder))
-        # Without mounts its path is what the process sees, and sockets have room for a hundred characters of it.
+        # Without mounts the process sees the path on the host. Keep it short: a Unix socket's address holds only about
+        # a hundred characters.
         given = spec.scratch if self.grant.mounts else None
         scratch = given or _name_scratch(folder)
         scratch.mkdir(mode=0o700, parents=True, exist_ok=given is not None)
@@ -222,7 +224,7 @@ class LocalProcesses(OneMachine):
         except (ContainerNotFoundError, FileNotFoundError):
             return
         shutil.rmtree(scratch, ignore_errors=True)
-        # Out of sight at once: a half-deleted folder must never look like a container.
+        # Rename the folder first: a partly deleted folder must not look like a container.
         gone = folder.with_name(f"{_STARTING}gone-{folder.name}-{time.time_ns()}")
         try:
             folder.rename(gone)
@@ -239,7 +241,7 @@ class LocalProcesses(OneMachine):
             try:
                 record = read_json(folder / "container.json")
             except FileNotFoundError:
-                continue  # removed meanwhile
+                continue  # removed in the meantime
             if labels.items() <= record["labels"].items():
                 running = is_running(folder)
                 found.append(Container(id=folder.name, name=folder.name, labels=record["labels"], running=running))
@@ -248,7 +250,7 @@ class LocalProcesses(OneMachine):
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
     ) -> Network:
-        """See ``ContainerRuntime``: a range of loopback addresses, one for each host."""
+        """See ``ContainerRuntime``. Each host gets a loopback address."""
         if isolated and not self.grant.network:
             raise ContainerStartError(
                 f"The {len(hosts)} hosts are to reach each other and nothing else, and the kernel of this machine does "
@@ -267,16 +269,16 @@ class LocalProcesses(OneMachine):
             try:
                 taken = read_json(folder).get("network") == name
             except FileNotFoundError:
-                continue  # removed meanwhile
+                continue  # removed in the meantime
             if taken:
                 raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.")
         self._networks.remove(name)
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
-        """See ``ContainerRuntime``: local processes reach whatever listens on this machine."""
+        """Do nothing: local processes reach every server that listens on this machine."""
 
     def close(self) -> None:
-        """Nothing to give back: supervisors belong to their containers."""
+        """Do nothing: the back end itself holds no resources, and supervisors belong to their containers."""
 
     @contextmanager
     def _watch(self, folder: Path) -> Iterator[SupervisorWatch]:
@@ -288,7 +290,7 @@ class LocalProcesses(OneMachine):
             self._reap(watch.pid)
 
     def _reap(self, pid: int | None) -> None:
-        """Take the zombie of an ended supervisor away, when it was started here."""
+        """Reap an ended supervisor that this process has started."""
         if pid in self._children:
             try:
                 reaped, _ = os.waitpid(pid, os.WNOHANG)
@@ -309,7 +311,7 @@ class LocalProcesses(OneMachine):
         return found
 
     def _build_process(self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path) -> dict[str, Any]:
-        """Command, its program found, environment and namespaces of the process."""
+        """Return the resolved command, the environment variables and the namespaces of the process."""
         own = locate_environment(definition, self._cache) if needs_environment(definition) else None
         python = Path(sys.executable) if own is None else own.python
         environment = self._build_environment(spec, definition, scratch, python.parent)
@@ -330,7 +332,7 @@ class LocalProcesses(OneMachine):
         namespaces = self._build_namespaces(spec, scratch, python.parent, Path(program).parent)
         module = definition.commands.get(Path(program).name)
         if module is not None and _is_script_of(Path(program), python):
-            # -P: a command, unlike a module, does not import what is in the current folder.
+            # -P: a command, unlike a module, does not import modules from the current folder.
             start = [str(python), "-P", "-m", module]
         else:
             start = [program]
@@ -339,7 +341,7 @@ class LocalProcesses(OneMachine):
     def _build_environment(
         self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path, programs: Path
     ) -> dict[str, str]:
-        """Exactly what the process gets; nothing comes from this process's own environment."""
+        """Return all environment variables of the process. None are inherited from the emulator."""
         environment = {
             "PATH": f"{programs}:{_SYSTEM_PATH}",
             "HOME": str(scratch / "home"),
@@ -355,9 +357,10 @@ class LocalProcesses(OneMachine):
         return environment
 
     def _build_namespaces(self, spec: ContainerSpec, scratch: Path, *programs: Path) -> dict[str, Any] | None:
-        """Arguments of ``namespaces.enter``; None where the kernel grants none.
+        """Return the arguments of ``namespaces.enter``, or None if the kernel grants no namespaces.
 
-        What the process needs of the host and would not see there stays where it is: its home, programs and packages.
+        Folders of the host that the process needs but that a mount would hide are mounted at their own path: its home
+        directory, programs and packages.
         """
         if not self.grant.mounts:
             return None
@@ -404,12 +407,12 @@ class LocalProcesses(OneMachine):
                         ended = watch.wait(_LOG_POLL_SECONDS)
             lost = read_json(folder / "exit.json")["log_error"]
         except FileNotFoundError:
-            return  # removed while it was read, or ended without a last word
+            return  # the container was removed in the meantime, or its supervisor was killed before it wrote the file
         if lost:
             yield LogLine(timestamp_ms=time.time_ns() // 1_000_000, text=f"Lines of this log were lost: {lost}")
 
     def _sweep(self) -> None:
-        """Clear away what a runtime that was killed half-way through a start or a removal has left."""
+        """Remove what a runtime left that was killed during a start or a removal."""
         for folder in self._folder.iterdir():
             if folder.name.startswith(_STARTING) and time.time() - folder.stat().st_mtime > 60:
                 shutil.rmtree(_name_scratch(folder), ignore_errors=True)
@@ -421,12 +424,12 @@ class LocalProcesses(OneMachine):
 
 
 def _name_scratch(starting: Path) -> Path:
-    """Where the home and the temporary folder of a container that is starting are; known even if it never starts."""
+    """Return the folder for home and temporary files of a starting container. It can be found if the start fails."""
     return Path(tempfile.gettempdir(), f"smdebug-emulator-{starting.name.removeprefix(_STARTING)}")
 
 
 def _is_script_of(program: Path, python: Path) -> bool:
-    """Whether the file's first line names an interpreter beside ``python``, as that of a command that pip installed."""
+    """Return whether the first line of a file names an interpreter next to ``python``, as in commands pip installs."""
     with program.open("rb") as file:
         line = file.readline()
     return line.startswith(b"#!") and Path(os.fsdecode(line[2:].strip())).parent == python.parent

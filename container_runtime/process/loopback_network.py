@@ -1,9 +1,8 @@
 """Networks of local processes: loopback addresses and a port for each.
 
-Linux answers on every address of 127.0.0.0/8 without any set-up, so each host of a network has an address of its own,
-and the processes of two hosts may listen on the same port if they bind it on their own address. Hosts that are to reach
-nothing else meet on the loopback interface of a network namespace, which a process holds for as long as there is the
-network.
+Linux answers on every address of 127.0.0.0/8 without any setup. So each host of a network has its own address, and the
+processes of two hosts can listen on the same port if they bind it to their own address. Isolated hosts connect over the
+loopback interface of a network namespace. A process holds this namespace as long as the network exists.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
 
 _INTERFACE = "lo"
 _NAMESPACES = Path(__file__).with_name("namespaces.py")
-# Second and third number of an address: 127.64.0.x to 127.254.255.x. Ranges are drawn at random, so that two emulators
-# on one machine hardly ever meet; those of one emulator never do.
+# Second and third number of an address: 127.64.0.x to 127.254.255.x. Ranges are drawn at random, so those of two
+# emulators on one machine rarely overlap. Those of one emulator never overlap.
 _SECOND = range(64, 255)
 _THIRD = range(256)
 _DRAWS = 1000
-# Below what kernels give to outgoing connections (from 32,768 on), above what services commonly use.
+# Below the ports of outgoing connections (from 32,768 by default), and above those that services commonly use.
 _PORTS = range(20_000, 32_000)
 
 
@@ -46,21 +45,21 @@ class LoopbackNetworks:
     """The networks of one process back end.
 
     Args:
-        folder: holds one file a network; made with the first of them.
+        folder: folder with one file for each network; created with the first network.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def create(self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False) -> Network:
-        """See ``ContainerRuntime.create_network``; the kernel has to grant network namespaces to ``isolated`` ones.
+        """See ``ContainerRuntime.create_network``. For ``isolated`` the kernel has to grant network namespaces.
 
         Raises:
             NetworkExhaustedError, ContainerRuntimeError.
         """
         if len(hosts) > MAX_NETWORK_HOSTS:
             raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {MAX_NETWORK_HOSTS} fit.")
-        # Two threads, or an emulator and the one that comes after it, do not draw the same range.
+        # The lock prevents that two threads, or this emulator and the next one, draw the same range.
         with hold_lock(self._folder / "lock"):
             if self._path(name).exists():
                 raise ContainerRuntimeError(f"Network name {name!r} is taken; remove that network first.")
@@ -75,14 +74,14 @@ class LoopbackNetworks:
         return Network(name, addresses, _INTERFACE, port)
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a network."""
+        """Return whether the network exists."""
         return self._path(name).exists()
 
     def find_holder(self, name: str) -> int | None:
-        """Find the process in whose network namespace the hosts meet; None where they meet on the machine's own.
+        """Return the pid of the process that holds the hosts' network namespace; None if they use the machine's.
 
         Raises:
-            ContainerRuntimeError: it was killed.
+            ContainerRuntimeError: that process was killed.
         """
         holder = json.loads(self._path(name).read_text(encoding="utf-8")).get("holder")
         if holder is None:
@@ -100,13 +99,13 @@ class LoopbackNetworks:
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
-                continue  # removed meanwhile
+                continue  # removed in the meantime
             if labels.items() <= record["labels"].items():
                 found.append(FoundNetwork(path.name.removesuffix(".json"), record["labels"]))
         return found
 
     def remove(self, name: str) -> None:
-        """See ``ContainerRuntime.remove_network``; whether containers are on it is for the caller to know."""
+        """See ``ContainerRuntime.remove_network``. The caller checks that no containers use the network."""
         try:
             holder = json.loads(self._path(name).read_text(encoding="utf-8")).get("holder")
         except FileNotFoundError:
@@ -120,7 +119,10 @@ class LoopbackNetworks:
 
 
 def start_holder() -> dict[str, int]:
-    """Start a process that holds a network namespace, and outlives this one: its number and when it started.
+    """Start a process that holds a network namespace and outlives this process.
+
+    Returns:
+        The ``pid`` of the process and its ``start_time``; see ``read_start_time``.
 
     Raises:
         ContainerRuntimeError: the kernel does not grant the namespace.
@@ -136,27 +138,27 @@ def start_holder() -> dict[str, int]:
             refusal = holder.stderr.read().decode(errors="replace").strip()
             holder.wait()
             raise ContainerRuntimeError(f"There is no network namespace for the hosts to meet in: {refusal}.")
-    holder.returncode = 0  # it is ended and waited for by its number, by whichever emulator removes the network
+    holder.returncode = 0  # the emulator that removes the network ends the process and waits for it by its pid
     return {"pid": holder.pid, "start_time": read_start_time(holder.pid) or 0}
 
 
 def _end_holder(holder: Mapping[str, int]) -> None:
-    """Leave nothing of a process that held a namespace, not even what is left of one that was killed."""
+    """End and reap a process that holds a namespace. It may already have been killed."""
     pid = holder["pid"]
     if read_start_time(pid) == holder["start_time"]:
         os.kill(pid, signal.SIGKILL)
     elif read_start_time(pid, also_ended=True) != holder["start_time"]:
         return
-    with suppress(ChildProcessError):  # of an emulator that ran before this one
+    with suppress(ChildProcessError):  # an earlier emulator may have started it
         os.waitpid(pid, 0)
 
 
 def read_start_time(pid: int, *, also_ended: bool = False) -> int | None:
-    """Read when a process started, in ticks since the machine did; None where there is no such process.
+    """Return when a process started, in clock ticks since the machine started; None if there is no such process.
 
     Args:
-        pid: its number.
-        also_ended: read it of a process that has ended, too, and is not waited for yet.
+        pid: id of the process.
+        also_ended: whether to include a process that has ended but is not reaped yet.
     """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -174,10 +176,13 @@ def _draw_range(taken: set[str]) -> str:
 
 
 def draw_port(taken: Collection[int] = ()) -> int:
-    """Draw a free TCP port of this machine that is none of ``taken``, whose owners may not have started yet.
+    """Draw a free TCP port of this machine that is not in ``taken``.
+
+    Args:
+        taken: ports that are assigned, though nothing may listen on them yet.
 
     Raises:
-        NetworkExhaustedError: there is none.
+        NetworkExhaustedError: no free port was found.
     """
     for _ in range(_DRAWS):
         port = secrets.choice(_PORTS)
@@ -189,7 +194,7 @@ def draw_port(taken: Collection[int] = ()) -> int:
 
 
 def _is_free(port: int) -> bool:
-    """Whether a program could listen on the port on all addresses, as torch's store does."""
+    """Return whether a program can listen on the port on all addresses, as torch's store does."""
     with socket.socket() as probe:
         try:
             probe.bind(("", port))

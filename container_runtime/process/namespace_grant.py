@@ -1,6 +1,6 @@
 """Test whether the kernel grants namespaces to a process.
 
-It is made once, in a process of its own, with ``namespaces.py``.
+The test runs once, in a separate process, with ``namespaces.py``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _PROGRAM = Path(__file__).with_name("namespaces.py")
 
 @dataclass(frozen=True, slots=True)
 class NamespaceGrant:
-    """What the kernel grants.
+    """The namespaces that the kernel grants.
 
     Attributes:
-        mounts: a process may see folders at places of its own.
-        network: it may also have no network.
-        refusal: what the kernel said to the one that is not granted; empty where both are.
+        mounts: whether a process may have private mounts.
+        network: whether a process may also be isolated from the network.
+        refusal: the kernel's error for what is not granted; empty if both are granted.
     """
 
     mounts: bool
@@ -32,7 +32,7 @@ class NamespaceGrant:
 
 @cache
 def probe_namespaces() -> NamespaceGrant:
-    """Try it."""
+    """Test which namespaces the kernel grants. The result is cached."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "seen").touch()
         if not (refusal := _try(folder, "isolated")):
@@ -43,7 +43,7 @@ def probe_namespaces() -> NamespaceGrant:
 
 
 def _try(folder: str, *isolated: str) -> str:
-    """Return what went wrong, or nothing."""
+    """Return the error, or an empty string on success."""
     command = [sys.executable, "-I", "-S", str(_PROGRAM), folder, *isolated]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if tried.returncode == 0 else tried.stderr.strip() or f"it ended with {tried.returncode}"

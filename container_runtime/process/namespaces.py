@@ -1,11 +1,13 @@
 """Linux namespaces of one process: mounts, a private /tmp, an isolated network.
 
-Linux grants them to root, and on most machines to everybody, in a user namespace in which the process stays the user
-that it is. Nothing of the host's files is changed, and they end with their last process. Run as a program, this module
-tries whether they are granted here: ``namespaces.py FOLDER [isolated]`` ends with 0 or says why not. ``namespaces.py``
-alone stays in a network namespace until it is killed, for other processes to join.
+Linux grants namespaces to root. On most machines it also grants them to other users, within a user namespace in which
+the process keeps its uid and gid. Namespaces change no files of the host, and end with their last process.
 
-It is imported by the supervisor, just before a container's command starts, so it imports little.
+The module is also a program. ``namespaces.py FOLDER [isolated]`` tests whether this machine grants namespaces: it exits
+with 0, or prints the error. ``namespaces.py`` without arguments holds a network namespace until it is killed, so that
+other processes can join it.
+
+The supervisor imports this module just before a container's command starts, so the module imports little.
 """
 
 # pathlib would double the time that the supervisor takes to start.
@@ -31,7 +33,7 @@ MS_SLAVE = 1 << 19
 MNT_DETACH = 2
 SIOCSIFFLAGS = 0x8914
 IFF_UP = 1
-# Flags of a mount that a user namespace may not take away: they have to be repeated when it is made read-only.
+# Mount flags that a user namespace may not remove: they have to be repeated when a mount is made read-only.
 KEPT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC
 
 PROBED = "/opt/ml"
@@ -40,31 +42,31 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(mounts: list[tuple[str, str, bool]], *, isolated: bool, holder: int | None = None) -> None:
-    """Move the calling process, which has a single thread, into namespaces of its own.
+    """Move the calling process into its own namespaces. The process may have only one thread.
 
     Args:
-        mounts: folders to see elsewhere: source, target, and whether it is read-only. What else is where a target is
-            to be stays visible beside it.
-        isolated: it gets a network namespace with nothing but a loopback interface.
-        holder: number of the process whose network namespace that is; None for one of its own.
+        mounts: folders to mount: source, target, and whether the mount is read-only. Other files in the parent folder
+            of a target stay visible.
+        isolated: whether the process gets a network namespace that has only a loopback interface.
+        holder: pid of the process whose network namespace to join. None for a new network namespace.
 
     Raises:
-        OSError: the kernel does not grant them, or a folder cannot be mounted.
+        OSError: the kernel does not grant the namespaces, or a folder cannot be mounted.
     """
     folder = os.getcwd()
     if holder is not None:
         _join(holder)
     _move(CLONE_NEWNS | (CLONE_NEWNET if isolated and holder is None else 0))
-    # What the host mounts later is seen here; what is mounted here is not seen there.
+    # Later mounts of the host are visible here, but mounts made here are not visible to the host.
     _mount(None, "/", None, MS_REC | MS_SLAVE)
     _place(mounts)
     if isolated and holder is None:
         _raise_loopback()
-    os.chdir(folder)  # the same path, as it is seen from now on
+    os.chdir(folder)  # the same path, with the new mounts
 
 
 def _move(wanted: int) -> None:
-    """Enter new namespaces, an ordinary user in a user namespace of his own."""
+    """Enter new namespaces. A process that is not root also enters a new user namespace."""
     try:
         _unshare(wanted)
     except PermissionError:
@@ -80,7 +82,7 @@ def _move(wanted: int) -> None:
 
 
 def _join(holder: int) -> None:
-    """Enter the network namespace of a process, and the user namespace that it belongs to."""
+    """Enter the network namespace of a process, and the user namespace that owns it."""
     user, network = (os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("user", "net"))
     if not os.path.samestat(os.fstat(user), os.stat("/proc/self/ns/user")):
         _check(_libc.setns(user, CLONE_NEWUSER), "setns")
@@ -90,9 +92,9 @@ def _join(holder: int) -> None:
 
 
 def _place(mounts: list[tuple[str, str, bool]]) -> None:
-    # Opened before the first of them is mounted, for that may hide the others' sources.
+    # Open all sources first: a mount may hide the sources of the other mounts.
     sources = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source, _, _ in mounts]
-    # Folders that have become mount points, and whether folders may be made in them.
+    # The mount points so far, and whether folders may be created in them.
     made: dict[str, bool] = {}
     entries = (
         (os.path.realpath(target), source, read) for source, (_, target, read) in zip(sources, mounts, strict=True)
@@ -109,7 +111,10 @@ def _place(mounts: list[tuple[str, str, bool]]) -> None:
 
 
 def _make_folder(target: str, made: dict[str, bool]) -> None:
-    """Make a folder, but none on the host: where it would be made there, the folder around it is covered first."""
+    """Create a folder without changing the host.
+
+    If the folder would be created in the host's file system, its parent is first covered with an empty one.
+    """
     parent = target
     while not os.path.isdir(parent):
         parent = os.path.dirname(parent)
@@ -122,12 +127,12 @@ def _make_folder(target: str, made: dict[str, bool]) -> None:
 
 
 def _cover(folder: str, made: dict[str, bool]) -> None:
-    """Put an empty file system over a folder, and what was in the folder into that."""
+    """Mount an empty file system over a folder, and mount the folder's content into it."""
     entries = {
         name: os.open(os.path.join(folder, name), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         for name in os.listdir(folder)
     }
-    # Nothing can be put over the root while it is in use: it is put together elsewhere, and becomes the root then.
+    # Nothing can be mounted over the root directory while it is in use. A new root is built elsewhere, then entered.
     stage = _STAGE if folder == "/" else folder
     _mount("tmpfs", stage, "tmpfs", 0, "mode=755")
     for name, entry in entries.items():
@@ -143,7 +148,7 @@ def _cover(folder: str, made: dict[str, bool]) -> None:
             made[os.path.join(folder, name)] = False
         os.close(entry)
     if folder == "/":
-        # The folder under the stage was bound together with what is mounted on it by now.
+        # The bind mount of the stage's folder includes the file system that is now mounted on it: remove that.
         _unmount(stage + _STAGE)
         os.chroot(stage)
     made[folder] = True
@@ -182,7 +187,7 @@ def _raise_loopback() -> None:
 
 
 def hold() -> None:
-    """Stay in a network namespace of which other processes may become part; say ``ready`` once it is there."""
+    """Hold a network namespace that other processes can join, and print ``ready`` when it exists."""
     try:
         _move(CLONE_NEWNET)
         _raise_loopback()
@@ -195,7 +200,7 @@ def hold() -> None:
 
 
 def main() -> None:
-    """Try whether the kernel grants them: the folder has to be seen where it was asked for."""
+    """Test whether the kernel grants namespaces: a mounted folder has to be visible at its target."""
     folder, *isolated = sys.argv[1:]
     try:
         enter([(folder, PROBED, False)], isolated=bool(isolated))

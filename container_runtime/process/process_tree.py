@@ -15,21 +15,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# The tree is walked, and shared pages are divided, no more often than this, and than takes this share of a core.
+# Least time between two scans of the tree, which also measure shared pages, and the most share of a core they may take.
 _WALK_SECONDS = 0.5
 _WALK_SHARE = 0.002
 
 
 class ProcessTreeMeter:
-    """See ``Meter``. A process that begins and ends between two walks counts by what its parent has of it."""
+    """Meter of a local process tree.
+
+    A process that starts and ends between two scans of the tree counts only through the counters that its parent keeps
+    for reaped children.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Prepare to measure the container of a supervisor's folder."""
+        """Prepare to measure the container whose supervisor uses this folder."""
         self._folder = folder
         self._supervisor: int | None = None
         self._tree: Sequence[int] = ()
         self._walk_at = 0.0
-        # Pages that several processes share are counted in each: what part of their sum the tree really holds.
+        # The resident memory of each process includes shared pages. This is the memory that the tree really holds,
+        # divided by the sum of the processes' resident memory.
         self._part_of_resident = 1.0
         self._network: str | None = None
         self._has_run = False
@@ -45,12 +50,12 @@ class ProcessTreeMeter:
             return None
         stats = [_read_stat(pid) for pid in self._tree]
         if self._has_run and not any(resident for _, resident in stats):
-            # The processes that were there have ended: what there is now is new, or nothing is left but the supervisor.
+            # The known processes have ended: either there are new ones, or only the supervisor is left.
             self._walk()
             stats = [_read_stat(pid) for pid in self._tree]
             if not any(resident for _, resident in stats):
                 return None
-        # A busy machine may not have begun the container's first process yet.
+        # On a busy machine the container's first process may not have started yet.
         self._has_run = self._has_run or any(resident for _, resident in stats)
         reaped, _ = _read_stat(supervisor, of_children=True)
         ios = [read_io(pid) for pid in self._tree]
@@ -70,7 +75,7 @@ class ProcessTreeMeter:
         guardian = read_supervisor_pid(self._folder)
         if guardian is None:
             return
-        # First of all comes the supervisor: its memory is not the container's, the processes that it reaped are.
+        # The first is the supervisor. Its memory does not count for the container; the processes that it reaped do.
         self._supervisor, *self._tree = find_descendants(guardian) or [guardian]
         proportional = sum(map(read_proportional_bytes, self._tree))
         resident = sum(_read_stat(pid)[1] for pid in self._tree)
@@ -84,19 +89,19 @@ class ProcessTreeMeter:
             return None, None
         try:
             return read_network(self._network)
-        except OSError:  # that process has ended: another one is asked after the next walk
+        except OSError:  # that process has ended: the next scan chooses another one
             self._network = None
             return None, None
 
 
 def _read_stat(pid: int, *, of_children: bool = False) -> tuple[int, int]:
-    """Clock ticks that a process and the children it has reaped ran, and its resident bytes; zeros when it has ended.
+    """Return the CPU time of a process and its reaped children in clock ticks, and its resident bytes.
 
-    Only those children's where ``of_children``.
+    Both are 0 if the process has ended. With ``of_children``, the time is that of the reaped children only.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - ten times a second
-            # The command's name stands in parentheses and may itself hold any of them.
+            # The command name is in parentheses and may itself contain parentheses.
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return 0, 0

@@ -1,7 +1,7 @@
 """Start, files and signals of a container's supervisor.
 
-The lock file in the folder is held by the supervisor for as long as it lives: locked means running, and no process id
-that was given to somebody else can be mistaken for it.
+The supervisor holds the lock file in the folder as long as it runs. So a held lock means that the container runs, even
+if the supervisor's pid has been reused by another process.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _LOCK_POLL_SECONDS = 0.005
 
 
 class SupervisorWatch:
-    """A handle on a container's supervisor that stays on that very process.
+    """A handle on a container's supervisor that never refers to another process with the same pid.
 
-    The pidfd is opened first and the lock looked at second: if the lock is held then, the supervisor was alive when
-    the pidfd was opened, so its number cannot have been anybody else's.
+    The pidfd is opened before the lock is checked. If the lock is held, the supervisor was running when the pidfd was
+    opened, so the pid belonged to it.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.pid = read_supervisor_pid(folder)
         while self.pid is None and is_running(folder):
-            time.sleep(_LOCK_POLL_SECONDS)  # found by its folder while it is only just starting
+            time.sleep(_LOCK_POLL_SECONDS)  # the supervisor is starting and has not written its pid yet
             self.pid = read_supervisor_pid(folder)
         self._pidfd: int | None = None
         if self.pid is None:
@@ -47,7 +47,7 @@ class SupervisorWatch:
             self.close()
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the supervisor; nothing happens when it has ended."""
+        """Send a signal to the supervisor. Do nothing if it has ended."""
         if self._pidfd is not None:
             try:
                 signal.pidfd_send_signal(self._pidfd, number)
@@ -55,7 +55,7 @@ class SupervisorWatch:
                 self.close()
 
     def wait(self, timeout: float | None) -> bool:
-        """Whether the supervisor has ended, after at most ``timeout`` seconds."""
+        """Wait at most ``timeout`` seconds, and return whether the supervisor has ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._pidfd is not None:
             poll = select.poll()
@@ -63,7 +63,7 @@ class SupervisorWatch:
             if not poll.poll(None if timeout is None else max(0.0, timeout) * 1000):
                 return False
             self.close()
-        # Where its guardian was killed alone, the supervisor is still ending the tree.
+        # If only the guardian was killed, the supervisor may still be ending the tree.
         while is_running(self._folder):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
@@ -71,16 +71,20 @@ class SupervisorWatch:
         return True
 
     def close(self) -> None:
-        """Give the handle back. Idempotent."""
+        """Close the handle. Idempotent."""
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
 
 
 def spawn_supervisor(folder: Path, lock: int) -> tuple[int, str]:
-    """Start the supervisor and wait until its process runs: its pid, and what went wrong or an empty text."""
+    """Start the supervisor and wait until its process runs.
+
+    Returns:
+        The pid of the supervisor, and the error or an empty string.
+    """
     read_end, write_end = os.pipe()
-    # Above the numbers that the supervisor finds them under, so that one does not overwrite the other.
+    # Duplicate the descriptors above 3 and 4, so that neither overwrites the other when they are moved there.
     high_lock, high_write = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in (lock, write_end))
     os.close(write_end)
     errors = folder / "supervisor.log"
@@ -111,16 +115,16 @@ def spawn_supervisor(folder: Path, lock: int) -> tuple[int, str]:
 
 
 def parse_log_record(record: bytes) -> LogLine:
-    """Split ``<epoch milliseconds> <raw line>``."""
+    """Parse a record ``<epoch milliseconds> <raw line>``."""
     stamp, _, line = record.partition(b" ")
     return LogLine(timestamp_ms=int(stamp), text=line.decode("utf-8", errors="replace"))
 
 
 def is_running(folder: Path) -> bool:
-    """Whether the container's supervisor, and with it the container, is alive."""
+    """Return whether the container's supervisor, and so the container, is running."""
     try:
         with (folder / "lock").open("rb") as lock:
-            # Shared, so that two who look at once do not take each other for the supervisor.
+            # A shared lock, so that two concurrent checks do not mistake each other for the supervisor.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -130,72 +134,72 @@ def is_running(folder: Path) -> bool:
 
 
 def has_started(folder: Path) -> bool:
-    """Whether the container's process has ever run."""
+    """Return whether the container's process was ever started."""
     return (folder / "supervisor.pid").exists()
 
 
 def read_supervisor_pid(folder: Path) -> int | None:
-    """Read which process guards a container; None for the moment before it has said so."""
+    """Return the pid in ``supervisor.pid``; None if it is not written yet."""
     try:
         text = (folder / "supervisor.pid").read_text(encoding="ascii")
     except FileNotFoundError:
         return None
-    return int(text) if text else None  # empty for the moment between its creation and its first byte
+    return int(text) if text else None  # the file is empty between its creation and the first write
 
 
 def read_exit(folder: Path) -> Exit:
-    """How a container ended whose supervisor has ended.
+    """Return the exit status of a container whose supervisor has ended.
 
     Raises:
-        ContainerNotFoundError: it was removed.
+        ContainerNotFoundError: the container was removed.
     """
     try:
         record = read_json(folder / "exit.json")
     except FileNotFoundError:
         if not folder.is_dir():
             raise ContainerNotFoundError(f"Container {folder.name} was removed.") from None
-        # The supervisor itself was killed, and its process with it.
+        # The supervisor was killed, and its process with it.
         return Exit(code=128 + signal.SIGKILL)
     return Exit(code=record["code"], out_of_memory=record["out_of_memory"])
 
 
 def kill_leftovers(folder: Path) -> None:
-    """Kill what still runs of a container whose supervisor was killed together with the process that guards it.
+    """Kill processes that are left of a container whose supervisor and guardian were both killed.
 
-    It is known by the folders in its environment that are this container's alone.
+    They are recognised by environment variables that name the container's own folders.
     """
     if is_running(folder) or not has_started(folder) or (folder / "exit.json").exists():
         return
     try:
         scratch = read_json(folder / "container.json")["scratch"]
     except FileNotFoundError:
-        return  # removed meanwhile, and for that ended
+        return  # the container was removed in the meantime, which ends its processes
     places = {"HOME": "home", "TMPDIR": "tmp", "PIP_PYTHON": f"{FOLDER}/bin/python"}
     marks = {f"{name}={scratch}/{place}".encode() for name, place in places.items()}
     killed: set[str] = set()
     while found := {entry.name for entry in Path("/proc").glob("[0-9]*") if _kill_marked(entry, marks)} - killed:
-        killed |= found  # one may have been forked while the others were looked through
+        killed |= found  # repeat: a process may have forked during the scan
 
 
 def _kill_marked(process: Path, marks: set[bytes]) -> bool:
-    """Whether one of ``marks`` is in the environment of a process, which then was sent SIGKILL."""
+    """Kill a process if its environment contains one of ``marks``, and return whether it was killed."""
     try:
-        # The handle comes first: what is read after it is of the very process that is killed.
+        # Open the handle first, so that the environment is that of the process that is killed.
         pidfd = os.pidfd_open(int(process.name))
     except OSError:
-        return False  # it has ended
+        return False  # the process has ended
     try:
         if marks.isdisjoint((process / "environ").read_bytes().split(b"\0")):
             return False
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except OSError:
-        return False  # it has ended, or is another user's
+        return False  # the process has ended, or belongs to another user
     finally:
         os.close(pidfd)
     return True
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a record that a runtime or a supervisor wrote."""
+    """Read a JSON record that the back end or a supervisor wrote."""
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return record

@@ -1,16 +1,17 @@
 r"""Supervisor of one local process; it outlives the emulator.
 
-Run by ``local_process`` as a script of its own (``python -I -S supervisor.py FOLDER``), so it imports little and
-nothing of ours. File descriptor 3 is the container's lock file, held locked until this process ends however it ends:
-that is how others know that the container runs. File descriptor 4 tells the starter how the start went, then closes.
+The process back end runs this module as a separate script (``python -I -S supervisor.py FOLDER``). To start quickly, it
+imports little, and nothing of this project. File descriptor 3 is the container's lock file. It stays locked until this
+process ends for whatever reason, so a held lock means that the container runs. File descriptor 4 is a pipe that reports
+the result of the start, and is then closed.
 
-Reads ``FOLDER/process.json`` {argv, environment, cwd, memory_bytes, niceness,
-namespaces}. Writes ``FOLDER/log``, one record
-``<epoch milliseconds> <raw line>\n`` a line; ``FOLDER/supervisor.pid``; and at the end ``FOLDER/exit.json``
-{code, out_of_memory, log_error}. SIGTERM is passed on to the process group; SIGUSR1 kills the whole tree.
+The script reads ``FOLDER/process.json`` {argv, environment, cwd, memory_bytes, niceness, namespaces}. It writes
+``FOLDER/log`` with a record ``<epoch milliseconds> <raw line>\n`` for each line, ``FOLDER/supervisor.pid`` and, at the
+end, ``FOLDER/exit.json`` {code, out_of_memory, log_error}. It forwards SIGTERM to the process group. SIGUSR1 kills the
+whole tree.
 
-These are two processes: the one that was started, whose number is in ``supervisor.pid``, only passes signals on and
-waits for the one that does the work. Each ends the whole tree when the other is killed.
+There are two processes. The one that was started, with its pid in ``supervisor.pid``, is the guardian: it only forwards
+signals to the second one, the supervisor, and waits for it. Each of them ends the whole tree if the other is killed.
 """
 
 # pathlib and contextlib would double the time that this script takes to start.
@@ -34,9 +35,9 @@ PR_SET_CHILD_SUBREAPER = 36
 MAX_LINE_BYTES = 1024 * 1024
 MIN_PAUSE_SECONDS = 0.05
 MAX_PAUSE_SECONDS = 1.0
-# What a tree is assumed to take at most: a few threads that touch fresh pages as fast as they can.
+# Assumed fastest memory growth of a tree: a few threads that touch new pages as fast as they can.
 GROWTH_BYTES_PER_SECOND = 4 * 1024**3
-# Of a core, for looking at the tree's memory.
+# Most share of a core that measuring the tree's memory may take.
 MAX_SHARE = 0.002
 DRAIN_SECONDS = 2.0
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
@@ -47,7 +48,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class LineLog:
-    """Appends what a process prints to a file, line by line, each with the time it arrived."""
+    """Appends the lines that a process prints to a file, each with the time at which it arrived."""
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -55,7 +56,7 @@ class LineLog:
         self.error: str | None = None
 
     def feed(self, data: bytes) -> None:
-        """Write every complete line in what has come so far."""
+        """Write every complete line of the data received so far."""
         stamp = b"%d " % (time.time_ns() // 1_000_000)
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
@@ -70,7 +71,7 @@ class LineLog:
         os.close(self._fd)
 
     def _append(self, data: bytes) -> None:
-        # A full disk must not kill the process that is watched: what was lost is told in exit.json.
+        # A full disk must not end the supervised process. exit.json reports the lost lines.
         try:
             while data:
                 data = data[os.write(self._fd, data) :]
@@ -79,27 +80,27 @@ class LineLog:
 
 
 def cut(line: bytes) -> list[bytes]:
-    """Cut a line into pieces of at most MAX_LINE_BYTES."""
+    """Split a line into parts of at most MAX_LINE_BYTES."""
     return [line[start : start + MAX_LINE_BYTES] for start in range(0, len(line), MAX_LINE_BYTES)] or [line]
 
 
 def read_all_children() -> dict[int, list[int]]:
-    """Children of every process of this machine, zombies included."""
+    """Return the children of every process of this machine, including zombies."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", "rb") as stat:
-                    # The command's name stands in parentheses and may itself hold any of them.
+                    # The command name is in parentheses and may itself contain parentheses.
                     parent = int(stat.read().rpartition(b")")[2].split()[1])
             except (OSError, IndexError):
-                continue  # it ended between the listing and now
+                continue  # the process has ended in the meantime
             children.setdefault(parent, []).append(int(entry))
     return children
 
 
 def read_children(pid: int) -> list[int]:
-    """Children of one process, zombies included; none when it has ended."""
+    """Return the children of one process, including zombies; none if the process has ended."""
     children: list[int] = []
     try:
         threads = os.listdir(f"/proc/{pid}/task")
@@ -109,7 +110,7 @@ def read_children(pid: int) -> list[int]:
         try:
             file = os.open(f"/proc/{pid}/task/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
-            continue  # it ended; its children are another thread's now
+            continue  # the thread has ended, and its children belong to another thread now
         try:
             while data := os.read(file, 1 << 16):
                 children.extend(map(int, data.split()))
@@ -121,8 +122,11 @@ def read_children(pid: int) -> list[int]:
 
 
 def find_descendants(root: int) -> list[int]:
-    """Every process below ``root``, nearest first. One that is born or dies meanwhile may be missing."""
-    # Kernels that list no children, as in some sandboxes, have every process asked for its parent.
+    """Return all descendants of ``root``, nearest first.
+
+    A process that starts or ends during the call may be missing.
+    """
+    # Some kernels, as in sandboxes, do not list children. Then read the parent of every process.
     known = None if os.path.exists("/proc/thread-self/children") else read_all_children()
     found: list[int] = []
     level = [root]
@@ -133,7 +137,7 @@ def find_descendants(root: int) -> list[int]:
 
 
 def read_resident_bytes(pid: int) -> int:
-    """Resident memory of one process, pages that it shares with others included; 0 when it has ended."""
+    """Return the resident memory of one process, including shared pages; 0 if the process has ended."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as statm:
             return int(statm.read().split()[1]) * PAGE_BYTES
@@ -142,7 +146,10 @@ def read_resident_bytes(pid: int) -> int:
 
 
 def read_proportional_bytes(pid: int) -> int:
-    """Memory of one process with shared pages divided among those that share them; slow for a large process."""
+    """Return the memory of one process, with shared pages divided among the processes that share them.
+
+    This is slow for a large process.
+    """
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
             for line in rollup:
@@ -150,35 +157,36 @@ def read_proportional_bytes(pid: int) -> int:
                     return int(line.split()[1]) * 1024
     except OSError as exc:
         if exc.errno not in (errno.ENOENT, errno.ESRCH):
-            return read_resident_bytes(pid)  # not ours to read, e.g. a set-uid program: the upper bound counts
+            return read_resident_bytes(pid)  # no permission, for example for a set-uid program: use the upper bound
     return 0
 
 
 def measure_memory(limit: int) -> int:
-    """Bytes that this process's tree holds; no less than that where they are below ``limit``."""
+    """Return the memory of this process's tree in bytes. The result may be too high if it is below ``limit``."""
     pids = find_descendants(os.getpid())
     resident = sum(map(read_resident_bytes, pids))
-    # Workers that were forked share most pages: only when the quick sum is over the limit the exact one is made.
+    # Forked workers share most of their pages. The exact sum is slow, so it is computed only if the fast one exceeds
+    # the limit.
     return resident if resident <= limit else sum(map(read_proportional_bytes, pids))
 
 
 def choose_pause(left_bytes: int, cost_seconds: float) -> float:
-    """Seconds until the tree's memory is looked at again.
+    """Return the seconds until the tree's memory is measured again.
 
     Args:
-        left_bytes: below the limit.
-        cost_seconds: of processor time that the last look took.
+        left_bytes: bytes left up to the limit.
+        cost_seconds: CPU time of the last measurement.
     """
     wanted = max(left_bytes / GROWTH_BYTES_PER_SECOND, cost_seconds / MAX_SHARE, MIN_PAUSE_SECONDS)
     return min(wanted, MAX_PAUSE_SECONDS)
 
 
 def lower_priority(niceness: int) -> None:
-    """Let this process, which leads a new session, wait where others want its processor.
+    """Raise the niceness of this process and its session.
 
-    Where the kernel groups processes by session, a process's own niceness counts within its session only, and the
-    session's among the sessions. An ordinary user may set that ten times a second, so one of many that start at once
-    may be left as it is.
+    If the kernel groups processes by session (autogroup), the niceness of a process counts only within its session, and
+    the session has its own niceness. An ordinary user may set that only ten times a second, so it may stay unchanged
+    for a process that starts together with many others. This process has to lead a new session.
     """
     if not niceness:
         return
@@ -187,11 +195,11 @@ def lower_priority(niceness: int) -> None:
         with open("/proc/self/autogroup", "w", encoding="ascii") as group:
             group.write(str(niceness))
     except OSError:
-        pass  # the kernel has no such groups, or this one came too soon after another
+        pass  # the kernel has no such groups, or the last change of one was too recent
 
 
 class Supervisor:
-    """Starts the process, reads what it prints, and records how it ended."""
+    """Starts the process, logs its output and records its exit status."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -207,11 +215,11 @@ class Supervisor:
             signal.signal(number, lambda _number, _frame: None)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
-        # Orphans of the tree become children of this process, so that none is left behind.
+        # Orphans of the tree become children of this process, so that all can be killed at the end.
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def run(self) -> None:
-        """From start to end."""
+        """Start the process, and return when its whole tree has ended."""
         output = self._start()
         if output is None:
             return
@@ -234,7 +242,7 @@ class Supervisor:
                     self._out_of_memory = True
                     self._kill_all()
                 next_check = time.monotonic() + choose_pause(limit - used, time.process_time() - begun)
-        # Like the end of a container's first process: whatever it left running ends with it.
+        # As when the first process of a container ends, all its other processes end with it.
         self._kill_all()
         self._drain(output)
         self._log.close()
@@ -259,12 +267,12 @@ class Supervisor:
         try:
             os.write(HANDSHAKE_FD, b"started")
         except BrokenPipeError:
-            pass  # the starter was killed meanwhile; the one that comes after it finds this process by its folder
+            pass  # the emulator was killed in the meantime; the next one finds this process by its folder
         os.close(HANDSHAKE_FD)
         return read_end
 
     def _execute(self, output: int, errors: int) -> None:
-        """In the forked child: become the process, or say why not."""
+        """Become the process, in the forked child, or report why that failed."""
         try:
             os.setsid()
             lower_priority(self._process["niceness"])
@@ -274,7 +282,7 @@ class Supervisor:
                 from container_runtime.process.namespaces import enter
 
                 enter(**self._process["namespaces"])
-            # Should this supervisor be killed, its process must not run on unwatched.
+            # If this supervisor is killed, its process must not continue without it.
             _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             for number in _SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
@@ -301,10 +309,10 @@ class Supervisor:
         if signal.SIGUSR1 in received:
             self._kill_all()
         elif signal.SIGTERM in received:
-            os.killpg(self._main_pid, signal.SIGTERM)  # it is not reaped yet, so the group is still there
+            os.killpg(self._main_pid, signal.SIGTERM)  # the process is not reaped yet, so its group still exists
 
     def _reap(self) -> bool:
-        """Take every ended child; False when there is no child left at all."""
+        """Reap every ended child. Return False if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -317,7 +325,7 @@ class Supervisor:
                 self._exit_code = code if code >= 0 else 128 - code
 
     def _kill_all(self) -> None:
-        # A process may fork while the list is made: only an empty list ends this.
+        # A process may fork while the others are listed, so repeat until none is left.
         while self._reap():
             for pid in find_descendants(os.getpid()):
                 kill(pid)
@@ -338,7 +346,7 @@ class Supervisor:
 
 
 def kill(pid: int) -> None:
-    """Kill one process, which may have ended by itself."""
+    """Kill one process. It may already have ended."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -346,20 +354,20 @@ def kill(pid: int) -> None:
 
 
 def guard() -> None:
-    """Fork: the child returns and is the supervisor; this process stays and ends after it.
+    """Fork: the child returns and becomes the supervisor; this process is the guardian and ends after it.
 
-    Were the supervisor killed alone, the kernel would end the process that it started, and that one's children would
-    run on. They are this process's then, which kills them.
+    If only the supervisor is killed, the kernel ends the process that it started, but not the children of that process.
+    They become children of the guardian, which kills them.
     """
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     guardian = os.getpid()
-    # What comes before the handlers are there waits for them.
+    # Signals that arrive before the handlers are installed are delivered afterwards.
     signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
     supervisor = os.fork()
     if supervisor == 0:
-        # Should the guardian be killed, the supervisor ends the tree.
+        # If the guardian is killed, the supervisor ends the tree.
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
         if os.getppid() != guardian:
             os._exit(1)
@@ -369,7 +377,7 @@ def guard() -> None:
     running = True
 
     def pass_on(number: int, _frame: object) -> None:
-        if running:  # it is not reaped yet, so the number is still its own
+        if running:  # the supervisor is not reaped yet, so the pid is still its own
             os.kill(supervisor, number)
 
     for number in _PASSED_ON:
@@ -377,7 +385,7 @@ def guard() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     os.waitid(os.P_PID, supervisor, os.WEXITED | os.WNOWAIT)
     running = False
-    # Whatever dies in between becomes this process's child and is reaped: the list is made anew after each.
+    # The descendants become children of this process as their parents end. List them again after each one is reaped.
     while True:
         for pid in find_descendants(guardian):
             kill(pid)
@@ -388,7 +396,7 @@ def guard() -> None:
 
 
 def argv_text(argv: list[str]) -> str:
-    """Name the program, for a message."""
+    """Return the name of the program, for a message."""
     return argv[0] if argv else "(no command)"
 
 

@@ -1,8 +1,8 @@
 """Emulator's side of file transfer to and from Swarm nodes without shared disks.
 
-A container's folders are volumes of its node's engine. Before its program begins they get what the folders of this
-machine hold; while it runs, and once more when it has ended, what it has changed comes into the folders of this
-machine, where all else of the emulator looks for it.
+A container's folders are volumes of its node's engine. Before the program begins, the folders of this machine are
+copied into the volumes. While the program runs, and once more when it has ended, its changes are copied back to the
+folders of this machine, where the rest of the emulator reads them.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BEGIN_FOLDER, BEGIN_FILE = "/run/smdebug-emulator", "begin"
-"""Where a container sees, and its program waits for, that its folders are filled."""
+"""The file, in the container, that its program waits for. It appears when the folders are filled."""
 _BEGIN = "-begin"
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER_BYTES = 1 << 18
 _CONNECT_SECONDS = 20.0
 _POLL_SECONDS, _BUSY_SECONDS = 0.1, 0.02
-# A look at a hundred thousand files takes a while, on both sides: it is at most a fifth of the time.
+# Checking a hundred thousand files takes a while on both sides. The pause is four times as long as the check.
 _REST = 4
 _AGAIN_SECONDS = 1.0
 _OWN_SECONDS = 1.0
-# Of large files as much goes between two looks as takes about this long.
+# The amount of large files sent between two checks is adjusted to take about this time.
 _LEAST_SECONDS, _MOST_SECONDS = 0.1, 0.3
 _LEAST_WINDOW, _FIRST_WINDOW, _MOST_WINDOW = 1 << 18, 1 << 19, 1 << 26
-# File systems stamp folders with a clock of some milliseconds.
+# File systems update modification times with a resolution of some milliseconds.
 _CLOCK_NS = 100_000_000
 _NO_WAY = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EPIPE}
 
@@ -69,10 +69,10 @@ class Carried(NamedTuple):
     """A folder that a container mounts.
 
     Attributes:
-        volume: its name on the node.
-        source: the folder of this machine.
-        mode: of the volume.
-        comes_back: whether what the container writes to it is brought here.
+        volume: name of the volume on the node.
+        source: folder of this machine.
+        mode: permissions of the volume.
+        comes_back: whether the container's changes are copied back to this machine.
     """
 
     volume: str
@@ -82,12 +82,12 @@ class Carried(NamedTuple):
 
 
 def list_carried(container: str, mounts: Iterable[Mount], shared: Iterable[Mount]) -> list[Carried]:
-    """List the folders of a container.
+    """Return the folders of a container that are copied.
 
     Args:
-        container: its id.
-        mounts: all that it sees.
-        shared: those of them that its spec names; the others are its alone, and nobody reads them here.
+        container: id of the container.
+        mounts: all mounts of the container.
+        shared: the mounts in its spec. The other mounts are used only by the container and are not copied back.
     """
     read = {each.source for each in shared if not each.read_only}
     sources = dict.fromkeys(each.source for each in mounts)
@@ -98,7 +98,7 @@ def list_carried(container: str, mounts: Iterable[Mount], shared: Iterable[Mount
 
 
 def list_volumes(container: str, folders: Sequence[Carried]) -> list[str]:
-    """List the names of all volumes of a container, that which tells it to begin as the last."""
+    """Return the names of all volumes of a container. The last one holds the file that its program waits for."""
     return [*(each.volume for each in folders), f"{container}{_BEGIN}"]
 
 
@@ -107,7 +107,7 @@ class _Link:
 
     Raises:
         ConnectionError: the agent does not answer.
-        ContainerRuntimeError: it refuses.
+        ContainerRuntimeError: the agent refuses the connection.
     """
 
     def __init__(
@@ -131,13 +131,13 @@ class _Link:
             raise
 
     def ask(self, question: dict[str, Any] | None) -> dict[str, Any]:
-        """Ask for one line, and return the answer."""
+        """Send a request line, if any, and return the response line."""
         try:
             if question is not None:
                 write_line(self.out, question)
             self.out.flush()
         except OSError:
-            # The agent may have said why before it went.
+            # The agent may have sent the reason before it closed the connection.
             with suppress(OSError):
                 return self.read()
             raise
@@ -147,7 +147,7 @@ class _Link:
         """Read a line.
 
         Raises:
-            ContainerRuntimeError: it tells what went wrong there.
+            ContainerRuntimeError: the line reports an error of the agent.
         """
         line = read_line(self.source)
         if "error" in line:
@@ -155,28 +155,29 @@ class _Link:
         return line
 
     def interrupt(self) -> None:
-        """Let whoever waits for a line wait no more."""
+        """Shut the connection down, so that a thread that waits for a line continues."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connection."""
         for each in (self.out, self.source, self._socket):
-            with suppress(OSError):  # what is still to be sent goes to nobody
+            with suppress(OSError):  # unsent data is discarded
                 each.close()
 
 
 class Carrier:
-    """Carries the folders of one container.
+    """Copies the folders of one container to its node and back.
 
     Args:
-        find_agent: returns IP address and port of its node's agent; raises ContainerRuntimeError while there is none.
-        context: by which the agent is known.
-        container: its id.
-        folders: of the container.
+        find_agent: function that returns IP address and port of the node's agent. It raises ContainerRuntimeError while
+            there is none.
+        context: TLS context for connections to the agent.
+        container: id of the container.
+        folders: folders of the container.
         user: uid and gid that the container runs as.
-        pipe_context: by which the agent is known where a pipe is asked for.
-        on_broken_pipe: called where what the container reads from a pipe ends too soon.
+        pipe_context: TLS context for connections to the agent that serve a named pipe.
+        on_broken_pipe: called if the data that the container reads from a named pipe ends too early.
     """
 
     def __init__(
@@ -194,30 +195,30 @@ class Carrier:
         self._senders: list[PipeSender] = []
         self._folders = folders
         names = list_volumes(container, folders)
-        # What a container writes is its user's here, too, where this process may give files away.
+        # If this process is root, the container's files get its user as owner here as well.
         owner = user if os.getuid() == 0 else None
         self._volumes = list(zip(names, [*(each.mode for each in folders), 0o755], strict=True))
         self._trees = [Tree(os.open(each.source, _OPEN_FOLDER), owner if each.comes_back else None) for each in folders]
         self._known: list[dict[str, State]] = [{} for _ in folders]
-        # Folders in which the emulator has files of its own, which it may change later; how they were when looked at.
+        # Folders with files of the emulator, which it may change later: modification time at the last check.
         self._own: list[dict[str, int]] = [{} for _ in folders]
         self._next_own = 0.0
         self._link: _Link | None = None
-        # Large files that come in pieces, by what the agent calls them, and where they go.
+        # Large files that arrive in parts, by the agent's number for them, with the index of their folder.
         self._arriving: dict[int, tuple[int, Arrival]] = {}
         self._window = _FIRST_WINDOW
         self._lock = Lock()
         self._closing = Event()
-        # Once the container has ended: what is left is brought by who waits for it.
+        # Once the container has ended, the thread that waits for it copies the remaining files.
         self._has_ended = self._finished = False
         self._thread = Thread(target=self._follow, name=f"files of {container}", daemon=True)
         self._until: float | None = None
 
     def fill(self) -> None:
-        """Bring to the node what is in the folders, and let the program begin.
+        """Copy the folders to the node, and let the program begin.
 
         Raises:
-            ContainerRuntimeError: the node does not take it, or does not answer.
+            ContainerRuntimeError: the node refuses the files, or does not answer.
         """
         with self._lock, _telling():
             link = self._open()
@@ -244,7 +245,7 @@ class Carrier:
         sender.start()
 
     def reattach(self) -> None:
-        """Go on where another process has ended: what is here has come, or was brought there."""
+        """Continue the work of an earlier process. The files on this machine count as copied."""
         for number, tree in enumerate(self._trees):
             tree.clear()
             self._known[number] = {path: state for path, state in tree.look().items() if state[0] != PIPE}
@@ -252,7 +253,7 @@ class Carrier:
         self._thread.start()
 
     def is_filled(self) -> bool:
-        """Whether the program was told to begin.
+        """Return whether the folders were filled, so that the program may begin.
 
         Raises:
             ContainerRuntimeError: the node does not answer.
@@ -261,11 +262,11 @@ class Carrier:
             return bool(self._open().ask({"do": "has", "volume": len(self._trees), "path": BEGIN_FILE})["ok"])
 
     def finish(self) -> None:
-        """Bring what is left of a container that has ended. Idempotent.
+        """Copy the remaining files of a container that has ended. Idempotent.
 
         Raises:
             EngineUnavailableError: the node does not answer.
-            ContainerRuntimeError: it cannot be written here.
+            ContainerRuntimeError: the files cannot be written on this machine.
         """
         self._has_ended = True
         with self._lock:
@@ -275,14 +276,14 @@ class Carrier:
                 self._finished = True
 
     def tell_loss(self) -> str:
-        """Say what of a container has come from a node that will not answer any more."""
+        """Describe which files of a container were copied from a node that is lost."""
         if self._until is None:
             return "None of the files that it wrote since the emulator's start have come."
         until = datetime.fromtimestamp(self._until, UTC)
         return f"Its files have come as they were at {until:%H:%M:%S.%f} UTC; what it wrote after that is lost."
 
     def close(self) -> None:
-        """Carry nothing more. Idempotent."""
+        """Stop copying. Idempotent."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -315,7 +316,7 @@ class Carrier:
             self._closing.wait(rest)
 
     def _exchange(self, *, last: bool) -> float:
-        """Bring what the emulator has changed, get what the container has; return for how many seconds to rest."""
+        """Send the emulator's changes, and receive the container's. Return the seconds until the next exchange."""
         try:
             link = self._open()
             now, began = time.time(), time.monotonic()
@@ -369,7 +370,7 @@ class Carrier:
                 self._known[number][path] = state
 
     def _open(self) -> _Link:
-        """Return the connection, a new one where there is none; the agent is told what is here."""
+        """Return the connection. A new connection first sends the agent the state of the files on this machine."""
         if self._link is None:
             self._link = _Link(self._find_agent(), self._context, self._volumes, self._user)
             self._tell_known(self._link)
@@ -397,11 +398,11 @@ class Carrier:
     def _note_own(self, number: int) -> None:
         if self._folders[number].comes_back:
             files = [path for path, state in self._known[number].items() if state[0] != FOLDER]
-            # None was looked at since.
+            # 0: the folder was not checked yet.
             self._own[number] = dict.fromkeys(["", *(path.rpartition("/")[0] for path in files)], 0)
 
     def _push(self, link: _Link) -> None:
-        """Bring files that the emulator has changed since, or added to those that it had there at the start."""
+        """Send files that the emulator has changed, or added to folders where it had files at the start."""
         if time.monotonic() < self._next_own:
             return
         self._next_own = time.monotonic() + _OWN_SECONDS
@@ -418,15 +419,16 @@ class Carrier:
 
 
 class Carriers:
-    """Those of one back end. Thread safe.
+    """The carriers of one back end's containers. Thread-safe.
 
     Args:
         find_agent: see ``Nodes.find_agent``.
-        key: that the agents are known by.
+        key: file of the agents' key.
         user: uid and gid that containers run as.
-        lost: a folder of this machine that lost what was below it: of containers that are taken up it is brought again.
-            None where nothing was lost.
-        kill: ends a container whose pipe ends too soon: it would take what it has read for the whole.
+        lost: folder of this machine whose content was lost. For containers that are reattached, it is copied again from
+            their node. None if nothing was lost.
+        kill: function that ends a container whose named pipe ends too early. The container would otherwise take the
+            data that it has read as complete.
     """
 
     def __init__(
@@ -449,7 +451,7 @@ class Carriers:
         carrier.fill()
 
     def reattach(self, container: str, node: str, folders: Sequence[Carried]) -> None:
-        """See ``Carrier.reattach``; what has no folder here any more is nobody's, unless all of them were lost."""
+        """See ``Carrier.reattach``. A container without its folders is skipped, unless they are below ``lost``."""
         for source in (Path(each.source) for each in folders):
             if self._lost is not None and source.is_relative_to(self._lost):
                 source.mkdir(parents=True, exist_ok=True)
@@ -461,7 +463,7 @@ class Carriers:
             carrier.reattach()
 
     def was_filled(self, container: str, node: str, folders: Sequence[Carried]) -> bool:
-        """Whether a container's program was told to begin; so counts one whose node does not answer."""
+        """Return whether a container's folders were filled. True as well if its node does not answer."""
         try:
             carrier = self._make(container, node, folders)
         except FileNotFoundError:
@@ -479,19 +481,19 @@ class Carriers:
             carrier.finish()
 
     def lose(self, container: str) -> str:
-        """Give up a container; see ``Carrier.tell_loss``. Whoever waits for it or reads its log is told the same."""
+        """Stop copying for a lost container, and describe what was copied; see ``Carrier.tell_loss``."""
         if (carrier := self._carriers.get(container)) is None:
             return ""
         carrier.close()
         return f" {carrier.tell_loss()}"
 
     def close(self, container: str) -> None:
-        """Forget a container. Idempotent."""
+        """Stop copying for a container. Idempotent."""
         if (carrier := self._carriers.pop(container, None)) is not None:
             carrier.close()
 
     def shut(self) -> None:
-        """End; containers that are left keep what they write until another process takes them up."""
+        """Stop all copying. The files of running containers stay on their nodes until another process reattaches."""
         for container in list(self._carriers):
             self.close(container)
 
@@ -508,18 +510,18 @@ class Carriers:
 
 
 def write_label(folders: Sequence[Carried]) -> str:
-    """Write down the folders of a container for another process."""
+    """Return the label that records the folders of a container for a later process."""
     return json.dumps(folders)
 
 
 def read_label(label: str) -> list[Carried]:
-    """Read what ``write_label`` wrote."""
+    """Parse a label of ``write_label``."""
     return [Carried(*each) for each in json.loads(label)]
 
 
 @contextmanager
 def _telling() -> Iterator[None]:
-    """Tell of a connection that broke as of a node that does not answer."""
+    """Translate errors of a connection to ``EngineUnavailableError``, and other ones to ``ContainerRuntimeError``."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,6 @@
 """Containers on a Docker Swarm, each the only task of a service.
 
-A service's task is never restarted.
+The Swarm never restarts the task of such a service.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FILES_LABEL = "smdebug-emulator.files"
-"""On a service whose folders are carried to its node: see ``Carried``."""
+"""Label of a service whose folders are copied to and from its node; see ``Carried``."""
 _ALONE = "-alone"
 AGENT_IMAGE = "sagemaker-debugger-rules"
-"""What the agents of nodes run in: it has a Python, and is there in any case."""
+"""Image of the nodes' agents. It contains Python, and every installation has it."""
 _POLL_SECONDS = 0.02
-# A node may be busy with a start for so long.
+# Most time that a node may take to start a container.
 _START_SECONDS = 120.0
-# So long does a container wait that nobody keeps room for, such as the worker of a function.
+# Most time that a container without reserved capacity, such as the worker of a function, waits for a node.
 _CAPACITY_SECONDS = 120.0
-# After so long without an answer a node counts as lost: the first where the Swarm says that it is down.
+# A node that does not answer for this time counts as lost. The first applies if the Swarm reports the node as down.
 _DOWN_SECONDS, _SILENT_SECONDS = 15.0, 120.0
 _NODE_POLL_SECONDS = 0.5
 _NO_IMAGE = "No such image"
@@ -85,20 +85,21 @@ class SwarmEngine:
 
     Args:
         instance_id: as for ``DockerEngine``.
-        folder: where the key is kept that its agents are known by.
-        catalogue: which of our images answers to which name.
+        folder: folder for the key that identifies the emulator and its agents to each other.
+        catalogue: this project's images by requested name.
         user: uid and gid that containers run as; see ``choose_user``.
-        allow_internet: whether containers have a way to the internet, and so to all else that their node reaches. They
-            reach the ports that they are offered, at their own loopback interface, and nothing else when not given.
-        address: IP address of this machine that the nodes reach, for containers with a way to the internet; that of its
-            engine's node when not given.
-        carry: whether folders are carried to nodes and from them; they see those of this machine when not given.
-        registry: what the names of images begin with that nodes pull; they come from the manager when not given.
+        allow_internet: whether containers can reach the internet, and so everything else that their node reaches. If
+            not, they reach only the ports that ``offer`` announces, at their own loopback interface.
+        address: IP address of this machine for containers that can reach the internet. The default is the address of
+            the manager's node.
+        carry: whether to copy folders to and from the nodes. If not, the nodes have to share the folders of this
+            machine.
+        registry: prefix of the image names that nodes pull. By default they get images from the manager.
         lost: see ``Carriers``.
 
     Raises:
-        EngineUnavailableError: no engine answers, or it is no manager of a Swarm.
-        ContainerRuntimeError: no node can be given a task.
+        EngineUnavailableError: no engine answers, or the engine is not a Swarm manager.
+        ContainerRuntimeError: no node accepts tasks.
     """
 
     name = "swarm"
@@ -121,7 +122,7 @@ class SwarmEngine:
         self._proxies: Proxies | None = None
         self._carry = carry
         self._offered: set[int] = set()
-        # What a node ran that went away, and why: it is not looked for any more, whatever becomes of the node.
+        # Containers that were lost with their node, and why. They stay lost even if the node comes back.
         self._lost: dict[str, str] = {}
         self._api = connect()
         self._tasks = Tasks(self._api, self._own_labels)
@@ -134,7 +135,7 @@ class SwarmEngine:
             self._capacity = Capacity(self._api)
             self._nodes.start(image)
             self._carriers = Carriers(self._nodes.find_agent, self._nodes.key, self._user, lost, kill=self._kill)
-            # Their starter was killed: they would keep their names from those that come in their place.
+            # Left by an emulator that was killed during a start. Their names would be in use for the next start.
             self._remove_unstarted()
             self._reattach_carriers()
         except BaseException:
@@ -144,11 +145,11 @@ class SwarmEngine:
 
     @property
     def host_address(self) -> str:
-        """This machine, as its nodes reach it, or the inside of a proxy, which leads to the same address here."""
+        """Address of this machine for its nodes, or with proxies the loopback address, which they forward to here."""
         return self._host_address
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:  # noqa: ARG002 - no container needs one
-        """See ``ContainerRuntime``: containers reach the server's own socket."""
+        """See ``ContainerRuntime``. Containers reach the server's own socket, so ``take`` is never called."""
         self._offered.add(port)
         if self._proxies is None:
             return
@@ -156,15 +157,15 @@ class SwarmEngine:
             name, labels = service["Spec"]["Name"], service["Spec"]["Labels"]
             ports = [each for each in map(int, labels.get(SIDECAR_LABEL, "").split()) if each in self._offered]
             if port in ports:
-                # One whose node does not answer finds its proxy open when that is back.
+                # Do not wait: the proxy of a container whose node does not answer opens when the node answers again.
                 self._open_proxy(name, ports, wait=False)
 
     def count_nodes(self) -> int:
-        """Count the nodes that can be given a task now."""
+        """Return the number of nodes that accept tasks now."""
         return len(self._nodes.list_ready())
 
     def describe(self) -> dict[str, Any]:
-        """Say which nodes there are, what of this emulator's runs on each, and what waits for a node, and why."""
+        """Return the nodes, this emulator's containers on each, and the containers that wait for a node, with why."""
         running: dict[str, list[str]] = {}
         waiting = [{"container": name, "why": why} for name, why in self._capacity.waiting.copy().items()]
         for service in self._tasks.list_services({}):
@@ -179,7 +180,7 @@ class SwarmEngine:
         return {"nodes": nodes, "waiting": sorted(waiting, key=itemgetter("container"))}
 
     def resolve_image(self, image: str, say: Callable[[str], None] = lambda _text: None) -> ResolvedImage:
-        """See ``ContainerRuntime``; the image is on every node afterwards."""
+        """See ``ContainerRuntime``. The image is copied to the nodes as well."""
         found = self._images.resolve(image, say)
         self._nodes.spread(found.id, say)
         return found.resolved
@@ -210,7 +211,7 @@ class SwarmEngine:
         except ContainerStartError as error:
             if _NO_IMAGE not in str(error):
                 raise
-        # By a node that joined since the image was brought to all that there were.
+        # The task went to a node that joined after the image was copied to the nodes: copy it again and retry.
         return self._start(spec)
 
     def _start(self, spec: ContainerSpec) -> str:
@@ -230,7 +231,7 @@ class SwarmEngine:
                 hosts = find_hosts(self._api, spec.network)
             elif alone:
                 network = f"{name}{_ALONE}"
-                if name in self._lost:  # the one that it was on before
+                if name in self._lost:  # remove the network of the lost container with this name
                     remove_overlay(self._api, network)
                 create_overlay(self._api, network, [spec.hostname or "alone"], self._own_labels, isolated=True)
             service = build_service(
@@ -280,7 +281,7 @@ class SwarmEngine:
         return name
 
     def _create(self, wanted: Wanted, service: dict[str, Any]) -> None:
-        """Create the service of a container on a node that has room for it."""
+        """Create the service of a container on a node that has enough capacity."""
         if self._capacity.is_kept(wanted.name) and self._capacity.create(wanted.name, service):
             return
         deadline = time.monotonic() + _CAPACITY_SECONDS
@@ -298,7 +299,7 @@ class SwarmEngine:
                     return
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
-        """See ``ContainerRuntime``. A node that answers again goes on where it was interrupted."""
+        """See ``ContainerRuntime``. When a node answers again, the log continues where it was interrupted."""
         containers, identity = self._locate(container_id)
         lines = self._resume(container_id, containers.logs(identity))
         return lines if self._proxies is None else explain_network(lines)
@@ -307,7 +308,7 @@ class SwarmEngine:
         """See ``ContainerRuntime``.
 
         Raises:
-            EngineUnavailableError: also for a container that is lost with its node: ``find`` tells of it no more.
+            EngineUnavailableError: also if the container was lost with its node; ``find`` no longer returns it.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         away = False
@@ -338,17 +339,17 @@ class SwarmEngine:
         return None if pid is None else self._nodes.open_meter(self._tasks.places[container_id][0], pid)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
-        """See ``ContainerRuntime``. One that is lost ends with its service."""
+        """See ``ContainerRuntime``. A lost container is not stopped here; it ends because its service was removed."""
         if container_id not in self._lost:
             containers, identity = self._locate(container_id)
             containers.stop(identity, grace_seconds)
 
     def _kill(self, container_id: str) -> None:
-        with suppress(ContainerNotFoundError, EngineUnavailableError):  # what it is for has come about, or will
+        with suppress(ContainerNotFoundError, EngineUnavailableError):  # the container has ended, or will
             self.stop(container_id, 0.0)
 
     def remove(self, container_id: str) -> None:
-        """See ``ContainerRuntime``. The service goes first, so that a node that does not answer ends its task later."""
+        """See ``ContainerRuntime``. The service is removed first; a node that does not answer ends its task later."""
         with suppress(ContainerNotFoundError):
             self._tasks.locate(container_id)
         if self._proxies is not None:
@@ -359,26 +360,26 @@ class SwarmEngine:
         if container_id not in self._lost and not answers:
             self._tasks.end(container_id)
         self._tasks.remove_service(container_id)
-        # Swarm leaves the containers of tasks that have ended where they are, and gives the others time to end.
+        # The Swarm does not remove the containers of ended tasks, and gives those of other tasks time to end.
         place = self._tasks.places.pop(container_id, None)
         if (
             place is not None
             and container_id not in self._lost
             and not (answers and self._remove_task(container_id, *place))
         ):
-            # The Swarm ends what it runs when it is back.
+            # The Swarm ends the container when the node is back.
             self._lost[container_id] = f"The node {place[0]} of the Swarm does not answer."
         with translated(f"remove the network of container {container_id}"):
             remove_overlay(self._api, f"{container_id}{_ALONE}")
 
     def _remove_task(self, container_id: str, node: str, identity: str) -> bool:
-        """Remove a task's container with its volumes; False where its node does not answer."""
+        """Remove a task's container with its volumes. Return False if its node does not answer."""
         try:
             with translated(f"remove container {identity}"):
                 try:
                     self._nodes.connect(node).remove_container(identity, force=True, v=True)
                 except docker.errors.APIError as exc:
-                    if exc.status_code not in (404, 409):  # gone, or its removal is under way
+                    if exc.status_code not in (404, 409):  # it was removed, or is being removed
                         raise
             self._remove_volumes(node, container_id)
         except EngineUnavailableError:
@@ -416,7 +417,7 @@ class SwarmEngine:
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
         """See ``ContainerRuntime``."""
         with translated("list networks"):
-            # Those without a name are of single containers, and go with them.
+            # Networks without this label belong to single containers, and are removed with them.
             return [
                 each
                 for each in find_overlays(self._api, {**labels, **self._own_labels})
@@ -429,7 +430,7 @@ class SwarmEngine:
             remove_overlay(self._api, name)
 
     def close(self) -> None:
-        """Remove the agents when no container is left that they are needed for."""
+        """Remove the agents if no container needs them any more."""
         try:
             self._remove_unstarted()
             with translated("remove the agents of the Swarm's nodes"):
@@ -447,21 +448,21 @@ class SwarmEngine:
         return {INSTANCE_LABEL: self._instance_id}
 
     def _name_service(self, name: str) -> str:
-        """Name the service of a container: a Swarm takes 63 characters, and neither dots nor two dashes at the end."""
+        """Return a container's service name. A Swarm allows 63 characters, no dots, and no two dashes at the end."""
         return f"smd-{hashlib.sha256(f'{self._instance_id} {name}'.encode()).hexdigest()[:32]}"
 
     def _locate(self, container_id: str) -> tuple[EngineContainers, str]:
-        """Find the engine that has a container, and the container's id there.
+        """Return the engine that runs a container, and the container's id there.
 
         Raises:
-            ContainerNotFoundError: there is no such container.
+            ContainerNotFoundError: the container does not exist.
             EngineUnavailableError: its node does not answer.
         """
         node, identity = self._tasks.locate(container_id)
         return EngineContainers(self._nodes.connect(node)), identity
 
     def _resume(self, container_id: str, lines: Iterator[LogLine]) -> Iterator[LogLine]:
-        """Read a log again, without the lines that it began with, each time that its node was away."""
+        """Yield a log. After each outage of its node, read it again and skip the lines already read."""
         read = 0
         while True:
             try:
@@ -475,10 +476,10 @@ class SwarmEngine:
             lines = islice(containers.logs(identity), read, None)
 
     def _await_node(self, container_id: str, error: EngineUnavailableError, deadline: float | None = None) -> bool:
-        """Wait until a container's node answers again; False where the deadline came first.
+        """Wait until a container's node answers again. Return False if the deadline passed first.
 
         Raises:
-            EngineUnavailableError: its node is lost; or it is the manager that does not answer.
+            EngineUnavailableError: the node is lost, or the manager does not answer.
         """
         if container_id not in self._tasks.places:
             raise error
@@ -487,7 +488,7 @@ class SwarmEngine:
         while True:
             if container_id in self._lost:
                 raise EngineUnavailableError(self._lost[container_id])
-            # A manager that is away is as any engine that is.
+            # A manager that does not answer raises the same error as any engine.
             state = self._nodes.read_state(node)
             if state == "ready" and self._nodes.answers(node):
                 return True
@@ -501,13 +502,13 @@ class SwarmEngine:
             time.sleep(_NODE_POLL_SECONDS)
 
     def _lose(self, container_id: str, why: str) -> NoReturn:
-        """Count a container as lost.
+        """Mark a container as lost.
 
-        Its service is removed before another takes its place, so that its node ends it, at once or when it is back.
-        Until then it writes to nothing that anybody reads: its proxy leads to nobody, its folder is removed.
+        Its service is removed before another container replaces it, so that its node ends it, at once or when the node
+        is back. Until then its output has no effect: its proxy is closed, and its folder is removed.
 
         Raises:
-            EngineUnavailableError: naming its node.
+            EngineUnavailableError: always; the message names the node.
         """
         name = self._nodes.describe(self._tasks.places[container_id][0])
         if self._proxies is not None:
@@ -519,7 +520,7 @@ class SwarmEngine:
         raise EngineUnavailableError(self._lost[container_id])
 
     def _let_begin(self, name: str, folders: Sequence[Carried] | None, ports: Sequence[int]) -> None:
-        """Bring a container what its program waits for."""
+        """Copy a container's files and open its proxy, which its program waits for."""
         if folders:
             self._sweep(self._tasks.places[name][0])
             self._carriers.fill(name, self._tasks.places[name][0], folders)
@@ -527,21 +528,21 @@ class SwarmEngine:
             self._open_proxy(name, ports)
 
     def _reattach_carriers(self) -> None:
-        """Go on carrying the folders of containers that another process has started."""
+        """Continue to copy the folders of containers that an earlier process has started."""
         for service in self._tasks.list_services({}):
             name, label = service["Spec"]["Name"], service["Spec"]["Labels"].get(FILES_LABEL)
             if label:
                 self._carriers.reattach(name, self._tasks.locate(name)[0], read_label(label))
 
     def _sweep(self, node: str) -> None:
-        """Remove the volumes of containers that a node has lost, where it is back and has ended them."""
+        """Remove the volumes of lost containers from a node that is back and has ended them."""
         api = self._nodes.connect(node)
         with translated("look for volumes that are left on a node"):
             left = api.volumes(filters={"label": [f"{INSTANCE_LABEL}={self._instance_id}"]})["Volumes"] or []
-            names = {each["Spec"]["Name"] for each in self._tasks.list_services({})}  # none is younger than its volumes
+            names = {each["Spec"]["Name"] for each in self._tasks.list_services({})}  # a service precedes its volumes
             ended = [each["Name"] for each in left if each["Name"].rpartition("-")[0] not in names]
             for volume in ended:
-                with suppress(docker.errors.APIError):  # its container is still to be ended
+                with suppress(docker.errors.APIError):  # its container has not ended yet
                     api.remove_volume(volume)
 
     def _remove_volumes(self, node: str, container_id: str) -> None:
@@ -552,7 +553,7 @@ class SwarmEngine:
                 try:
                     api.remove_volume(each["Name"])
                 except docker.errors.APIError as exc:
-                    if exc.status_code not in (404, 409):  # gone; or in use, and swept later
+                    if exc.status_code not in (404, 409):  # already removed, or in use and removed later
                         raise
 
     def _open_proxy(self, name: str, ports: Sequence[int], *, wait: bool = True) -> None:
@@ -561,14 +562,14 @@ class SwarmEngine:
             self._proxies.open(name, self._tasks.places[name][0], pid, ports, wait=wait)
 
     def _find_pid(self, name: str) -> int | None:
-        """Find the number of a container's first process on its node; None when it has ended."""
+        """Return the pid of a container's first process on its node; None if it has ended."""
         node, identity = self._tasks.locate(name)
         with translated(f"look at container {name}"):
             state = self._nodes.connect(node).inspect_container(identity)["State"]
         return int(state["Pid"]) or None
 
     def _remove_unstarted(self) -> None:
-        """Remove containers whose start was killed before they had a node, where they would begin at any time."""
+        """Remove containers whose start was interrupted before their program began. They could begin at any time."""
         services = {each["Spec"]["Name"]: each for each in self._tasks.list_services({})}
         names = services.keys()
         for name in sorted(names):
@@ -585,7 +586,7 @@ class SwarmEngine:
         return self._carriers.was_filled(name, self._tasks.locate(name)[0], read_label(labels[FILES_LABEL]))
 
     def _runs(self, name: str) -> bool | None:
-        """Whether a container runs, as one does whose node does not answer; None of one that never ran."""
+        """Return whether a container runs; None if it never ran. It counts as running if its node does not answer."""
         try:
             node, identity = self._tasks.locate(name)
             with translated(f"look at container {name}"):
@@ -597,14 +598,15 @@ class SwarmEngine:
         return bool(state["Running"]) if _has_run(state) else None
 
     def _look_into(self, spec: ContainerSpec, image: LocalImage) -> str | None:
-        """Look into a container of this engine that never runs; see ``LocalImages.read_environment_settings``.
+        """Check the program and read the environment settings in a container of this engine that never runs.
 
-        The program is looked for in it, too: without it the nodes' would end without a reason.
+        A node does not report why a container without its program ends, so the program is checked here. See
+        ``LocalImages.read_environment_settings``.
         """
         if image.knows_program(spec) and (not image.is_ours or image.environment_settings is not None):
             return image.environment_settings
         if self._carry:
-            # This engine may be on another machine. What it is to run may be in a folder: it is looked for on the node.
+            # This engine may be on another machine and not see the folders. A program in a folder is not checked.
             mounts = []
         else:
             mounts = [
@@ -623,7 +625,7 @@ class SwarmEngine:
             self._api.remove_container(created["Id"], force=True, v=True)
 
     def _await_start(self, spec: ContainerSpec, name: str, nodes: Collection[SwarmNode]) -> None:
-        """Wait until the task runs, or has run."""
+        """Wait until the task runs or has ended."""
         deadline = time.monotonic() + _START_SECONDS
         ready, next_poll = time.monotonic(), time.monotonic() + _NODE_POLL_SECONDS
         while True:
@@ -657,7 +659,7 @@ class SwarmEngine:
 
 @contextmanager
 def _telling_of_names(name: str) -> Iterator[None]:
-    """Tell of a container of the same name where the engine has its service, or its network, already."""
+    """Raise ``ContainerStartError`` if the engine already has a service or a network of this name."""
     try:
         yield
     except docker.errors.APIError as error:
@@ -667,7 +669,7 @@ def _telling_of_names(name: str) -> Iterator[None]:
 
 
 def _runs_own(spec: ContainerSpec, image: LocalImage) -> bool:
-    """Whether the program of a container is a file in a folder that it mounts."""
+    """Return whether the program of a container is a file in one of its mounts."""
     argv = image.find_argv(spec)
     path = PurePosixPath(image.working_folder, argv[0]) if argv else PurePosixPath("/")
     return any(path.is_relative_to(each.target) for each in spec.mounts)
@@ -679,10 +681,10 @@ def _has_run(state: Mapping[str, Any]) -> bool:
 
 
 def find_address(api: docker.APIClient) -> str:
-    """Find the address of a manager's node.
+    """Return the address of the node of a Swarm manager.
 
     Raises:
-        EngineUnavailableError: the engine is no manager of a Swarm.
+        EngineUnavailableError: the engine is not a Swarm manager.
     """
     with translated("ask the engine for its Swarm"):
         swarm = api.info()["Swarm"]

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 AGENT_LABEL = "smdebug-emulator.agent"
 _ROOT = Path(__file__).parents[2]
-# What the agent is made of, as a program that Python runs from one file.
+# The modules of the agent, which Python runs from one zip file.
 _MODULES = (
     "container_runtime/__init__.py",
     "container_runtime/meter.py",
@@ -68,12 +68,12 @@ _KEY_YEARS = 20
 
 @dataclass(frozen=True, slots=True)
 class SwarmNode:
-    """A node that takes tasks, and whose agent answers.
+    """A node that accepts tasks and has a running agent.
 
     Attributes:
-        id: the Swarm's.
-        name: the machine's.
-        cpus, memory_bytes: what it has.
+        id: id of the node in the Swarm.
+        name: host name of the machine.
+        cpus, memory_bytes: resources of the machine.
         address: IP address and port of its agent.
     """
 
@@ -86,11 +86,11 @@ class SwarmNode:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How a node is.
+    """Free disk space and clock of a node.
 
     Attributes:
-        free_bytes: of the disk that its engine keeps images and containers on.
-        clock: its time, in seconds since 1970.
+        free_bytes: free bytes on the disk where its engine keeps images and containers.
+        clock: time of the node, in seconds since 1970.
     """
 
     free_bytes: int
@@ -98,15 +98,15 @@ class Condition:
 
 
 class Nodes:
-    """The nodes, as one emulator sees them. Thread safe."""
+    """The nodes of a Swarm and the agents that one emulator has on them. Thread-safe."""
 
     def __init__(self, api: docker.APIClient, folder: Path, registry: str | None = None) -> None:
-        """Know the nodes; their agents are those of before a restart, or there are none before ``start``.
+        """Use existing agents after a restart of the emulator. Otherwise there are none before ``start``.
 
         Args:
             api: client of a manager's engine.
-            folder: where the key is kept, of which each has agents of its own.
-            registry: what the names of images begin with that nodes pull; they come from the manager when not given.
+            folder: folder of the key. Each key has its own agents.
+            registry: prefix of the image names that nodes pull. By default they get images from the manager.
         """
         self._api = api
         self._registry = None if registry is None else Registry(api, registry)
@@ -114,29 +114,29 @@ class Nodes:
         """The file of the agents' key."""
         self._service = f"smdebug-agent-{hashlib.sha256(self.key.read_bytes()).hexdigest()[:12]}"
         self.label = {AGENT_LABEL: self._service}
-        """On each service whose containers are reached through these agents: while there is one, they stay."""
+        """Label of the services that need these agents. The agents stay as long as there is such a service."""
         self._clients: dict[str, tuple[tuple[str, int], docker.APIClient]] = {}
         self._loaded: set[tuple[str, str]] = set()
         self._lock = Lock()
         self._seen: tuple[float, dict[str, SwarmNode]] = (-inf, {})
 
     def start(self, image: str) -> None:
-        """Start an agent on every node, unless there are some since before a restart.
+        """Start an agent on every node, unless agents from before a restart are running.
 
         Args:
-            image: id of the image that the agents run in.
+            image: id of the agents' image.
 
         Raises:
             ContainerRuntimeError: no node has an agent.
         """
-        # A node that lacks it pulls it by itself, or cannot have it at all: there is no agent yet to bring it.
+        # Without an agent the image cannot be copied to a node. A node that lacks it has to pull it.
         named = image if self._registry is None else self._registry.push(image)
         with translated("start the agents of the Swarm's nodes"):
             self._start_agents(named)
         self._await_agents(image)
 
     def list_ready(self) -> list[SwarmNode]:
-        """List the nodes that can be given a task now."""
+        """Return the nodes that accept tasks now."""
         with translated("list the nodes of the Swarm"):
             found = {each["ID"]: each for each in self._api.nodes()}
             tasks = self._api.tasks({"service": self._service})
@@ -160,7 +160,7 @@ class Nodes:
         """Return a client of a node's engine.
 
         Raises:
-            EngineUnavailableError: the node is not there, or its agent does not answer.
+            EngineUnavailableError: the node does not exist, or its agent does not answer.
         """
         known, node = self._clients.get(node_id), self._find_ready(node_id)
         if known is None or (node is not None and node.address != known[0]):
@@ -174,14 +174,15 @@ class Nodes:
             )
             client.mount("https://", _AnyName(pool_maxsize=64))
             client.verify = client.cert = str(self.key)
-            client.trust_env = False  # another proxy or list of authorities would come before these
+            client.trust_env = False  # a proxy or CA bundle from the environment would take precedence
             self._await_answer(client, node)
-            # One that another thread has made meanwhile is as good; one of an agent that was, is closed by its users.
+            # Another thread may have created a client in the meantime; both work. Other threads may still use the
+            # client of an earlier agent, so it is not closed here.
             known = self._clients[node_id] = (node.address, client)
         return known[1]
 
     def describe_all(self) -> list[dict[str, Any]]:
-        """Describe every node of the Swarm, those that take no tasks included."""
+        """Describe every node of the Swarm, including those that accept no tasks."""
         ready = {each.id for each in self.list_ready()}
         with translated("list the nodes of the Swarm"):
             found = self._api.nodes()
@@ -198,7 +199,7 @@ class Nodes:
         ]
 
     def read_state(self, node_id: str) -> str:
-        """Return what a manager knows of a node: ``ready``, ``down``, ``drain`` or ``gone``, or a rarer word of its."""
+        """Return the state of a node: ``drain``, ``gone`` or what the manager reports, mostly ``ready`` or ``down``."""
         with translated("look at a node of the Swarm"):
             node = next((each for each in self._api.nodes() if each["ID"] == node_id), None)
         if node is None:
@@ -207,7 +208,7 @@ class Nodes:
         return "drain" if node["Spec"]["Availability"] == "drain" and state == "ready" else state
 
     def answers(self, node_id: str) -> bool:
-        """Whether a node's agent listens."""
+        """Return whether a node's agent accepts connections."""
         try:
             node = self._find_ready(node_id)
             if node is not None:
@@ -217,7 +218,7 @@ class Nodes:
         return node is not None
 
     def describe(self, node_id: str) -> str:
-        """Name a node as people know it, as long as the manager does."""
+        """Return the host name and address of a node, or its id if the manager does not know it."""
         with suppress(ContainerRuntimeError), translated("look at a node of the Swarm"):
             for node in self._api.nodes():
                 if node["ID"] == node_id:
@@ -225,7 +226,7 @@ class Nodes:
         return node_id
 
     def _find_ready(self, node_id: str) -> SwarmNode | None:
-        """Find a node among those of a second ago: an agent that was started again has a new port."""
+        """Return a node if it is ready. The cache lasts only one second, because a restarted agent has a new port."""
         with self._lock:
             seen, ready = self._seen
             if time.monotonic() - seen > _SEEN_SECONDS:
@@ -234,7 +235,7 @@ class Nodes:
             return ready.get(node_id)
 
     def _await_answer(self, client: docker.APIClient, node: SwarmNode) -> None:
-        """Wait until an agent listens: its task counts as running from the start of its container."""
+        """Wait until an agent listens. Its task already counts as running when its container starts."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while True:
             try:
@@ -251,23 +252,23 @@ class Nodes:
                 return
 
     def open_meter(self, node_id: str, pid: int) -> AgentMeter:
-        """Open what measures the container of a node's process."""
+        """Open a meter of the container of a process on a node."""
         return AgentMeter(self.find_agent(node_id), self.key, pid)
 
     def find_agent(self, node_id: str) -> tuple[str, int]:
-        """Find IP address and port of a node's agent.
+        """Return IP address and port of a node's agent.
 
         Raises:
-            EngineUnavailableError: the node is not there, or its agent does not answer.
+            EngineUnavailableError: the node does not exist, or its agent does not answer.
         """
         self.connect(node_id)
         return self._clients[node_id][0]
 
     def read_condition(self, node_id: str) -> Condition:
-        """Ask a node how it is.
+        """Read the free disk space and the clock of a node.
 
         Raises:
-            EngineUnavailableError: the node is not there, or its agent does not answer.
+            EngineUnavailableError: the node does not exist, or its agent does not answer.
         """
         address = self.find_agent(node_id)
         context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, self.key, agent.CONDITION)
@@ -281,14 +282,14 @@ class Nodes:
             raise EngineUnavailableError(f"The agent at {address[0]}:{address[1]} does not answer: {error}") from error
 
     def spread(self, image: str, say: Callable[[str], None] = lambda _text: None) -> Collection[SwarmNode]:
-        """Bring an image of the manager's engine to the nodes that lack it, all at once; return the nodes that have it.
+        """Copy an image of the manager's engine in parallel to the nodes that lack it; return the nodes that have it.
 
         Args:
-            image: its id, by which every node knows it.
-            say: told how far it is.
+            image: id of the image, which is the same on every node.
+            say: called with progress messages.
 
         Raises:
-            ContainerRuntimeError: no node has it, or can be given it.
+            ContainerRuntimeError: no node has the image, and it cannot be copied to any.
         """
         ready = self.list_ready()
         lacking = [node for node in ready if (node.id, image) not in self._loaded]
@@ -328,10 +329,10 @@ class Nodes:
             client.inspect_image(image)
 
     def close(self, *, keep_agents: bool = False) -> None:
-        """Close the connections; remove the agents, their key and program when they are needed no more.
+        """Close the connections, and remove the agents with their key and program if no container needs them.
 
         Args:
-            keep_agents: whether another emulator has them.
+            keep_agents: whether another emulator uses the agents.
         """
         for _, client in self._clients.values():
             client.close()
@@ -360,7 +361,7 @@ class Nodes:
         config = _create_unless_there(self._api, "configs", name, program, self.label)
         mounts = [(agent.ENGINE, agent.ENGINE, False), ("/proc", agent.PROCESSES, True)]
         mounts.append(("/sys/fs/cgroup", agent.GROUPS, True))
-        # Where its engine keeps volumes is known on the node: the agent opens that folder, and lets go of the rest.
+        # Only the node knows where its engine keeps volumes. The agent opens that folder and gives up the rest.
         mounts.append(("/", agent.ROOT, False))
         file = {"UID": "0", "GID": "0", "Mode": 0o400}
         spec = {
@@ -375,7 +376,7 @@ class Nodes:
                     "User": "0:0",
                     "Init": True,
                     "ReadOnly": True,
-                    # To enter a container's network; who has the engine's socket may as much.
+                    # To enter a container's network. Access to the engine's socket already permits as much.
                     "CapabilityAdd": ["CAP_SYS_ADMIN", "CAP_SYS_PTRACE"],
                     "Env": [f"{agent.NODE}={{{{.Node.ID}}}}"],
                     "StopGracePeriod": 0,
@@ -395,7 +396,7 @@ class Nodes:
         raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=spec, headers=headers))
 
     def _await_agents(self, image: str) -> None:
-        """Wait until every node has its agent; one that has none in time gets no tasks, and is told."""
+        """Wait until every node has its agent. A node without an agent gets no tasks, and a warning is logged."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
             with translated("list the nodes of the Swarm"):
@@ -431,10 +432,10 @@ class Nodes:
 
 
 class AgentMeter:
-    """See ``Meter``: asks the agent of the container's node."""
+    """Meter that requests the counters from the agent of the container's node."""
 
     def __init__(self, address: tuple[str, int], key: Path, pid: int) -> None:
-        """Connect.
+        """Connect to the agent.
 
         Raises:
             EngineUnavailableError: the agent does not answer.
@@ -463,21 +464,21 @@ class AgentMeter:
         return Load(**answer)
 
     def __del__(self) -> None:
-        """Close the connection of a meter that is asked no more."""
+        """Close the connection when the meter is no longer used."""
         if hasattr(self, "_file"):
             self._file.close()
             self._socket.close()
 
 
 class _AnyName(requests.adapters.HTTPAdapter):
-    """Trusts who has the key, at whatever address."""
+    """Trusts every server that has the key, at any address."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, assert_hostname=False, socket_options=KEEP_ALIVE, **kwargs)
 
 
 def takes_tasks(node: dict[str, Any]) -> bool:
-    """Whether a manager gives tasks to a node, as it describes it."""
+    """Return whether a node accepts tasks, from the manager's description of it."""
     return bool(node["Status"]["State"] == "ready" and node["Spec"]["Availability"] == "active")
 
 
@@ -491,7 +492,7 @@ def _describe_state(node: dict[str, Any], *, has_agent: bool) -> str:
 
 
 def _build_program() -> bytes:
-    """Build the same bytes of the same sources."""
+    """Build the agent's zip file. The same sources give the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in _MODULES:
@@ -502,7 +503,7 @@ def _build_program() -> bytes:
 
 
 def _create_unless_there(api: docker.APIClient, kind: str, name: str, data: bytes, labels: dict[str, str]) -> str:
-    """Create a secret or a config; return its id."""
+    """Create a secret or a config unless it exists, and return its id."""
     for each in getattr(api, kind)(filters={"names" if kind == "secrets" else "name": name}):
         if each["Spec"]["Name"] == name:
             return str(each["ID"])
@@ -511,7 +512,7 @@ def _create_unless_there(api: docker.APIClient, kind: str, name: str, data: byte
 
 
 def keep_key(folder: Path) -> Path:
-    """Return the file that holds key and certificate, made when it is first asked for."""
+    """Return the file with key and certificate, and create it on the first call."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "agent.pem"
     with hold_lock(folder / "agent.lock"):
@@ -526,7 +527,7 @@ def keep_key(folder: Path) -> Path:
             .issuer_name(name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            # Clocks of machines differ.
+            # The clocks of the machines may differ.
             .not_valid_before(now - timedelta(days=2))
             .not_valid_after(now + timedelta(days=365 * _KEY_YEARS))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)

@@ -26,21 +26,21 @@ logger = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
-# An agent whose node has gone says no farewell.
+# An agent whose node does not answer never completes the TLS shutdown.
 _END_SECONDS = 2.0
 
 
 @dataclass(slots=True, eq=False)
 class _Proxy:
-    """One container's.
+    """The proxy of one container.
 
     Attributes:
-        node: that it is on.
-        pid: of its first process, there.
-        ports: of this machine that it reaches.
-        ready: is done once its agent listens.
-        keeping: asks its agent who connects.
-        removed: whether its agent is to forget it.
+        node: node of the container.
+        pid: id of the container's first process on the node.
+        ports: ports of this machine that the container reaches.
+        ready: done once the agent listens.
+        keeping: task that receives new connections from the agent.
+        removed: whether the agent is to close the proxy.
     """
 
     node: str
@@ -52,11 +52,12 @@ class _Proxy:
 
 
 class Proxies:
-    """The proxies of one back end's containers; see ``inside.py``. Thread safe.
+    """The proxies of one back end's containers; see ``inside.py``. Thread-safe.
 
     Args:
-        find_agent: returns IP address and port of a node's agent; raises ContainerRuntimeError while there is none.
-        key: that the agents are known by.
+        find_agent: function that returns IP address and port of a node's agent. It raises ContainerRuntimeError while
+            there is none.
+        key: file of the agents' key.
     """
 
     def __init__(self, find_agent: Callable[[str], tuple[str, int]], key: Path) -> None:
@@ -69,14 +70,14 @@ class Proxies:
         self._thread.start()
 
     def open(self, container: str, node: str, pid: int, ports: Sequence[int], *, wait: bool = True) -> None:
-        """Open a container's proxy, and keep it open through losses of its agent until ``close``.
+        """Open a container's proxy. Until ``close``, it is opened again whenever the connection to its agent breaks.
 
         Args:
-            container: its id.
-            node: that it is on.
-            pid: of its first process, there.
-            ports: what it is to reach.
-            wait: whether to return when the agent listens only.
+            container: id of the container.
+            node: node of the container.
+            pid: id of the container's first process on the node.
+            ports: ports that the container is to reach.
+            wait: whether to wait until the agent listens.
 
         Raises:
             ContainerStartError: the agent refuses, or does not answer.
@@ -95,11 +96,11 @@ class Proxies:
             ) from error
 
     def close(self, container: str) -> None:
-        """Forget a container. Idempotent."""
+        """Close a container's proxy. Idempotent."""
         self._run(self._end(container))
 
     def shut(self) -> None:
-        """End; containers that are left go on waiting at their proxies for another process."""
+        """Close the connections and end the thread. Containers wait at their proxies for the next emulator process."""
         if not self._loop.is_closed():
             self._run(self._end_all())
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -137,7 +138,7 @@ class Proxies:
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _serve(self, proxy: _Proxy) -> bool:
-        """Ask the agent who connects; returns whether to ask again when it has gone away."""
+        """Forward the connections that the agent reports. Return whether to retry after the agent has ended."""
         address = await asyncio.to_thread(self._find_agent, proxy.node)
         reader, writer = await self._connect(address)
         try:
@@ -164,7 +165,7 @@ class Proxies:
         return True
 
     async def _pass_on(self, address: tuple[str, int], number: int, port: int) -> None:
-        """Give who has a number, on a node, to the server of a port. Either may have gone meanwhile."""
+        """Connect a client, by its number on a node, to the server of a port. Either may have disconnected already."""
         with suppress(OSError):
             there = await self._connect(address)
             try:

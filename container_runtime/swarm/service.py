@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from container_runtime.swarm.carrier import Carried
     from container_runtime.swarm.nodes import SwarmNode
 
-# A program begins when the ports and names that it may need are there; after a minute it starts without them. A proxy
-# needs an existing network, so it follows the task's start; the kernel lists the sockets of each network.
-# Tasks of one job start one after the other, on different machines, and a name is known once its task runs. By the
-# clock, since a question for a name takes seconds where nobody answers.
+# A program begins when the ports and host names that it may need are available, or without them after a minute. A proxy
+# needs the network of a running task, so it opens after the task's start; the kernel lists the sockets of each network.
+# The tasks of one job start one after the other on different machines, and a host name resolves once its task runs. The
+# wait is measured by the clock, because a DNS query without an answer takes seconds.
 _BEGIN = """
 {first}
 read_clock() {{ read -r now rest </proc/uptime; now=${{now%%.*}}; }}
@@ -34,7 +34,7 @@ hold() {{ until "$@"; do read_clock; [ $now -ge $last ] && return; sleep 0.1; do
 exec "$@"
 """
 _HOLD_SECONDS = 60
-# A program never begins without its files; nor does the time of the other holds.
+# A program never begins without its files. The time limit of the other conditions starts when they are there.
 _AWAIT_FILES = f"until [ -e {BEGIN_FOLDER}/{BEGIN_FILE} ]; do sleep 0.1; done"
 _LOOPBACK = "0100007F"
 
@@ -56,27 +56,27 @@ def build_service(
     *,
     closed: bool = False,
 ) -> dict[str, Any]:
-    """Build the service of one container; which node it gets is ``Capacity``'s to say.
+    """Build the service specification of one container. ``Capacity`` chooses the node.
 
     Args:
-        spec: of the container.
-        image: that it runs.
-        name: of the service.
-        labels: of the service.
-        user: uid and gid that it runs as.
-        mounts: all that it sees of the host.
-        environment: all its variables.
-        nodes: those that have the image.
-        promise: what it may count on.
-        network: that it is on; None for the node's own.
-        hosts: of this network.
-        ports: of its proxy, in the order in which they are opened.
-        folders: what of the host is carried to its node; None where its node sees the host's folders.
-        closed: whether it reaches nothing beyond its network.
+        spec: spec of the container.
+        image: image that the container runs.
+        name: name of the service.
+        labels: labels of the service.
+        user: uid and gid that the container runs as.
+        mounts: all mounts of the container.
+        environment: all environment variables of the container.
+        nodes: the nodes that have the image.
+        promise: resources that are reserved for the container.
+        network: network of the container; None for the node's default network.
+        hosts: host names on this network.
+        ports: ports of the container's proxy, in the order in which they are opened.
+        folders: folders that are copied to the node; None if the node shares the host's folders.
+        closed: whether the container reaches nothing outside its network.
     """
     own_labels = {key: value for key, value in labels.items() if key not in spec.labels}
     container: dict[str, Any] = {
-        # By its id: where it goes by a tag, a node asks a registry first, for twenty seconds.
+        # Use the id: for a tag, a node first queries a registry, which takes twenty seconds without one.
         "Image": image.id,
         "Labels": own_labels,
         "Args": list(spec.command) or None,
@@ -117,7 +117,7 @@ def build_service(
         "Name": name,
         "Labels": {**labels, PROMISE_LABEL: promise.write()},
         "Mode": {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}},
-        # A name stands for the task's own address, and not for that of a balancer of one task.
+        # The host name resolves to the task's own address instead of that of a load balancer.
         "EndpointSpec": {"Mode": "dnsrr"},
         "TaskTemplate": {
             "ContainerSpec": container,
@@ -141,7 +141,7 @@ def _build_mounts(
     seen = [(volumes[str(each.source)], each.target, each.read_only) for each in mounts]
     if folders:
         seen.append((list_volumes(name, folders)[-1], BEGIN_FOLDER, True))
-    # An image's own files at the place of a mount are not seen, as with any other mount.
+    # NoCopy: a volume hides the image's files at its target, as a bind mount does.
     options = {"NoCopy": True, "Labels": dict(labels)}
     return [
         {"Type": "volume", "Source": volume, "Target": target, "ReadOnly": read_only, "VolumeOptions": options}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAME_LABEL = "smdebug-emulator.name"
-"""On the service of a container: what the container is called."""
+"""Label of a container's service: name of the container."""
 _END_SECONDS, _POLL_SECONDS = 10.0, 0.02
 
 
@@ -28,42 +28,42 @@ class Tasks:
     """The services of one emulator, and their tasks. A container's id is its service's name.
 
     Attributes:
-        places: where a container is, once that is known, since it never moves: the node, and the id there.
+        places: known locations of containers: the node and the id there. A container never moves.
     """
 
     def __init__(self, api: docker.APIClient, labels: Mapping[str, str]) -> None:
-        """Know nothing yet.
+        """Start without known locations.
 
         Args:
             api: client of a manager's engine.
-            labels: that the emulator's services carry.
+            labels: labels of the emulator's services.
         """
         self._api = api
         self._labels = labels
         self.places: dict[str, tuple[str, str]] = {}
 
     def list_services(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-        """List the services of the emulator's containers that carry every one of ``labels``, as the engine does."""
+        """Return the services of the emulator's containers that have every label in ``labels``, as the engine does."""
         wanted = {**labels, **self._labels}
         with translated("list containers"):
             found = self._api.services(filters={"label": [f"{key}={value}" for key, value in wanted.items()]})
         return [each for each in found if NAME_LABEL in each["Spec"]["Labels"]]
 
     def list_tasks(self, name: str) -> list[dict[str, Any]]:
-        """List the tasks of a service, the newest first; none where there is no such service."""
+        """Return the tasks of a service, the newest first; none if the service does not exist."""
         with translated(f"look at container {name}"):
             try:
                 tasks: list[dict[str, Any]] = self._api.tasks({"service": name})
             except docker.errors.NotFound:
                 return []
-        # The Swarm itself puts one in the place of a task that it took before that began.
+        # The Swarm may itself replace a task that it withdrew before it began.
         return sorted(tasks, key=itemgetter("CreatedAt"), reverse=True)
 
     def locate(self, container_id: str) -> tuple[str, str]:
-        """Find the node that has a container, and the container's id there.
+        """Return the node that runs a container, and the container's id there.
 
         Raises:
-            ContainerNotFoundError: there is no such container.
+            ContainerNotFoundError: the container does not exist.
         """
         if container_id not in self.places:
             found = next((each for each in self.list_services({}) if each["Spec"]["Name"] == container_id), None)
@@ -75,9 +75,10 @@ class Tasks:
         return self.places[container_id]
 
     def end(self, container_id: str) -> None:
-        """Let the Swarm end a container whose node cannot be asked to, as soon as it hears of its node.
+        """Make the Swarm end a container whose node does not answer, as soon as the node is back.
 
-        This engine removes the service of a job and leaves its task as it is; one that is to complete nothing has none.
+        When a job service is removed, the engine does not end its task. So the service is first changed to complete no
+        tasks.
         """
         deadline = time.monotonic() + _END_SECONDS
         with translated(f"end container {container_id}"), suppress(docker.errors.NotFound):
@@ -93,7 +94,7 @@ class Tasks:
             time.sleep(_POLL_SECONDS)
 
     def _complete_nothing(self, container_id: str) -> bool:
-        """Have a service complete no task; False where somebody else, who ends it too, has changed it meanwhile."""
+        """Change a service to complete no tasks. Return False if another thread changed it at the same time."""
         service = self._api.inspect_service(container_id)
         changed = {**service["Spec"], "Mode": {"ReplicatedJob": {"MaxConcurrent": 0, "TotalCompletions": 0}}}
         changed["TaskTemplate"]["ForceUpdate"] = 1
@@ -107,7 +108,7 @@ class Tasks:
         return True
 
     def remove_service(self, container_id: str) -> None:
-        """Remove a container's service; its task goes as the Swarm has it. Idempotent."""
+        """Remove a container's service. The Swarm decides when its task ends. Idempotent."""
         with translated(f"remove container {container_id}"), suppress(docker.errors.NotFound):
             services = self._api.services(filters={"name": container_id})
             if any(each["Spec"]["Name"] == container_id for each in services):

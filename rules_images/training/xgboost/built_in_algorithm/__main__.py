@@ -1,6 +1,6 @@
 """Entry point of the image: `train`, or any other command as it is.
 
-`train` runs the job's script where there is one, else the algorithm.
+`train` runs the job's script if there is one, otherwise the algorithm.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SCRIPT_PACKAGES = Path(__file__).parents[1] / "script_packages"
 
 
 def main(command: list[str]) -> int:
-    """Run the container's command; return its exit code, where it does not take this process over."""
+    """Run the container's command. Return the exit code, unless the command replaces this process."""
     if command != ["train"]:
         if not command:
             sys.stderr.write("This image needs a command; SageMaker's is train.\n")

@@ -28,12 +28,12 @@ _SEPARATORS = (",", ";", "\t", "|")
 
 
 def read_channels(base: Path, *, csv_weights: bool, columns: int | None = None) -> dict[str, xgboost.DMatrix]:
-    """Read the channels `train` and, where there is one, `validation`.
+    """Read the channel `train` and, if it exists, `validation`.
 
     Args:
-        base: /opt/ml, or what stands for it.
-        csv_weights: whether the second column of the training channel's CSV weighs its rows.
-        columns: how many features other hosts of the job have; None where that is not known.
+        base: /opt/ml, or the folder that replaces it.
+        csv_weights: whether the second column of the training channel's CSV contains the weights of its rows.
+        columns: number of features on other hosts of the job; None if it is not known.
 
     Raises:
         NoDataError: a channel has no files, or they are empty.
@@ -43,7 +43,7 @@ def read_channels(base: Path, *, csv_weights: bool, columns: int | None = None) 
     if TRAIN not in channels:
         had = ", ".join(channels) or "none"
         raise JobError(f"The job has no channel named {TRAIN}, which the algorithm learns from; its channels: {had}.")
-    # AWS's documentation gives weights to the training data alone.
+    # According to AWS's documentation only training data has weights.
     read = {
         name: partial(_read_channel, base, name, channels[name] or {}, csv_weights=csv_weights and name == TRAIN)
         for name in (TRAIN, VALIDATION)
@@ -53,7 +53,7 @@ def read_channels(base: Path, *, csv_weights: bool, columns: int | None = None) 
     widest = max(columns or 0, *(matrix.num_col() for matrix in found.values()))
     for name, matrix in found.items():
         if matrix.num_col() < widest:
-            # libsvm does not say how many features there are; of other formats this changes nothing.
+            # libsvm files do not contain the number of features. For other formats this changes nothing.
             found[name] = read[name](widest)
     for name, matrix in found.items():
         if matrix.num_col() != widest:
@@ -63,7 +63,7 @@ def read_channels(base: Path, *, csv_weights: bool, columns: int | None = None) 
 
 
 def list_replicated(base: Path) -> list[str]:
-    """The channels of which every host has all data."""
+    """Return the channels of which every host has all data."""
     described = _describe_channels(base)
     channels = [name for name in (TRAIN, VALIDATION) if name in described]
     return [name for name in channels if (described[name] or {}).get("S3DistributionType") != "ShardedByS3Key"]
@@ -90,13 +90,13 @@ def _read_channel(
 def read_matrix(
     path: Path, content_type: str | None, shown: str, *, csv_weights: bool = False, columns: int | None = None
 ) -> xgboost.DMatrix:
-    """Read a file, or all files below a folder; the label stands first in each row.
+    """Read a file, or all files below a folder. The label comes first in each row.
 
     Args:
         path: the file or folder.
-        content_type: as a channel has it; libsvm when there is none.
-        shown: what the data is called in errors.
-        csv_weights: whether the second column of CSV weighs the rows.
+        content_type: content type of the channel; libsvm if there is none.
+        shown: name of the data in error messages.
+        csv_weights: whether the second column of CSV contains the weights of the rows.
         columns: how many features libsvm has at least.
 
     Raises:
@@ -197,7 +197,7 @@ def _find_separator(file: Path) -> str:
 
 
 def _read_libsvm(files: list[Path], columns: int | None) -> xgboost.DMatrix:
-    """Rows of `label[:weight] [qid:group] column:value ...`; columns are counted from 0, as XGBoost does."""
+    """Parse rows of `label[:weight] [qid:group] column:value ...`. Columns start at 0, as in XGBoost."""
     labels: list[float] = []
     weights: list[float] = []
     groups: list[int] = []
@@ -229,7 +229,7 @@ def _read_libsvm(files: list[Path], columns: int | None) -> xgboost.DMatrix:
         raise JobError("A qid is below 0, or has more than 32 bits.")
     from scipy.sparse import csr_matrix
 
-    # Rows at the end of the table that a channel has no value of are features all the same.
+    # Columns at the end of the table for which a channel has no values count as features nevertheless.
     width = max(max(indices, default=-1) + 1, columns or 0)
     table = csr_matrix(
         (np.array(values, np.float32), np.array(indices, np.int64), np.array(starts)), shape=(len(labels), width)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 
-# Time and source line before what XGBoost's library says; a stack trace follows it.
+# Time and source line before a message of XGBoost's library. A stack trace follows the message.
 _CAUSE_PLACE = re.compile(r"^[- ]*\[[^]]*\|[^]]*\]:?")
 _PLACE = re.compile(r"^\[[\d:]+\] \S+: ")
 
 
 class JobError(Exception):
-    """The job cannot be trained as it is described; the text says what to change."""
+    """The job cannot be trained as requested; the message says what to change."""
 
 
 class NoDataError(JobError):
-    """There is nothing to read; of several hosts, one without data is left out of the training."""
+    """A channel has no data. In a job with several hosts, a host without data is left out of the training."""
 
 
 def summarise_xgboost_error(error: Exception) -> str:
-    """What XGBoost has to say, in one line."""
+    """Return the message of an XGBoost error in one line."""
     return _PLACE.sub("", str(error).strip().partition("\n")[0])
 
 
 def summarise_connection_error(error: Exception) -> str:
-    """What XGBoost has to say of its connections, whose causes stand below each other."""
+    """Return the message of an XGBoost connection error, which lists its causes on separate lines, in one line."""
     lines = str(error).partition("Stack trace")[0].splitlines()
     texts = [_CAUSE_PLACE.sub("", line).strip(" :") for line in lines]
     return ": ".join(text for text in texts if text)

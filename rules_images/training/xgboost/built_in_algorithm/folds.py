@@ -31,23 +31,24 @@ def cross_validate(
     say: Callable[[str], None],
     is_stopped: Callable[[], bool],
 ) -> tuple[list[xgboost.Booster], NDArray[np.float64]]:
-    """Train a model for each fold of the rows of all channels, as often as is asked for.
+    """Train a model for each fold of the rows of all channels, with the requested number of repetitions.
 
-    Metrics are those of the channels as they are; where there is no validation channel, of the rows held out.
+    Metrics are computed on the original channels. Without a validation channel, the held-out rows are used for it.
 
     Args:
         asked: the job's hyperparameters.
         matrices: the channels by name.
-        train_model: trains on the first argument, shows metrics of the second, notes them in the third.
-        say: writes a line to the job's log.
-        is_stopped: whether the job is to end; then the folds so far are all.
+        train_model: function that trains on the first argument, prints the metrics of the second and records them in
+            the third.
+        say: function that writes a line to the job's log.
+        is_stopped: function that returns whether the job is to end. Then the remaining folds are skipped.
 
     Returns:
-        The models, and for each row its label, what was predicted where it was held out (of classes the probability),
-        and, of classes, the class that was predicted most often.
+        The models, and a table with, for each row, its label and its prediction when it was held out. For classes the
+        prediction is the probability, and a third column has the class that was predicted most often.
 
     Raises:
-        JobError: there are fewer rows than folds, or they belong to groups.
+        JobError: there are fewer rows than folds, or the rows belong to groups.
     """
     rows = _join_channels(matrices)
     count, folds = rows.num_row(), asked.folds or 0
@@ -80,7 +81,7 @@ def cross_validate(
 
 
 def write_predictions(folder: Path, table: NDArray[np.float64]) -> Path:
-    """Write what was predicted beside the job's other output data; return the file."""
+    """Write the predictions next to the job's other output data, and return the file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / PREDICTIONS_NAME
     np.savetxt(path, table, delimiter=",", fmt="%f")
@@ -88,7 +89,7 @@ def write_predictions(folder: Path, table: NDArray[np.float64]) -> Path:
 
 
 def _join_channels(matrices: Mapping[str, xgboost.DMatrix]) -> xgboost.DMatrix:
-    """All rows in one matrix; the weight of a row without one is 1."""
+    """Return all rows in one matrix. A row without a weight gets 1."""
     if any(matrix.get_uint_info("group_ptr").size for matrix in matrices.values()):
         raise JobError("_kfold does not go with rows that have a qid: folds would cut their groups.")
     if len(matrices) == 1:
@@ -110,13 +111,13 @@ def _has_classes(asked: JobHyperparameters) -> bool:
 
 
 def _split(asked: JobHyperparameters, rows: xgboost.DMatrix) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Which rows are learned and which held out; of classes each fold has its share, as far as there are enough."""
+    """Yield the training rows and held-out rows of each fold. Classes are spread evenly if they have enough rows."""
     from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
     labels = rows.get_label()
     is_stratified = _has_classes(asked) and min(Counter(labels.tolist()).values()) >= (asked.folds or 0)
     splitter = RepeatedStratifiedKFold if is_stratified else RepeatedKFold
-    # As XGBoost's own draws: of the seed that is given, or of 0.
+    # As in XGBoost, the default seed is 0.
     seed = int(asked.booster.get("seed", 0)) % 2**32
     split = splitter(n_splits=asked.folds, n_repeats=asked.repeats, random_state=seed)
     found: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]] = split.split(np.zeros((len(labels), 1)), labels)
@@ -124,9 +125,9 @@ def _split(asked: JobHyperparameters, rows: xgboost.DMatrix) -> Iterator[tuple[N
 
 
 def _predict(asked: JobHyperparameters, model: xgboost.Booster, rows: xgboost.DMatrix) -> Sequence[tuple[float, float]]:
-    """Of each row the number or probability, and the class that it means."""
+    """Return the number or probability of each row, and the class that follows from it."""
     if asked.booster.get("objective") == "multi:softmax":
-        # Which gives the class alone: probabilities are made of what it is chosen by.
+        # This objective predicts only the class, so compute the probabilities from the margins.
         from scipy.special import softmax
 
         values = softmax(model.predict(rows, output_margin=True), axis=1)
@@ -146,14 +147,14 @@ def _summarise(
             continue
         row = [label, float(np.mean([value for value, _ in values]))]
         if with_classes:
-            # Of classes that come equally often the lowest.
+            # If several classes are equally frequent, the lowest is chosen.
             row.append(Counter(sorted(number for _, number in values)).most_common(1)[0][0])
         table.append(row)
     return np.array(table, np.float64)
 
 
 def _describe(rounds: int, histories: Sequence[History]) -> str:
-    """Means over the folds of what each ended with, in the form of a round's line."""
+    """Return the means of the folds' final metrics, formatted like the line of a round."""
     parts = [f"[{rounds}]"]
     for metric in histories[0][TRAIN]:
         for data in (TRAIN, VALIDATION):

@@ -1,6 +1,6 @@
 """Distributed XGBoost: a job's hosts as workers, a tracker on the first.
 
-Each host trains with the rows that it has.
+Each host trains with its own rows.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PORT = 9099
-# Another host may start later: attempts come after 2, 4, 6 … seconds, and these take a quarter of an hour.
+# Another host may start later. The attempts follow after 2, 4, 6 … seconds, a quarter of an hour in total.
 _ATTEMPTS = 30
 _SECONDS_TO_END = 60
 
 
 def choose_port() -> int:
-    """The port at which the hosts find each other; that they train at is the next.
+    """Return the port at which the hosts find each other. They train at the next port.
 
-    It is the job's own where it has one: a port of a tracker that has ended is not free at once.
+    If the job has its own port, that is used, because the port of an ended tracker is not free at once.
     """
     return int(os.environ.get("MASTER_PORT") or _PORT)
 
@@ -38,8 +38,8 @@ class Hosts:
     """The hosts that train one model.
 
     Attributes:
-        names: all of them, in one order everywhere.
-        current: this one.
+        names: names of all hosts, in the same order on every host.
+        current: name of this host.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class Hosts:
 
     @property
     def first(self) -> str:
-        """The one that runs the tracker, and writes what is written once."""
+        """The host that runs the tracker and writes the files that are written only once."""
         return self.names[0]
 
     @property
@@ -57,7 +57,7 @@ class Hosts:
 
 
 def read_hosts(base: Path) -> Hosts:
-    """Return the hosts that the job's resourceconfig.json names; without one this host is alone."""
+    """Return the hosts in the job's resourceconfig.json, or a single host if there is no such file."""
     path = base / "input" / "config" / "resourceconfig.json"
     if not path.is_file():
         return Hosts(("algo-1",), "algo-1")
@@ -67,7 +67,9 @@ def read_hosts(base: Path) -> Hosts:
 
 @contextmanager
 def join(hosts: Hosts, port: int) -> Iterator[None]:
-    """Connect these hosts, each of which calls this: inside, XGBoost trains with the rows of all of them.
+    """Connect the hosts, so that XGBoost trains with the rows of all of them inside the context.
+
+    Every host has to call this.
 
     Raises:
         xgboost.core.XGBoostError: a host cannot be reached, or ends before the others.
@@ -81,11 +83,11 @@ def join(hosts: Hosts, port: int) -> Iterator[None]:
         dmlc_communicator="rabit",
         dmlc_tracker_uri=address,
         dmlc_tracker_port=port,
-        # Sorted by it, the first host is worker 0.
+        # The tracker sorts workers by this id, so the first host is worker 0.
         dmlc_task_id=f"{hosts.names.index(hosts.current):04}",
         dmlc_retry=_ATTEMPTS,
     )
-    # Attempts before the tracker is there are no warnings.
+    # Suppress warnings about attempts before the tracker has started.
     with xgboost.config_context(verbosity=0):
         worker.__enter__()
     try:
@@ -97,7 +99,7 @@ def join(hosts: Hosts, port: int) -> Iterator[None]:
 
 
 def exchange(own: Any) -> list[Any]:
-    """Return what each of the joined hosts gave here, in their order."""
+    """Return the values that the connected hosts passed, in the order of the hosts."""
     own_rank = collective.get_rank()
     return [
         collective.broadcast(own if rank == own_rank else None, rank) for rank in range(collective.get_world_size())
@@ -105,5 +107,5 @@ def exchange(own: Any) -> list[Any]:
 
 
 def keep(hosts: Hosts, kept: Sequence[bool]) -> Hosts:
-    """Return those hosts that are kept, given for each."""
+    """Return the hosts whose entry in ``kept`` is true."""
     return Hosts(tuple(name for name, is_kept in zip(hosts.names, kept, strict=True) if is_kept), hosts.current)

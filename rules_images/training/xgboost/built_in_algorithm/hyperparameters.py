@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobHyperparameters:
-    """What a job asks for.
+    """The hyperparameters of a job.
 
     Attributes:
-        rounds: how many rounds of boosting.
-        booster: XGBoost's own parameters, by its names.
-        metrics: of eval_metric those that XGBoost does not know.
-        last_metric: the one that early stopping looks at, None for the objective's own.
+        rounds: number of boosting rounds.
+        booster: XGBoost's parameters, by XGBoost's names.
+        metrics: the metrics of eval_metric that XGBoost does not have.
+        last_metric: the metric that early stopping uses; None for the metric of the objective.
         early_stopping_rounds: rounds without a better validation metric after which training ends, None for never.
         csv_weights: whether the second column of the training channel's CSV weighs its rows.
         save_model_on_termination: whether the model is saved when the job is stopped.
@@ -44,10 +44,11 @@ class JobHyperparameters:
 
 
 def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
-    """Read the texts of a job.
+    """Parse the hyperparameters of a job.
 
     Raises:
-        JobError: what is required is missing, a name is unknown, or a value is out of range; says all of it at once.
+        JobError: a required one is missing, a name is unknown, or a value is out of range. The message lists all of
+            them.
     """
     given = {name: text.strip() for name, text in given.items() if not name.startswith("sagemaker_")}
     given, notes = _translate_deprecated(given)
@@ -65,14 +66,14 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
         except ValueError as error:
             wrong.append(f"{name} is {text!r}, expected {error}")
     wrong += _find_contradictions(given, values)
-    # Behind all else, and once: a FailureReason is cut where it gets too long.
+    # The known names come last and only once, because a long FailureReason is truncated.
     wrong += [f"{name} is no hyperparameter of this algorithm" for name in unknown]
     if unknown:
         wrong.append(f"there are {', '.join(sorted(name for name in _READERS if not name.startswith('_')))}")
     if wrong:
         raise JobError(f"Hyperparameters: {'; '.join(wrong)}.")
     asked: list[str] = values.pop("eval_metric", [])
-    # What a tuning job looks for has to be evaluated: `validation:rmse`.
+    # The objective metric of a tuning job, such as `validation:rmse`, has to be evaluated.
     tuned = str(values.pop("_tuning_objective_metric", "")).partition(":")[2]
     if tuned:
         asked = [*(name for name in asked if name != tuned), tuned]
@@ -80,7 +81,7 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
     if own:
         values["eval_metric"] = own
     elif asked:
-        # Otherwise XGBoost adds the objective's own metric to those that were asked for.
+        # Otherwise XGBoost adds the metric of the objective to the requested ones.
         values["disable_default_eval_metric"] = True
     return JobHyperparameters(
         rounds=values.pop("num_round"),
@@ -97,12 +98,12 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
 
 
 def _translate_deprecated(given: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return what older versions took in the words of this one, and a note about each."""
+    """Translate hyperparameters of older versions to this version, and return a note about each."""
     values, notes = dict(given), []
     silent = values.pop("silent", None)
     if silent is not None:
         if silent not in ("0", "1"):
-            # Its reader says what it may be.
+            # The reader of this hyperparameter reports the valid values.
             return given, []
         notes.append(f"silent is deprecated: verbosity {1 - int(silent)} is used in its place")
         values.setdefault("verbosity", str(1 - int(silent)))
@@ -167,7 +168,7 @@ def _flag(text: str) -> bool:
 
 
 def _names(text: str) -> list[str]:
-    # The SDK passes a list on as its JSON, the console as names with commas between them.
+    # The SDK passes a list as JSON, the console as names separated by commas.
     try:
         content = json.loads(text)
     except ValueError:
@@ -178,8 +179,8 @@ def _names(text: str) -> list[str]:
     return found
 
 
-# Names and ranges: AWS's documentation of the algorithm's hyperparameters. A range that XGBoost itself checks, and
-# says so, is not repeated.
+# Names and ranges are those of AWS's documentation of the algorithm's hyperparameters. Ranges that XGBoost itself
+# checks with a clear message are not repeated.
 _READERS: dict[str, Callable[[str], Any]] = {
     "_kfold": _whole(2),
     "_num_cv_round": _whole(1),
@@ -238,13 +239,13 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "use_dask_gpu_training": _one_of("false"),
     "verbosity": _whole(0, 3),
 }
-# Names that older versions of XGBoost knew.
+# Names of older versions of XGBoost.
 _DEPRECATED = frozenset(
     {"deterministic_histogram", "dsplit", "predictor", "single_precision_histogram", "sketch_eps"},
 )
-# The other is what only GPUs ask for.
+# use_dask_gpu_training matters only for GPUs.
 _WITHOUT_EFFECT = _DEPRECATED | {"use_dask_gpu_training"}
-# Values that older versions knew, and what they are called today; there is no GPU here.
+# Values of older versions and their present names. GPU values map to CPU ones, because there is no GPU here.
 _RENAMED = {
     "objective": {"reg:linear": "reg:squarederror", "gpu:reg:linear": "reg:squarederror"},
     "tree_method": {"gpu_hist": "hist", "gpu_exact": "exact"},

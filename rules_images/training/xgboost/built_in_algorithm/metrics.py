@@ -23,17 +23,17 @@ MAXIMISED = frozenset(
     }
 )
 NAMES = MAXIMISED | {"mse"}
-# They judge numbers, the others classes.
+# Metrics of numbers. The others are metrics of classes.
 _OF_NUMBERS = frozenset({"mse", "r2"})
 
 
 def make_metric(
     names: Sequence[str], parameters: Mapping[str, Any]
 ) -> Callable[[NDArray[Any], xgboost.DMatrix], list[tuple[str, float]]]:
-    """Return what XGBoost calls with predictions and data; it answers with each name's value.
+    """Return a metric function for XGBoost, which takes predictions and data and returns a value for each name.
 
-    Predictions are what the objective makes: a number or a probability a row, or one for each class. More than 0.5 is
-    class 1, and of several classes the most probable one is predicted.
+    Predictions are the output of the objective: a number or probability for each row, or one for each row and class. A
+    probability above 0.5 is class 1. Of several classes the most probable one is predicted.
     """
     is_hinge_or_class = str(parameters.get("objective", "")) in ("binary:hinge", "multi:softmax")
 
@@ -68,6 +68,6 @@ def _find_functions() -> dict[str, Callable[..., Any]]:
     for name, function in (("precision", metrics.precision_score), ("recall", metrics.recall_score)):
         for average in ("binary", "macro", "micro"):
             own_name = name if average == "binary" else f"{name}_{average}"
-            # Where a class is never predicted there is nothing to divide by.
+            # If a class is never predicted, the denominator is zero.
             found[own_name] = partial(function, average=average, zero_division=0)
     return found

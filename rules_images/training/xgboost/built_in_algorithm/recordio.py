@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 _MAGIC = 0xCED7230A
-# Of a Record: two maps from names to values. Of a value: the tensors that it may be, and the numbers they hold.
+# Fields of a Record: two maps from names to values. Fields of a value: tensor types and the formats of their numbers.
 _FEATURES, _LABEL = 1, 2
 _ENTRY_KEY, _ENTRY_VALUE = 1, 2
 _FORMS: dict[int, str | None] = {2: "<f4", 3: "<f8", 7: None}
@@ -30,7 +30,7 @@ def read_records(files: list[Path], *, with_labels: bool = True) -> tuple[csr_ma
     """Return the rows of RecordIO-protobuf files, dense or sparse, and their labels.
 
     Args:
-        files: read one after the other.
+        files: files to read, in this order.
         with_labels: whether each row has one; labels of others are not looked at, and 0.
 
     Raises:
@@ -68,7 +68,7 @@ def _split_records(file: Path) -> Iterator[bytes]:
     offset, parts = 0, b""
     while offset < len(content):
         magic, length = struct.unpack_from("<II", content.ljust(offset + 8, b"\0"), offset)
-        # The upper three bits tell whole records (0) from the first (1), a middle (2) and the last (3) part of one.
+        # The upper three bits: a whole record (0), or the first (1), a middle (2) or the last (3) part of one.
         part, length = length >> 29, length & (1 << 29) - 1
         if magic != _MAGIC or offset + 8 + length > len(content):
             raise JobError(f"{file.name} is no RecordIO, or is cut: nothing of it can be read at byte {offset}.")
@@ -93,7 +93,7 @@ def _read_record(content: bytes) -> tuple[NDArray[Any], NDArray[Any], NDArray[np
         if field == _LABEL:
             label = numbers
         else:
-            # Of a dense row nothing but its values is told.
+            # A dense row contains only its values.
             row, size = numbers, shape[-1] if shape else len(numbers)
             columns = np.array(keys, np.int64) if keys or (shape and not len(numbers)) else np.arange(len(numbers))
     return label, row, columns, size

@@ -40,15 +40,16 @@ if TYPE_CHECKING:
     from rules_images.training.xgboost.built_in_algorithm.folds import Evaluations, History
 
 MODEL_NAME = "xgboost-model"
-# XGBoost's metrics that are better when higher; it guesses by the beginning of a name and takes mape for map.
+# XGBoost's metrics for which higher is better. XGBoost itself guesses from the start of the name and confuses mape with
+# map.
 _MAXIMISED = frozenset({"auc", "aucpr", "map", "ndcg", "pre"})
 
 
 def train(base: Path, given: dict[str, str]) -> None:
-    """Train as the hyperparameters say, with all hosts of the job, and write the model.
+    """Train with the given hyperparameters on all hosts of the job, and write the model.
 
     Raises:
-        JobError: hyperparameters or data do not allow it.
+        JobError: the hyperparameters or the data are not valid.
     """
     asked = parse_hyperparameters(given)
     for note in asked.notes:
@@ -80,7 +81,7 @@ def _train_on_hosts(training: _Training, hosts: Hosts) -> None:
         _say(f"{error} Host {hosts.current} takes no part in the training.")
     port = choose_port()
     with join(hosts, port):
-        # Files of libsvm do not say how many features there are.
+        # libsvm files do not contain the number of features.
         columns = exchange(matrices[TRAIN].num_col() if matrices else 0)
     if not any(columns):
         raise JobError("No host of the job has data.")
@@ -105,7 +106,7 @@ class _Training:
         self._stop: _StopWhenAsked | None = None
 
     def run(self, matrices: dict[str, xgboost.DMatrix], *, writes: bool = True) -> None:
-        """Train one model, or one for each fold; the first host writes them."""
+        """Train one model, or one for each fold. The first host writes the models."""
         self._stop = _StopWhenAsked() if self.asked.save_model_on_termination else None
         for name, matrix in matrices.items():
             _say(f"Channel {name}: {matrix.num_row()} rows of {matrix.num_col()} features.")
@@ -120,7 +121,7 @@ class _Training:
         folder = self.base / "model"
         folder.mkdir(parents=True, exist_ok=True)
         for name, booster in found.items() if writes else ():
-            # The name has no extension that would say the format, so it is said here.
+            # The file name has no extension that determines the format, so it is given here.
             (folder / name).write_bytes(bytes(booster.save_raw("ubj")))
             _say(f"The model of {booster.num_boosted_rounds()} rounds is in {folder / name}.")
 
@@ -162,13 +163,13 @@ def _make_early_stopping(asked: JobHyperparameters, watched: set[str]) -> EarlyS
         data_name=VALIDATION,
         metric_name=metric,
         maximize=None if metric is None else metric.partition("@")[0] in _MAXIMISED | MAXIMISED,
-        # A linear booster has no rounds to go back to.
+        # A linear booster cannot go back to an earlier round.
         save_best=asked.booster.get("booster") != "gblinear",
     )
 
 
 class _StopWhenAsked(TrainingCallback):
-    """Ends training after the round in which SIGTERM came, so that the model of the rounds so far is saved."""
+    """Ends training after the round in which SIGTERM arrives, so that the model trained so far is saved."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,7 +179,7 @@ class _StopWhenAsked(TrainingCallback):
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
         asked = np.array([int(self._is_signalled)])
-        # Hosts are asked in different rounds, and end in one.
+        # SIGTERM may reach the hosts in different rounds, but they have to end in the same one.
         self.is_asked = bool(collective.allreduce(asked, collective.Op.MAX)[0])
         return self.is_asked
 

@@ -6,6 +6,6 @@ import socket
 
 
 def _wait_hostname_resolution() -> None:
-    """Find the addresses of the job's hosts; here they have them from the start."""
+    """Resolve the names of the job's hosts. In the emulator they have addresses from the start."""
     for host in json.loads(os.environ["SM_HOSTS"]):
         socket.gethostbyname(host)

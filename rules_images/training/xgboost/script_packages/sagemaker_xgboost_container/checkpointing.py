@@ -13,9 +13,9 @@ CHECKPOINT_FILENAME = "xgboost-checkpoint"
 
 
 def train(train_args: dict[str, Any], checkpoint_dir: str | Path) -> xgboost.Booster:
-    """Call `xgboost.train` with these arguments; go on from the newest checkpoint, and save one after each round."""
+    """Call `xgboost.train` with these arguments. Resume from the newest checkpoint, and save one after each round."""
     path, rounds = load_checkpoint(checkpoint_dir)
-    # By its path XGBoost would guess the format, and say so.
+    # Given the path, XGBoost would guess the format and print a warning.
     model = xgboost.Booster(model_file=bytearray(Path(path).read_bytes())) if path else None
     callbacks = [*train_args.get("callbacks", ()), _ShowMetrics(rounds), save_checkpoint(checkpoint_dir, rounds)]
     left = train_args.get("num_boost_round", 10) - rounds
@@ -24,7 +24,7 @@ def train(train_args: dict[str, Any], checkpoint_dir: str | Path) -> xgboost.Boo
 
 
 def load_checkpoint(checkpoint_dir: str | Path, max_try: int = 5) -> tuple[str | None, int]:
-    """Return the newest checkpoint that can be read, of the last `max_try`, and how many rounds it holds."""
+    """Return the newest readable checkpoint of the last `max_try`, and its number of rounds."""
     found = {}
     for path in Path(checkpoint_dir).glob(f"{CHECKPOINT_FILENAME}.*") if checkpoint_dir else ():
         if re.fullmatch(r"\.\d+", path.suffix):
@@ -33,7 +33,7 @@ def load_checkpoint(checkpoint_dir: str | Path, max_try: int = 5) -> tuple[str |
         try:
             xgboost.Booster().load_model(bytearray(found[number].read_bytes()))
         except xgboost.core.XGBoostError:
-            # Of no booster, or damaged.
+            # The file is not a booster, or is damaged.
             continue
         return str(found[number]), number + 1
     return None, 0
@@ -43,7 +43,7 @@ class SaveCheckpoint(TrainingCallback):
     """Saves the booster after each round, and keeps the files of the last rounds."""
 
     def __init__(self, checkpoint_dir: str | Path, start_iteration: int = 0, max_to_keep: int = 5) -> None:
-        """Take the folder, how many rounds were trained before, and how many of its own files are kept."""
+        """Set the folder, the number of rounds trained before, and the number of files to keep."""
         super().__init__()
         self._folder = Path(checkpoint_dir)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ class SaveCheckpoint(TrainingCallback):
         self._kept = max_to_keep
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
-        """Save the booster whole, under another name first; of several workers, the first one does."""
+        """Save the booster under a temporary name, then rename the file. Only the first of several workers saves."""
         if xgboost.collective.get_rank():
             return False
         number = self._before + epoch
@@ -64,7 +64,7 @@ class SaveCheckpoint(TrainingCallback):
         return False
 
     def format_path(self, iteration: int) -> Path:
-        """Return the file of a round."""
+        """Return the checkpoint file of a round."""
         return self._folder / f"{CHECKPOINT_FILENAME}.{iteration}"
 
 
@@ -79,7 +79,7 @@ def save_checkpoint(
 
 
 class _ShowMetrics(EvaluationMonitor):
-    """Shows metrics under the round's number in the whole training, not in this run of it."""
+    """Prints metrics with the round's number counted from the start of the whole training."""
 
     def __init__(self, before: int) -> None:
         super().__init__()

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def get_dmatrix(
     data_path: str | Path, content_type: str | None, csv_weights: int = 0, is_pipe: bool = False
 ) -> xgboost.DMatrix | None:
-    """Read a file, or all files below a folder, as the built-in algorithm does; None where nothing is there to read.
+    """Read a file, or all files below a folder, as the built-in algorithm does; None if there is no data.
 
     Raises:
-        JobError: it is no such data, or a pipe.
+        JobError: the data has another format, or is a pipe.
     """
     if is_pipe:
         raise JobError(f"{data_path} is a pipe, and this container reads files: use the input mode File or FastFile.")

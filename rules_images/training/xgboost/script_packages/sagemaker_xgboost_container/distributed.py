@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def wait_hostname_resolution(sm_hosts: Sequence[str]) -> None:
-    """Find the hosts' addresses; here they have them from the start.
+    """Resolve the names of the hosts. In the emulator they have addresses from the start.
 
     Raises:
-        OSError: one has none.
+        OSError: a host has no address.
     """
     for host in sm_hosts:
         socket.gethostbyname(host)
@@ -32,10 +32,10 @@ def rabit_run(
     second_port: int | None = None,
     update_rabit_args: bool = False,
 ) -> None:
-    """Call a function on each host that takes part, joined: what it trains, all of them train together.
+    """Call a function on each participating host, connected so that all of them train one model.
 
     Args:
-        exec_fun: trains.
+        exec_fun: function that trains the model.
         args: its arguments, by name.
         include_in_training: whether this host has rows to train with; one that has none ends here.
         hosts: all of the job's.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def csv_to_dmatrix(input: str | bytes, dtype: Any = None) -> xgboost.DMatrix:  # noqa: A002 - scripts give it by this name
-    """Read rows of CSV, without labels; a field without a value is missing."""
+    """Read CSV rows without labels. An empty field is a missing value."""
     import pandas as pd
 
     text = input.decode() if isinstance(input, bytes) else input
@@ -32,15 +32,15 @@ def libsvm_to_dmatrix(string_like: bytes) -> xgboost.DMatrix:
 
 
 def recordio_protobuf_to_dmatrix(string_like: bytes) -> xgboost.DMatrix:
-    """Read records, with labels or without."""
+    """Read RecordIO-protobuf records, with or without labels."""
     return _read_file(string_like, lambda path: xgboost.DMatrix(read_records([path], with_labels=False)[0]))
 
 
 def json_to_jsonlines(json_data: dict[str, list[Any]] | str | bytes) -> bytes:
-    """Write the elements of the one list that an object holds on a line each.
+    """Write each element of the only list in an object on a separate line.
 
     Raises:
-        ValueError: it holds more than one, or none.
+        ValueError: the object has more than one member, or none.
     """
     found = json_data if isinstance(json_data, dict) else json.loads(json_data)
     if len(found) != 1:
@@ -61,7 +61,7 @@ def decode(obj: str | bytes, content_type: str) -> xgboost.DMatrix:
     """Read a request by its content type.
 
     Raises:
-        ValueError: there is no reader for it.
+        ValueError: the content type is not supported.
     """
     decoder = _DECODERS.get(content_type.partition(";")[0].strip().lower())
     if decoder is None:
