@@ -25,7 +25,7 @@ class StepPlan:
         self._prefixes: dict[str, bool] = {}
 
     def has_collection(self, name: str) -> bool:
-        """Tell whether the collection of this name is due."""
+        """Return whether the collection of this name is due."""
         return any(collection.name == name for collection in self.due)
 
     def select(self, name: str) -> Selection | None:
