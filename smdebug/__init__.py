@@ -1,8 +1,9 @@
 """Offline drop-in for SageMaker Debugger's library: hooks, trials and rules.
 
-Hooks save tensors, trials read them, and rules judge them.
+Hooks save tensors, trials read them, and rules evaluate them.
 
-Importing it imports nothing else: no framework, no file, no thread, no network. Names load when they are first used.
+Importing the package imports no framework, opens no file, starts no thread and uses no network. Names are loaded on
+first use.
 """
 
 from importlib import import_module
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CollectionKeys", "ReductionConfig", "SaveConfig", "SaveConfigMode", "__version__", "modes"]
 
-# The version of the library whose files and names these are: scripts compare it.
+# The upstream version whose files and names this package has: scripts compare it.
 __version__ = "1.0.34"
 
 _HOMES = {

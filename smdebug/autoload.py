@@ -1,10 +1,10 @@
 """Automatic hooks: frameworks instrumented when a training job imports them.
 
-What teaches a framework to show its tensors is `install()` of `on_import_<module>.py` in the framework's folder, where
-`<module>` is what scripts import.
+When a script imports a framework as `<module>`, this module calls `install()` of `on_import_<module>.py` in the
+framework's folder, which captures the framework's tensors.
 
-`autoload.pth` imports this module when Python starts, but only where a job's hook config may be. It imports no
-framework: it waits until the script does.
+`autoload.pth` imports this module when Python starts, but only if a job's hook config may exist. The module itself
+imports no framework: it waits until the script does.
 """
 
 import os
@@ -20,7 +20,7 @@ _CAPTURE_PREFIX = "on_import_"
 
 
 class _LoaderWithCapture(Loader):
-    """Loads a framework as its own loader does, then installs the capture."""
+    """Loads a framework with its own loader, then installs the capture."""
 
     def __init__(self, loader: Loader, capture: str) -> None:
         self._loader = loader
@@ -39,10 +39,10 @@ class _LoaderWithCapture(Loader):
 
 
 class _CaptureFinder(MetaPathFinder):
-    """Finds the frameworks first, once each, and leaves every other module alone."""
+    """Finds each framework before other finders do, once, and ignores all other modules."""
 
     def __init__(self, captures: dict[str, str]) -> None:
-        """Take the module that captures each framework, by the name of what scripts import."""
+        """Initialize with the capture module of each framework, by the module name that scripts import."""
         self._captures = captures
 
     def find_spec(
@@ -55,7 +55,7 @@ class _CaptureFinder(MetaPathFinder):
         if spec is None:
             return None
         if spec.loader is None:
-            # What an installation that broke off, or one taken out, leaves behind. Python goes on with it as it does.
+            # The remains of an aborted installation or of an uninstalled package. Leave the import to Python.
             del self._captures[fullname]
             _say_nothing_is_captured(
                 f"{fullname} is a folder without a module, {list(spec.submodule_search_locations or ())}"
@@ -66,7 +66,7 @@ class _CaptureFinder(MetaPathFinder):
 
 
 def start() -> None:
-    """Wait for a framework to be imported, if this process belongs to a job that asks for capture."""
+    """Wait for the import of a framework if this process belongs to a job with a hook config."""
     config = Path(os.environ.get("SMDEBUG_CONFIG_FILE_PATH") or _DEFAULT_CONFIG_FILE)
     if not config.is_file() or any(isinstance(finder, _CaptureFinder) for finder in sys.meta_path):
         return
@@ -87,7 +87,7 @@ def _install(capture: str) -> None:
 
 
 def _run_safely(action: Callable[[], None]) -> None:
-    """Run what may fail in any script's process, without that script noticing more than a line of log."""
+    """Run an action; if it fails, write one line to standard error and let the script continue."""
     try:
         action()
     except Exception as error:  # noqa: BLE001 - a script that trains without smdebug trains with it

@@ -14,10 +14,10 @@ R = TypeVar("R")
 
 
 class ReportsLoss(Protocol):
-    """What a guarded method's object is able to do."""
+    """An object with guarded methods."""
 
     def report_loss(self, lost: str, error: Exception) -> None:
-        """Say, once, what was lost and why."""
+        """Report once what was lost and why."""
 
 
 S = TypeVar("S", bound=ReportsLoss)
@@ -26,9 +26,13 @@ S = TypeVar("S", bound=ReportsLoss)
 def guarded(
     lost: str,
 ) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R | None]]:
-    """Make a method that a framework calls end every error here: training goes on, and the log says what it lost.
+    """Decorate a method that a framework calls: errors are reported and not raised, so the training continues.
 
-    An unusable collection is the exception: the script's author made it, and hears of it at the first step.
+    `InvalidCollectionConfiguration` is raised nevertheless: the script's author made the unusable collection and
+    learns of it at the first step.
+
+    Args:
+        lost: what an error in the method loses, for the report.
     """
 
     def decorate(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R | None]:
@@ -48,13 +52,13 @@ def guarded(
 
 
 class LossReport:
-    """Says each kind of loss once: the next step brings the same one again."""
+    """Logs each kind of loss once, because the same loss usually recurs at the next step."""
 
     def __init__(self) -> None:
         self._said: set[tuple[str, type[Exception]]] = set()
 
     def say(self, lost: str, error: Exception) -> None:
-        """Log a loss unless it was said before."""
+        """Log a loss unless it was logged before."""
         key = (lost, type(error))
         if key in self._said:
             return

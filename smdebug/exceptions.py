@@ -1,39 +1,39 @@
 """Exceptions of smdebug.
 
-All of them derive from `SMDebugError`. Those whose name holds a built-in error's name (value, type, runtime, not
-implemented) derive from that one too, so that code which catches the built-in keeps working. Messages say what is
-wrong, where, and what to do next.
+All exceptions derive from `SMDebugError`. An exception whose name contains that of a built-in exception (value, type,
+runtime, not implemented) also derives from the built-in, so that code which catches the built-in keeps working.
+Messages say what is wrong, where, and what to do next.
 """
 
 from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 -- the name that users import from here
 
 
 class SMDebugError(Exception):
-    """Base of every smdebug error."""
+    """Base class of all smdebug exceptions."""
 
 
 class SMDebugTypeError(SMDebugError, TypeError):
-    """An argument has a type that cannot be used."""
+    """An argument has an unsupported type."""
 
 
 class SMDebugRuntimeError(SMDebugError, RuntimeError):
-    """Something outside the arguments prevents the operation."""
+    """A condition other than the arguments prevents the operation."""
 
 
 class SMDebugNotImplementedError(SMDebugError, NotImplementedError):
-    """The operation does not exist here."""
+    """The operation is not implemented."""
 
 
 class SMDebugValueError(SMDebugError, ValueError):
-    """An argument has the right type and a value that cannot be used."""
+    """An argument has a supported type but an invalid value."""
 
 
 class SMDebugCustomerError(SMDebugError):
-    """The cause lies in the user's own configuration or script."""
+    """The user's configuration or script causes the error."""
 
 
 class InvalidCollectionConfiguration(SMDebugError):  # noqa: N818 -- smdebug's name
-    """A collection selects nothing: it has neither tensor names nor a regex."""
+    """A collection selects nothing, because it has neither tensor names nor a regex."""
 
     def __init__(self, c_name: str) -> None:
         super().__init__(c_name)
@@ -47,7 +47,7 @@ class InvalidCollectionConfiguration(SMDebugError):  # noqa: N818 -- smdebug's n
 
 
 class StepNotYetAvailable(SMDebugError):  # noqa: N818 -- smdebug's name
-    """The step has not been seen, and the training may still save it."""
+    """The step has not been saved yet, and the training may still save it."""
 
     def __init__(self, step: int, mode: modes) -> None:
         super().__init__(step, mode)
@@ -62,7 +62,7 @@ class StepNotYetAvailable(SMDebugError):  # noqa: N818 -- smdebug's name
 
 
 class StepUnavailable(SMDebugError):  # noqa: N818 -- smdebug's name
-    """The step was not saved and will not be."""
+    """The step was not saved and will not be saved any more."""
 
     def __init__(self, step: int, mode: modes) -> None:
         super().__init__(step, mode)
@@ -77,10 +77,10 @@ class StepUnavailable(SMDebugError):  # noqa: N818 -- smdebug's name
 
 
 class TensorUnavailableForStep(SMDebugError):  # noqa: N818 -- smdebug's name
-    """The tensor has no such value at this step and will not get one.
+    """The tensor has no such value at this step and will not get one any more.
 
     Attributes:
-        detail: why, where the files tell more than that nothing was saved (a cut or corrupted event file).
+        detail: why, if the files show another reason than that nothing was saved (a cut or corrupted event file).
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class InvalidWorker(SMDebugError):  # noqa: N818 -- smdebug's name
 
 
 class NoMoreData(SMDebugError):  # noqa: N818 -- smdebug's name
-    """The training has ended, and the step lies at or after the last one saved."""
+    """The training has ended, and the requested step is at or after the last saved step."""
 
     def __init__(self, step: int, mode: modes, last_step: int | None) -> None:
         self.step = step
@@ -169,7 +169,7 @@ class NoMoreData(SMDebugError):  # noqa: N818 -- smdebug's name
 
 
 class NoMoreProfilerData(SMDebugError):  # noqa: N818 -- smdebug's name
-    """The training has ended, and no profiler data lies after this time."""
+    """The training has ended, and there is no profiler data after this time."""
 
     def __init__(self, timestamp: float) -> None:
         super().__init__(timestamp)
@@ -183,7 +183,7 @@ class MissingCollectionFiles(SMDebugError):  # noqa: N818 -- smdebug's name
     """The training ended without writing the collections files of all its workers.
 
     Attributes:
-        path: where they were looked for; None if not known.
+        path: searched path; None if not known.
     """
 
     def __init__(self, path: str | None = None) -> None:
@@ -199,7 +199,7 @@ class MissingCollectionFiles(SMDebugError):  # noqa: N818 -- smdebug's name
 
 
 class IndexReaderException(SMDebugError):  # noqa: N818 -- smdebug's name
-    """An index file or an event file cannot be read as what it should be."""
+    """An index file or an event file does not have the expected format."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -210,10 +210,10 @@ class IndexReaderException(SMDebugError):  # noqa: N818 -- smdebug's name
 
 
 class RuleEvaluationConditionMet(SMDebugError):  # noqa: N818 -- smdebug's name
-    """A rule answered True at a step: what it watches for is there.
+    """A rule returned True at a step: its condition is met.
 
     Attributes:
-        end_of_rule: True if the rule has nothing more to evaluate after this.
+        end_of_rule: whether the rule has nothing more to evaluate.
     """
 
     def __init__(self, rule_name: str, step: int, end_of_rule: bool = False) -> None:
@@ -227,7 +227,7 @@ class RuleEvaluationConditionMet(SMDebugError):  # noqa: N818 -- smdebug's name
 
 
 class InsufficientInformationForRuleInvocation(SMDebugError):  # noqa: N818 -- smdebug's name
-    """A rule lacks something that it needs before it can be evaluated."""
+    """A rule cannot be evaluated, because it lacks required information."""
 
     def __init__(self, rule_name: str, message: str) -> None:
         super().__init__(rule_name, message)

@@ -1,7 +1,7 @@
 """Warnings for the users of a job, in its log and in its report file.
 
-SMDEBUG_WARNINGS_PATH names the file; where it is unset, as anywhere but in the emulator's containers, there is none.
-Each line is a JSON object with Code and Text.
+SMDEBUG_WARNINGS_PATH names the report file. The emulator's containers set it; elsewhere it is unset, and no file is
+written. Each line of the file is a JSON object with Code and Text.
 """
 
 import json
@@ -19,9 +19,9 @@ RULE_HAD_LITTLE_TO_JUDGE = "RuleHadLittleToJudge"
 RULE_WITHOUT_COLLECTION = "RuleWithoutCollection"
 REQUIREMENTS_NOT_INSTALLED = "RequirementsNotInstalled"
 
-# Of one process: a training may lose each of a thousand tensors.
+# Limit for one process: a training may lose each of a thousand tensors.
 _MOST_LINES = 100
-# As much as the service reads.
+# The service does not read more.
 _MOST_BYTES = 1 << 16
 _MOST_CHARACTERS = 1000
 
@@ -32,14 +32,14 @@ _lock = threading.Lock()
 def warn_user(
     code: str, message: str, *arguments: object, level: int = logging.WARNING, exc_info: bool = False
 ) -> None:
-    """Log a warning, and report it to the service; a report that cannot be written is a line of the log.
+    """Log a warning and report it to the service; a report that cannot be written is logged.
 
     Args:
-        code: of this module.
-        message: as logging takes it.
-        arguments: of the message.
-        level: of the line in the log.
-        exc_info: whether the log has the traceback.
+        code: one of the codes of this module.
+        message: message with placeholders, as in logging.
+        arguments: values for the placeholders.
+        level: level of the message in the log.
+        exc_info: whether the log includes the traceback.
     """
     get_logger().log(level, message, *arguments, exc_info=exc_info, stacklevel=2)
     path = os.environ.get(WARNINGS_PATH_ENV_STR)
@@ -53,12 +53,12 @@ def warn_user(
     try:
         _append(path, f"{json.dumps({'Code': code, 'Text': text})}\n".encode())
     except OSError as error:
-        # The training goes on without it.
+        # The training continues without the report.
         get_logger().info("The warning was not reported to the service: %s", error)
 
 
 def _append(path: str, line: bytes) -> None:
-    """Append a line as a whole: processes that train together share the file."""
+    """Append a line with one system call, because the processes of a distributed training share the file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         if os.fstat(descriptor).st_size + len(line) <= _MOST_BYTES:

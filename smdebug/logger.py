@@ -1,6 +1,6 @@
 """The `smdebug` logger, with a filter of repeated messages.
 
-It writes to standard output, each text three times at most.
+It writes to standard output, and repeats the same text at most three times.
 """
 
 import logging
@@ -27,7 +27,7 @@ _LEVELS = {
 
 
 class DuplicateLogFilter(logging.Filter):
-    """Lets the same text through only so many times: a callback that fails does so at every step."""
+    """Limits how often the same text is logged: a failing callback fails at every step."""
 
     def __init__(self, repeat_threshold: int = LOG_DUPLICATION_THRESHOLD) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class DuplicateLogFilter(logging.Filter):
         self._seen: Counter[str] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether this text may still be shown."""
+        """Return whether the record's text may be logged again."""
         text = record.getMessage()
         self._seen[text] += 1
         return self._seen[text] <= self._threshold
@@ -47,7 +47,7 @@ class _BelowError(logging.Filter):
 
 
 def get_logger(name: str = "smdebug") -> logging.Logger:
-    """Return the logger, set up from the environment when it is first asked for."""
+    """Return the logger, configured from the environment on first use."""
     logger = logging.getLogger(name)
     if not any(isinstance(found, DuplicateLogFilter) for found in logger.filters):
         _set_up(logger)
@@ -77,7 +77,7 @@ def _set_up(logger: logging.Logger) -> None:
         try:
             handlers.append(logging.FileHandler(path))
         except OSError as error:
-            # Whoever logs first may be in the midst of a training.
+            # The first message may come during a training, so the failure must not be raised.
             problem = error
     for handler in handlers:
         handler.setFormatter(layout)

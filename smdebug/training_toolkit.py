@@ -1,8 +1,9 @@
 """Program `train` of our images: AWS's training toolkit without TensorFlow.
 
-Before it starts the user's script, the toolkit imports TensorFlow for the names of its exceptions, which takes seconds
-in every job whose environment has TensorFlow. Here it gets the same names from TensorFlow's source. Everything else is
-the toolkit's own, and the script, a process of its own, imports what it likes.
+Before it starts the user's script, the toolkit imports TensorFlow for the names of its exceptions. This takes seconds
+in every job whose environment has TensorFlow. This program reads the same names from TensorFlow's source instead.
+Everything else is the toolkit's code. The script runs in a separate process and imports TensorFlow itself if it needs
+it.
 """
 
 import ast
@@ -13,29 +14,29 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-# The module whose classes the toolkit looks for in what a script prints, below the folder of TensorFlow.
+# Module, relative to TensorFlow's folder, whose class names the toolkit searches for in the script's output.
 _ERRORS = "python/framework/errors_impl.py"
-# The one more name that the toolkit adds: no module of TensorFlow defines it.
+# Additional name in the toolkit's list, which no module of TensorFlow defines.
 _XLA_ERROR = "XlaRuntimeError"
 
 
 def main() -> None:
-    """Run the toolkit; it ends the process itself."""
+    """Run the toolkit, which ends the process."""
     process: Any = importlib.import_module("sagemaker_training.process")
     process.get_tensorflow_exception_classes = _without_import(process.get_tensorflow_exception_classes)
     train = importlib.import_module("sagemaker_training.cli.train")
-    # Modules live as long as the process: its end need not search them for garbage.
+    # Modules exist until the process ends, so garbage collection can skip them.
     gc.freeze()
     train.main()
 
 
 def _without_import(ask_toolkit: Callable[[], list[object]]) -> Callable[[], list[object]]:
-    """Return what lists the names without importing TensorFlow, or as the toolkit does where that is not possible."""
+    """Return a function that lists the names without importing TensorFlow, or calls the toolkit if that fails."""
     return lambda: [*list_tensorflow_errors()] or ask_toolkit()
 
 
 def list_tensorflow_errors() -> list[str]:
-    """List the names of TensorFlow's exceptions, sorted; none where there is no TensorFlow with such a module."""
+    """Return the sorted names of TensorFlow's exceptions; none if TensorFlow or the module is missing."""
     spec = find_spec("tensorflow")
     for folder in (spec and spec.submodule_search_locations) or ():
         try:

@@ -17,17 +17,18 @@ from smdebug.writing.run_writer import Worker
 
 
 class Framework(KeptOutOfCopies):
-    """The base of a hook, as the recorder knows it.
+    """Base class of a hook, with the members that the recorder uses.
+
+    The attributes are read whenever the saving plan is recomputed, so scripts may change them.
 
     Attributes:
-        collection_manager: all collections; like the three below read whenever the plan of what is saved is made anew,
-            so scripts may change them.
-        include_collections: names of those that are saved.
-        save_config: for collections without one of their own.
-        reduction_config: likewise.
+        collection_manager: all collections.
+        include_collections: names of the collections that are saved.
+        save_config: for collections that have no save config.
+        reduction_config: for collections that have no reduction config.
     """
 
-    # Collections that exist from the start with these regexes, and may stay as they are.
+    # Collections that exist from the start, with their regexes. They may select nothing.
     default_collections: ClassVar[dict[str, tuple[str, ...]]] = {CollectionKeys.ALL: (), CollectionKeys.DEFAULT: ()}
     tensor_writer_class: ClassVar[type[TensorWriter]] = TensorWriter
 
@@ -37,36 +38,36 @@ class Framework(KeptOutOfCopies):
     reduction_config: ReductionConfig
 
     def get_worker(self) -> Worker:
-        """Return which of the processes that train together this one is; asked at the first step."""
+        """Return which worker of the training this process is; called at the first step."""
         raise NotImplementedError
 
     def is_main_process(self) -> bool:
-        """Tell whether this process trains: one that only loads data for it writes nothing."""
+        """Return whether this process trains; a process that only loads data writes nothing."""
         return True
 
     def leave_step(self) -> None:
-        """Save what the end of a step shows, and take out the callbacks that it needed."""
+        """Save the values known at the end of a step, and remove the step's callbacks."""
 
     def give_up_step(self) -> None:
-        """Take out the callbacks of a step whose file can take nothing more."""
+        """Remove the callbacks of a step whose file cannot be written any more."""
 
     def detach(self) -> None:
-        """Take every callback out of the framework."""
+        """Remove every callback from the framework."""
 
     def prepare_collection(self, collection: Collection) -> None:
-        """Resolve what a collection knows only in terms of the framework."""
+        """Resolve the parts of a collection that are given as objects of the framework."""
 
     def refuse_collection(self, collection: Collection) -> None:
-        """Hear of a collection that selects nothing.
+        """Handle a collection that selects nothing.
 
         Raises:
-            InvalidCollectionConfiguration: always; a hook that no script's author made says it instead.
+            InvalidCollectionConfiguration: always; a hook created without script changes logs an error instead.
         """
         raise InvalidCollectionConfiguration(collection.name)
 
 
 def find_horovod_worker(module: str) -> Worker:
-    """Return the worker by Horovod's rank, where the script uses `horovod.<module>`; else the only one."""
+    """Return the worker with Horovod's rank if the script uses `horovod.<module>`, else the only worker."""
     horovod = sys.modules.get(f"horovod.{module}")
     if horovod is not None and horovod.is_initialized():
         return Worker.of_rank(horovod.rank(), horovod.size())
@@ -77,14 +78,14 @@ def find_horovod_worker(module: str) -> Worker:
 def check_version(
     framework: str, version: str, *, first: tuple[int, int], end: tuple[int, int] | None = None, missing: str
 ) -> bool:
-    """Say once that a version is none of those that a hook was made for; return whether it is one of them.
+    """Return whether a hook supports the framework's version; warn once if not.
 
     Args:
-        framework: its name, for people.
-        version: as the framework itself says it; one that does not begin with two numbers is taken as supported.
-        first: major and minor number of the first that is supported.
-        end: of the first after it that is not any more.
-        missing: what such a version does not show.
+        framework: display name of the framework.
+        version: version string of the framework; one that does not begin with two numbers counts as supported.
+        first: major and minor number of the oldest supported version.
+        end: major and minor number of the first later version that is not supported any more; None if there is none.
+        missing: what is not saved with an unsupported version, for the message.
     """
     found = re.match(r"(\d+)\.(\d+)", version)
     if found is None:

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class BaseHook(Framework):
-    """Saves what its collections ask for, at the steps they ask for, under `out_dir`.
+    """Saves the tensors that its collections select, at the steps they select, under `out_dir`.
 
     Attributes:
-        recorder: counts the steps and writes them; a framework's hook tells it when they begin and end.
+        recorder: counts and writes the steps; the framework's hook reports when they begin and end.
     """
 
     INPUT_TENSOR_SUFFIX = "_input_"
@@ -39,7 +39,7 @@ class BaseHook(Framework):
     GRADIENT_PREFIX = "gradient/"
     SCALAR_PREFIX = "scalar/"
 
-    # Collections that are saved whether they are asked for or not.
+    # Collections that are saved even if include_collections does not name them.
     always_saved: ClassVar[tuple[str, ...]] = ()
     manager_class: ClassVar[type[CollectionManager]] = CollectionManager
     default_save_config: ClassVar[dict[str, Any]] = {}
@@ -57,24 +57,24 @@ class BaseHook(Framework):
         save_all: bool = False,
         include_workers: str = "one",
     ) -> None:
-        """Set up what is saved, and become the hook of this process.
+        """Configure what is saved, and become the hook of this process.
 
         Args:
             out_dir: folder or `s3://` prefix of the run; nothing is written there before the first saved step.
-            export_tensorboard: write TensorBoard files to `<out_dir>/tensorboard` too.
-            tensorboard_dir: write TensorBoard files there.
-            dry_run: count steps and write nothing but the end of the job.
-            reduction_config: what is saved of a tensor; None for its values.
-            save_config: which steps are saved, for collections that do not say.
+            export_tensorboard: also write TensorBoard files to `<out_dir>/tensorboard`.
+            tensorboard_dir: write TensorBoard files to this folder or `s3://` prefix.
+            dry_run: count steps, and write only the end of the job.
+            reduction_config: what is saved of a tensor; None saves its values.
+            save_config: which steps are saved, for collections that have no save config.
             include_regex: tensors to save by name; they go to the collection `default`.
-            include_collections: names of the collections to save, besides those always saved.
-            save_all: save every tensor there is.
-            include_workers: `all`, or anything else for the chief alone.
+            include_collections: names of the collections to save, in addition to those always saved.
+            save_all: save every tensor.
+            include_workers: `all` to save tensors of every worker; any other value saves those of the chief only.
 
         Raises:
-            SMDebugRuntimeError: no out_dir, or one whose run has ended.
-            SMDebugTypeError: a config of another type, or collections that are not given by name.
-            SMDebugValueError: a config with values that do not exist.
+            SMDebugRuntimeError: out_dir is missing, or holds a run that has ended.
+            SMDebugTypeError: a config has another type, or collections are not given by name.
+            SMDebugValueError: a config contains unknown values.
         """
         self.out_dir = check_out_dir(out_dir)
         self.tensorboard_dir = get_tensorboard_dir(self.out_dir, export_tensorboard, tensorboard_dir)
@@ -90,7 +90,7 @@ class BaseHook(Framework):
         self.collection_manager = self.manager_class()
         for name, patterns in self.default_collections.items():
             self.collection_manager.get(name).include(patterns)
-        # What is asked for without a collection.
+        # Tensors requested without naming a collection.
         if save_all:
             self.collection_manager.get(CollectionKeys.ALL).include(".*")
             names.append(CollectionKeys.ALL)
@@ -105,26 +105,28 @@ class BaseHook(Framework):
             all_workers=self.save_all_workers,
             dry_run=dry_run,
         )
-        # Of a framework whose steps are traced, in a job that may be profiled.
+        # Set by frameworks whose steps can be traced, in a job that may be profiled.
         self.tracer: StepTracer | None = None
         set_hook(self)
         atexit.register(self._cleanup)
-        # What multiprocessing has forked ends without atexit's functions, and with its own.
+        # Processes forked by multiprocessing skip atexit and run multiprocessing's own finalizers instead.
         self._finalizer: Any = None
         processes = sys.modules.get("multiprocessing.process")
         if processes is not None and processes.parent_process() is not None:
             self._finalizer = sys.modules["multiprocessing.util"].Finalize(self, self._cleanup, exitpriority=0)
 
-    # What a script sets up and asks for.
+    # Public API for scripts.
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | os.PathLike[str] | None = None) -> "Self":
-        """Make a hook of a debughookconfig.json: the given one, the environment's, or SageMaker's own.
+        """Create a hook from a debughookconfig.json.
+
+        The file is the given one, else the one that the environment names, else the one at SageMaker's fixed path.
 
         Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: it is no JSON, or holds values that cannot be read.
-            SMDebugValueError: it names reductions or holds structures that do not exist.
+            FileNotFoundError: the file does not exist.
+            ValueError: the file is not JSON, or contains values that cannot be parsed.
+            SMDebugValueError: the file names unknown reductions, or has an unexpected structure.
         """
         return create_hook_from_json_config(cls, json_file_path, cls.default_save_config)
 
@@ -135,31 +137,32 @@ class BaseHook(Framework):
 
     @property
     def step(self) -> int:
-        """The global step, -1 before the first."""
+        """The global step; -1 before the first step."""
         return self.recorder.counters.step
 
     @property
     def mode_steps(self) -> dict[ModeKeys, int]:
-        """The newest step of each mode that has been in use."""
+        """The newest step of each mode used so far."""
         return self.recorder.counters.mode_steps
 
     @property
     def last_saved_step(self) -> int | None:
-        """The newest global step that something was saved at."""
+        """The newest global step at which a value was saved."""
         return self.recorder.counters.last_saved_step
 
     def set_mode(self, mode: object) -> None:
-        """Count the next steps in `mode`; SMDebugValueError for anything that is no mode.
+        """Count the next steps in `mode`; a change of mode ends the step in progress.
 
-        A change ends the step in progress.
+        Raises:
+            SMDebugValueError: `mode` is not a mode.
         """
         self.recorder.change_mode(check_mode(mode))
 
     def get_collection(self, name: str, create: bool = True) -> Collection:
-        """Return a collection to configure, made if it is missing. It is saved if include_collections names it.
+        """Return a collection to configure, created if it is missing. It is saved if include_collections names it.
 
         Raises:
-            SMDebugError: it is missing, and `create` is False.
+            SMDebugError: the collection is missing, and `create` is False.
         """
         self.recorder.collections.forget_plan()
         return self.collection_manager.get(name, create)
@@ -170,16 +173,20 @@ class BaseHook(Framework):
         return self.collection_manager.get_collections()
 
     def add_collection(self, collection: Collection | str) -> None:
-        """Add a collection, or an empty one of that name; SMDebugTypeError for other types."""
+        """Add a collection, or an empty collection with the given name.
+
+        Raises:
+            SMDebugTypeError: `collection` is neither a collection nor a name.
+        """
         self.recorder.collections.forget_plan()
         self.collection_manager.add(collection)
 
     def has_default_hook_configuration(self) -> bool:
-        """Tell whether nothing beyond what is always saved was asked for."""
+        """Return whether only the collections that are always saved are included."""
         return set(self.include_collections) == set(self.always_saved)
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
-        """Tell whether the collection, or the tensor by any collection, is saved at the present step."""
+        """Return whether the current step saves the collection, or saves the tensor through any collection."""
         plan = self.recorder.get_plan_of_step()
         if plan is None:
             return False
@@ -187,25 +194,25 @@ class BaseHook(Framework):
         return is_due or plan.select(tensor_name) is not None
 
     def should_save_layer(self, layer_name: str) -> bool:
-        """Tell whether the inputs or outputs of the layer are saved at the present step."""
+        """Return whether the inputs or outputs of the layer are saved at the current step."""
         plan = self.recorder.get_plan_of_step()
         suffixes = (self.INPUT_TENSOR_SUFFIX, self.OUTPUT_TENSOR_SUFFIX)
         return plan is not None and any(plan.wants_numbered(f"{layer_name}{suffix}") for suffix in suffixes)
 
     def save_scalar(self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None) -> None:
-        """Save a number as `scalar/<name>` at the present step, whether that step is saved or not.
+        """Save a number as `scalar/<name>` at the current step, even if no collection is due at that step.
 
-        Before the first step it waits for that one.
+        Before the first step, the number is kept for that step.
 
         Args:
-            name: of the scalar.
-            value: anything with exactly one element.
-            sm_metric: write it to SageMaker's metrics file too; see `smdebug.writing.metrics_file`.
-            timestamp: seconds since the epoch, None for now.
+            name: name of the scalar.
+            value: any value with exactly one element.
+            sm_metric: also write the number to SageMaker's metrics file; see `smdebug.writing.metrics_file`.
+            timestamp: seconds since the epoch; None for the current time.
 
         Raises:
-            SMDebugTypeError: a name that is no text, a timestamp that is no number, or a value of more elements than
-                one, or of none.
+            SMDebugTypeError: the name is not a string, the timestamp is not a number, or the value does not have
+                exactly one element.
         """
         check_name(name)
         array = self.recorder.tensors.to_array(value)
@@ -218,34 +225,35 @@ class BaseHook(Framework):
     def save_tensor(
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | Iterable[str] = CollectionKeys.DEFAULT
     ) -> None:
-        """Save a value under its name, at the present step if one of the collections is due at it.
+        """Save a value under a name if one of the collections is due at the current step.
 
-        Between two steps it waits for the next one; of what comes again under its name until then, the last is saved.
-        The value is taken as it is now. One without elements is not saved: the original could not read it.
+        Between two steps, the value is kept for the next one; if the name is saved again before that, the last value is
+        saved. The value is copied, so later changes do not affect it. A value without elements is not saved, because
+        upstream smdebug cannot read it.
 
         Raises:
-            SMDebugTypeError: a name that is no text, or a value that no array can be made of.
+            SMDebugTypeError: the name is not a string, or the value cannot be converted to an array.
         """
         check_name(tensor_name)
         names = (collections_to_write,) if isinstance(collections_to_write, str) else tuple(collections_to_write)
         self.recorder.save_for_collections(tensor_name, self.recorder.tensors.copy(tensor_value), names)
 
     def close(self) -> None:
-        """End the step in progress and the run; the hook saves nothing after that."""
+        """End the step in progress and the run; the hook saves nothing afterwards."""
         atexit.unregister(self._cleanup)
         if self._finalizer is not None:
             self._finalizer.cancel()
         self._cleanup()
 
-    # Members that code outside smdebug calls although their names say that they are smdebug's own.
+    # Members that code outside smdebug calls although their names are private.
 
     def _get_worker_name(self) -> str:
-        """Return the name of this process among those that train together, e.g. `worker_0`."""
+        """Return the worker name of this process in the training, e.g. `worker_0`."""
         return self.get_worker().name
 
     @guarded("the beginning of a step")
     def _increment_step(self) -> None:
-        """Begin the next step by hand, where no framework's callback does."""
+        """Begin the next step manually, for training without a framework callback."""
         self.recorder.begin()
 
     def _write_raw_tensor_simple(
@@ -255,18 +263,18 @@ class BaseHook(Framework):
         tensor_ref: object = None,  # noqa: ARG002 - smdebug's signature
         timestamp: float | None = None,
     ) -> None:
-        """Save the values of a tensor at the present step, whatever is due at it.
+        """Save the values of a tensor at the current step, even if nothing is due.
 
         Args:
-            tensor_name: of the tensor.
-            tensor_value: anything that an array can be made of.
+            tensor_name: name of the tensor.
+            tensor_value: any value that can be converted to an array.
             tensor_ref: not used.
-            timestamp: seconds since the epoch, None for now.
+            timestamp: seconds since the epoch; None for the current time.
         """
         self.recorder.save_anyway(tensor_name, self.recorder.tensors.to_array(tensor_value), timestamp)
 
     def _prepare_collections(self) -> None:
-        """Fill in what collections left to the hook; errors as the first step raises them."""
+        """Complete the collections with the hook's configs; raises the errors that the first step would raise."""
         self.recorder.collections.prepare()
 
     @guarded("the end of the run")
@@ -279,12 +287,12 @@ class BaseHook(Framework):
             self.recorder.close()
 
     def trace_step(self) -> None:
-        """Let what is traced follow to the step that has begun."""
+        """Switch tracing to the step that has begun."""
         if self.tracer is not None:
             mode, counters = self.recorder.mode, self.recorder.counters
             self.tracer.begin_step(mode, counters.mode_steps.get(mode, 0), counters.step)
 
-    # What AWS's builds of the frameworks call for the profiler, and scripts that trace something of their own.
+    # Called for the profiler by AWS's builds of the frameworks, and by scripts that trace their own events.
 
     def record_trace_events(
         self,
@@ -295,36 +303,36 @@ class BaseHook(Framework):
         duration: float = 1,
         **args: Any,
     ) -> None:
-        """Record an event while the job's training is traced; otherwise do nothing.
+        """Record an event while the training is traced; otherwise do nothing.
 
         Args:
-            timestamp: of its beginning, in seconds since the epoch.
-            training_phase: the row of the time line that it belongs to.
-            op_name: what it is called.
-            phase: its kind, as trace events have it.
-            duration: in seconds.
-            args: what else is known of it.
+            timestamp: start of the event, in seconds since the epoch.
+            training_phase: row of the timeline that the event belongs to.
+            op_name: name of the event.
+            phase: phase of the event, as in the trace event format.
+            duration: duration in seconds.
+            args: further attributes of the event.
         """
         if self.tracer is not None:
             self.tracer.record(training_phase, op_name, timestamp, duration, args, phase)
 
     def should_save_dataloader_metrics(self, metrics_name: str) -> bool:
-        """Tell whether a data loader's metric is traced at the present step."""
+        """Return whether a data loader's metric is traced at the current step."""
         return self.tracer is not None and self.tracer.wants_loading(metrics_name)
 
     def profiling_start_batch(self, *args: Any, **kwargs: Any) -> None:
-        """Begin no profile."""
+        """Do nothing: there is no profile to begin."""
 
     def profiling_end_batch(self, *args: Any, **kwargs: Any) -> None:
-        """End no profile."""
+        """Do nothing: there is no profile to end."""
 
     def profiling_end(self) -> None:
-        """End no profile."""
+        """Do nothing: there is no profile to end."""
 
     def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost; a step whose file could not be written is given up."""
+        """Report a loss once; a step whose file cannot be written is dropped."""
         self.recorder.report_loss(lost, error)
 
 
-# The name of the base of hooks that are called back by their framework.
+# smdebug's name for the base class of hooks that frameworks call back.
 CallbackHook = BaseHook

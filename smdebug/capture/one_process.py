@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 
 class LeavesToParent(Protocol):
-    """What has files open that a forked child must not touch."""
+    """An object with open files that a forked child must not touch."""
 
     def leave_to_parent(self) -> None:
-        """Forget, in the child, what the parent goes on with."""
+        """Forget, in the child, the state that belongs to the parent."""
 
     def __hash__(self) -> int:
-        """Be one of a set."""
+        """Return a hash: watched objects are kept in a set."""
 
 
 _watched: WeakSet[LeavesToParent] = WeakSet()
 
 
 def watch_forks(watched: LeavesToParent) -> None:
-    """Have `watched` told, in every child forked from here on, that it is one; for as long as somebody holds it."""
+    """Call `watched.leave_to_parent()` in every child forked from now on, as long as the object is referenced."""
     _register()
     _watched.add(watched)
 
@@ -40,19 +40,19 @@ def _leave_all_to_parent() -> None:
 
 
 class KeptOutOfCopies:
-    """A hook, or a part of one: frameworks keep them in the model, and scripts copy and pickle models."""
+    """Base of hooks and their parts: frameworks keep them in the model, and scripts copy and pickle models."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Self":
-        """Return the same object: a copy of a model is not captured, but must be possible."""
+        """Return the same object: copying a model must work, although the copy is not captured."""
         return self
 
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
-        """Be nothing in a pickled model: a hook holds open files and locks, and a run has one of it."""
+        """Pickle as `AbsentHook`: a hook holds open files and locks, and a run has only one hook."""
         return AbsentHook, ()
 
 
 class AbsentHook:
-    """What pickled models have in place of their hook: it takes every call of their callbacks, and does nothing."""
+    """Replacement for the hook in a pickled model: it accepts every callback and does nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

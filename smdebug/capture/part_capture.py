@@ -14,7 +14,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class WantedPart(Generic[Part]):
-    """A part of which a step may save the inputs, the outputs, or both."""
+    """A part of a model whose inputs, outputs or both may be saved at a step."""
 
     part: Part
     name: str
@@ -23,10 +23,10 @@ class WantedPart(Generic[Part]):
 
 
 class PartCapture(Generic[Part]):
-    """Saves the tensors that go into and come out of known parts, numbered anew in each step."""
+    """Saves the input and output tensors of registered parts; numbering restarts at each step."""
 
     def __init__(self, save: Callable[[str, Any], None], report: Callable[[str, Exception], None]) -> None:
-        """Take what saves a tensor by name, and what is told of a failure."""
+        """Initialize with a callback that saves a tensor by name, and one that reports a failure."""
         self._save = save
         self._report = report
         self._names: dict[Part, str] = {}
@@ -37,16 +37,16 @@ class PartCapture(Generic[Part]):
         return part in self._names
 
     def iterate_tensors(self, values: object) -> Iterator[Any]:
-        """Yield the tensors in a value that have a number of their own."""
+        """Yield the tensors in a value that are numbered separately."""
         raise NotImplementedError
 
     def add(self, part: Part, name: str) -> None:
-        """Know a part by a name; its first name stays."""
+        """Register a part under a name; a part keeps its first name."""
         self._names.setdefault(part, name)
         self._wanted.clear()
 
     def find_wanted(self, plan: StepPlan) -> list[WantedPart[Part]]:
-        """Return the parts of which such a step may save something."""
+        """Return the parts whose inputs or outputs may be saved at a step with this plan."""
         wanted = self._wanted.get(plan)
         if wanted is None:
             wanted = self._wanted[plan] = [
@@ -66,7 +66,7 @@ class PartCapture(Generic[Part]):
             self._save(f"{prefix}{number}", tensor)
 
     def save_call(self, name: str, inputs: object, outputs: object) -> None:
-        """Save what went into and came out of one call; a failure is reported and ends here."""
+        """Save the inputs and outputs of one call; a failure is reported and not raised."""
         try:
             self.save_numbered(f"{name}{INPUT_SUFFIX}", inputs)
             self.save_numbered(f"{name}{OUTPUT_SUFFIX}", outputs)
@@ -74,5 +74,5 @@ class PartCapture(Generic[Part]):
             self._report(f"inputs and outputs of {name}", error)
 
     def save_wanted(self, wanted: WantedPart[Part], inputs: object, outputs: object) -> None:
-        """Save what is wanted of one call of a part."""
+        """Save the wanted inputs and outputs of one call of a part."""
         self.save_call(wanted.name, inputs if wanted.inputs else (), outputs if wanted.outputs else ())

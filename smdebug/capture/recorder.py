@@ -23,18 +23,19 @@ from smdebug.writing.summaries import Scalar, Summaries
 
 
 class StepRecorder(KeptOutOfCopies):
-    """Counts the steps of a training, and writes what is due at each.
+    """Counts the steps of a training and writes the tensors that are due at each step.
 
-    A step is in progress from `begin` until it is known to be over; its files become visible then. What comes for it
-    later is added to it. Its methods may be called by several threads, as a backward pass does for each device.
+    A step is in progress from `begin` until it is known to be over. Its files become visible at that point. Values
+    saved for it later are added to it. Methods may be called from several threads, as a backward pass does for each
+    device.
 
     Attributes:
-        mode: in which the next step is counted.
-        plan: what is saved at the present step; None where nothing is, or another process writes.
-        in_step: whether the framework is within a step.
-        saves_late: whether the script saves after its step seemed over; such steps end when the next one begins.
-        is_closed: whether the run has ended; nothing is saved any more.
-        counters: how many steps there were; what `discard` gives up is not counted.
+        mode: mode in which the next step is counted.
+        plan: what is saved at the current step; None if nothing is saved or another process writes.
+        in_step: whether the framework is inside a step.
+        saves_late: whether the script saves values after its step seemed over; such steps end when the next one begins.
+        is_closed: whether the run has ended; nothing is saved after that.
+        counters: number of steps so far; a step dropped by `discard` is not counted.
     """
 
     def __init__(
@@ -46,7 +47,10 @@ class StepRecorder(KeptOutOfCopies):
         all_workers: bool,
         dry_run: bool,
     ) -> None:
-        """Take the checked folder or `s3://` prefix of the run; nothing is written before the first saved step."""
+        """Initialize with the checked folder or `s3://` prefix of the run.
+
+        Nothing is written before the first saved step.
+        """
         self.mode = ModeKeys.GLOBAL
         self.plan: StepPlan | None = None
         self.in_step = False
@@ -61,38 +65,41 @@ class StepRecorder(KeptOutOfCopies):
         self.counters = StepCounters()
         self._writer: StepWriter | None = None
         self._lock = threading.RLock()
-        # Coming steps of a mode at which nothing is due, by the plan that says so.
+        # Number of coming steps of a mode at which nothing is due, and the plan it was computed from.
         self._idle_steps = 0
         self._idle_mode = self.mode
         self._idle_plan: SavingPlan | None = None
         self._waiting_scalars: list[Scalar] = []
-        # By name: of what comes again before the step that it waits for, the last counts, as it would within a step.
+        # By name: if a tensor is saved again before its step begins, the last value counts, as it does within a step.
         self._waiting_tensors: dict[str, tuple[Any, tuple[str, ...]]] = {}
         self._told_not_due: set[str] = set()
         self._described_extent = (0, 0)
         watch_forks(self)
 
-    # Where the training is.
+    # State of the training.
 
     @property
     def is_open(self) -> bool:
-        """Whether something was written that is not visible yet."""
+        """Whether written values are not visible yet."""
         return self._writer is not None
 
     def get_plan_of_step(self) -> StepPlan | None:
-        """Return what is due at the present step, whichever process writes it; None for nothing."""
+        """Return what is due at the current step, in whichever process; None if nothing is due."""
         return self.collections.get_plan().get_step_plan(self.mode, self._get_mode_step())
 
     def is_writing_process(self) -> bool:
-        """Tell whether this process writes; a child forked after the first step never does."""
+        """Return whether this process writes; a child forked after the first step never does."""
         return self._framework.is_main_process() and self._runs.may_write_here(self._framework.get_worker)
 
-    # The life of a step.
+    # Lifecycle of a step.
 
     def skip(self) -> bool:
-        """Begin the next step if it is what most are: nothing is left of the one before, and nothing is due at it.
+        """Begin the next step if nothing is due at it and nothing is left of the previous one.
 
-        Nothing in here can fail: hooks call it outside of what ends failures.
+        This is the fast path for most steps. It must not fail, because hooks call it outside the error barrier.
+
+        Returns:
+            Whether the step has begun; if not, call `begin`.
         """
         if (
             self._idle_steps > 0
@@ -110,10 +117,10 @@ class StepRecorder(KeptOutOfCopies):
         return False
 
     def begin(self) -> StepPlan | None:
-        """Begin the next step, which ends the one before; return what to save at it."""
+        """End the previous step, begin the next one, and return what to save at it."""
         if self.skip():
             return None
-        # The one ends and the other begins as one: what another thread saves in between belongs to neither.
+        # Atomic: a value that another thread saves in between would belong to neither step.
         with self._lock:
             self.end()
             if self.is_closed:
@@ -133,7 +140,7 @@ class StepRecorder(KeptOutOfCopies):
             return self.plan
 
     def save(self, name: str, value: Any) -> None:
-        """Save a tensor if a collection that is due selects it; a failure costs this tensor only."""
+        """Save a tensor if a collection that is due selects it; a failure loses only this tensor."""
         plan = self.plan
         if plan is None:
             return
@@ -143,20 +150,23 @@ class StepRecorder(KeptOutOfCopies):
                 self._write(name, value, selection)
 
     def end(self) -> None:
-        """Make the step in progress visible, whole."""
+        """End the step in progress and make all of it visible."""
         try:
             self._framework.leave_step()
         finally:
             self._close_step()
 
     def publish(self) -> None:
-        """Make the step visible as it is, and go on with it."""
+        """Make the values saved so far visible, and continue the step."""
         plan = self.plan
         self.end()
         self.plan, self.in_step = plan, True
 
     def discard(self) -> None:
-        """Give up what is not visible yet of the step in progress; if nothing was before, it never was a step."""
+        """Drop the values of the step in progress that are not visible yet.
+
+        If no step was saved before, the counters restart as if this step had never begun.
+        """
         self._framework.give_up_step()
         self._drop_step()
         self.in_step = False
@@ -166,14 +176,14 @@ class StepRecorder(KeptOutOfCopies):
             self.counters = anew
 
     def change_mode(self, mode: ModeKeys) -> None:
-        """Count the next steps in `mode`; another one ends the step in progress."""
+        """Count the next steps in `mode`; a change of mode ends the step in progress."""
         if mode != self.mode:
             with self._lock:
                 self.end()
                 self.mode = mode
 
     def close(self) -> None:
-        """Write what is left, and the end of the run."""
+        """Write the remaining values and mark the run as ended."""
         get_outage().forget()
         try:
             if self.is_writing_process():
@@ -185,25 +195,27 @@ class StepRecorder(KeptOutOfCopies):
 
     @property
     def is_own_process(self) -> bool:
-        """Whether this is the process of the first step, or, before any, the one that made the recorder."""
+        """Whether this process made the first step; before the first step, whether it created the recorder."""
         return self._runs.is_own_process
 
-    # What scripts save by themselves.
+    # Values that scripts save explicitly.
 
     def save_scalar(self, scalar: Scalar) -> None:
-        """Save a number at the present step, whatever is due at it; before the first step it waits for that one."""
+        """Save a number at the current step, even if nothing is due; before the first step it is kept for that step."""
         if self.counters.has_begun:
             self._write_scalar(scalar)
         elif not self.is_closed:
             self._waiting_scalars.append(scalar)
 
     def save_for_collections(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:
-        """Save a value if one of the collections is due at the present step; between two steps it waits for the next.
+        """Save a value if one of the collections is due at the current step.
+
+        Between two steps, the value is kept for the next step.
 
         Args:
-            name: of the tensor.
-            value: as `tensors.copy` returns it.
-            collection_names: those that the tensor becomes part of.
+            name: name of the tensor.
+            value: value as returned by `tensors.copy`.
+            collection_names: collections that the tensor becomes part of.
         """
         if self.is_closed:
             return
@@ -216,13 +228,13 @@ class StepRecorder(KeptOutOfCopies):
                 self._waiting_tensors[name] = (value, collection_names)
 
     def save_anyway(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> None:
-        """Save values at the present step, whatever is due at it; `timestamp` in seconds since the epoch."""
+        """Save values at the current step, even if nothing is due; `timestamp` is in seconds since the epoch."""
         if not self.is_closed and self.is_writing_process():
             with self._lock:
                 self._write_stamped(name, array, timestamp)
 
     def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost; a step whose file could not be written is given up."""
+        """Report a loss once; a step whose file cannot be written is dropped."""
         if isinstance(error, OSError):
             self._framework.give_up_step()
             with self._lock:
@@ -230,8 +242,8 @@ class StepRecorder(KeptOutOfCopies):
         self._losses.say(lost, error)
 
     def leave_to_parent(self) -> None:
-        """Forget, in a child just forked, the step in progress: its files are open in the parent, which goes on."""
-        # Another thread of the parent may have held it, and there is no such thread here.
+        """Forget the step in progress in a newly forked child: its files are open in the parent, which continues it."""
+        # Another thread of the parent may hold the old lock; that thread does not exist in the child.
         self._lock = threading.RLock()
         self._writer = None
         self.plan = None
@@ -239,17 +251,17 @@ class StepRecorder(KeptOutOfCopies):
         self._summaries.leave_to_parent()
         self._runs.leave_to_parent()
 
-    # How a step's files come about.
+    # Writing the files of a step.
 
     def _write(self, name: str, value: Any, selection: Selection) -> None:
-        """Write a tensor; whoever calls holds the lock."""
+        """Write a tensor; the caller holds the lock."""
         try:
             self.tensors.write(self._open_writer, name, value, selection)
         except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
             self.report_loss(f"tensor {name}", error)
 
     def _open_writer(self) -> StepWriter:
-        """Return the writer of the present step, reopened where the step was over already."""
+        """Return the writer of the current step, reopened if the step was over already."""
         if self._writer is None:
             self.saves_late = self.saves_late or not self.in_step
             self._writer = self._runs.open_step(self.counters.step_to_write, self.mode, self._get_mode_step())
@@ -267,12 +279,12 @@ class StepRecorder(KeptOutOfCopies):
                 try:
                     self.tensors.flush(writer)
                 finally:
-                    # What comes after a failure is of another step.
+                    # Values that arrive after a failure belong to another step.
                     self._writer = None
                 if writer.is_empty:
                     return
                 if not writer.closed:
-                    # Whoever sees an index must find the collections that its tensors are in.
+                    # A reader that sees an index must find the collections of its tensors.
                     self._describe_collections()
                 writer.close()
             except Exception:
@@ -289,7 +301,7 @@ class StepRecorder(KeptOutOfCopies):
         self.plan = None
 
     def _describe_collections(self) -> None:
-        """Write the collections file where a tensor or a collection is new since it was written last."""
+        """Write the collections file if a tensor or a collection was added since the last write."""
         extent = self.collections.extent
         if extent != self._described_extent:
             self._runs.export_collections(self.collections.manager)
@@ -313,7 +325,7 @@ class StepRecorder(KeptOutOfCopies):
 
     def _write_stamped(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> StepWriter:
         writer = self._open_writer()
-        # The mode is the step's: the recorder's may be another by now, with no step of its own yet.
+        # Use the mode of the step: the recorder may have changed to a mode that has no step yet.
         if timestamp is not None:
             writer.stamp(writer.mode, writer.mode_step, timestamp)
         write_value(writer, name, array)

@@ -9,50 +9,50 @@ from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 
 
 class SavedCollections:
-    """Keeps the plan of what is saved until a collection may have changed.
+    """Caches the saving plan until a collection may have changed.
 
     Attributes:
-        plan: what is saved at which step; None where it has to be made anew.
+        plan: what is saved at which step; None if it has to be recomputed.
     """
 
     def __init__(self, framework: Framework) -> None:
         self._framework = framework
         self.plan: SavingPlan | None = None
         self._is_checked = False
-        # Named in include_collections, and never asked for by the script.
+        # Named in include_collections, but never configured by the script.
         self._only_named: set[str] = set()
         self._warned: set[str] = set()
 
     @property
     def manager(self) -> CollectionManager:
-        """All collections by name, to look at; whoever changes one calls `forget_plan`."""
+        """All collections by name, for reading; call `forget_plan` after changing one."""
         return self._framework.collection_manager
 
     @property
     def extent(self) -> tuple[int, int]:
-        """How many collections there are, and how many tensors are known to belong to them."""
+        """The number of collections, and the number of tensors known to belong to them."""
         collections = self.manager.collections.values()
         return len(collections), sum(len(collection.tensor_names) for collection in collections)
 
     def forget_plan(self) -> None:
-        """Make the plan anew when it is next asked for."""
+        """Drop the cached plan, so that the next `get_plan` recomputes it."""
         self.plan = None
 
     def get_plan(self) -> SavingPlan:
-        """Return the plan; errors as `prepare` raises them."""
+        """Return the plan, computed if necessary; raises the errors of `prepare`."""
         if self.plan is None:
             self.prepare()
             self.plan = SavingPlan(self.manager.collections.values(), self._framework.include_collections)
         return self.plan
 
     def prepare(self, *, check: bool = True) -> None:
-        """Fill in what collections left to the hook, and check that each selects something.
+        """Complete the collections with the hook's configs, and check that each selects something.
 
-        As in the original, the first check refuses what the script or its configuration made. A collection that is
-        only named in include_collections, or made later, costs a warning.
+        As in upstream smdebug, the first check refuses an empty collection that the script or its configuration made.
+        A collection that is only named in include_collections, or made later, causes a warning.
 
         Raises:
-            InvalidCollectionConfiguration: a collection of the script's own selects nothing.
+            InvalidCollectionConfiguration: a collection made by the script selects nothing.
         """
         framework = self._framework
         self._only_named |= set(framework.include_collections) - self.manager.collections.keys()
@@ -81,11 +81,11 @@ class SavedCollections:
         self._warned.add(name)
 
     def include_names(self, collection_name: str, tensor_names: Iterable[str]) -> None:
-        """Put tensors into a built-in collection by name: no regex tells what they are."""
+        """Add tensors to a built-in collection by name, because no regex identifies them."""
         self.manager.get(collection_name).add_tensor_name(list(tensor_names))
 
     def add_tensor(self, collection_name: str, tensor_name: str) -> None:
-        """Make a tensor part of a collection, which is made if it is missing."""
+        """Add a tensor to a collection, which is created if it is missing."""
         collection = self.manager.get(collection_name)
         if not collection.has_tensor_name(tensor_name):
             self.forget_plan()

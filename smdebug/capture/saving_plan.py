@@ -8,28 +8,28 @@ from smdebug.config.save_config import SaveConfigMode
 from smdebug.mode_keys import ModeKeys
 from smdebug.writing.selected_tensor import Selection
 
-# Numbers that stand for any when a regex is tried on names that are not known yet.
+# Sample numbers for testing a regex against names that are not known yet.
 _SAMPLE_NUMBERS = tuple(range(12))
 
 _NO_END = sys.maxsize
 
 
 class StepPlan:
-    """Answers, for one set of due collections, what is saved of a tensor."""
+    """Determines what is saved of each tensor, for one set of due collections."""
 
     def __init__(self, due: Iterable[Collection], saved: Iterable[Collection]) -> None:
-        """Take the collections due at a step, and all that this hook saves at any step."""
+        """Initialize with the collections due at a step, and with all that this hook saves at any step."""
         self.due = tuple(due)
         self._saved = tuple(saved)
         self._selections: dict[str, Selection | None] = {}
         self._prefixes: dict[str, bool] = {}
 
     def has_collection(self, name: str) -> bool:
-        """Tell whether the collection of this name is due."""
+        """Return whether the collection of this name is due."""
         return any(collection.name == name for collection in self.due)
 
     def select(self, name: str) -> Selection | None:
-        """Return what is saved of the tensor at such a step; None for nothing."""
+        """Return what is saved of the tensor at a step with this plan; None if nothing is saved."""
         try:
             return self._selections[name]
         except KeyError:
@@ -44,7 +44,7 @@ class StepPlan:
 
     @staticmethod
     def combine(collections: Iterable[Collection]) -> Selection | None:
-        """Return what the collections want of a tensor together: any may ask for raw values, each number comes once."""
+        """Merge what the collections save of a tensor: raw values if any wants them, and each reduction once."""
         found = tuple(collections)
         if not found:
             return None
@@ -61,7 +61,7 @@ class StepPlan:
         return Selection(raw, shape, tuple(operations), found)
 
     def wants_numbered(self, prefix: str) -> bool:
-        """Tell whether a tensor named `prefix` and a number may be saved at such a step."""
+        """Return whether a tensor whose name is `prefix` and a number may be saved at a step with this plan."""
         wanted = self._prefixes.get(prefix)
         if wanted is None:
             wanted = any(
@@ -72,15 +72,15 @@ class StepPlan:
 
 
 class SavingPlan:
-    """Tells which collections are due at a step, and keeps the plan of every set of them that came up."""
+    """Determines which collections are due at a step, and caches a plan for each set of due collections."""
 
     def __init__(self, collections: Iterable[Collection], include_collections: Iterable[str]) -> None:
-        """Take prepared collections, and the names of those to save; `all` among them means every one."""
+        """Initialize with prepared collections and the names of those to save; the name `all` includes every one."""
         included = set(include_collections)
         self.saved = tuple(
             collection for collection in collections if CollectionKeys.ALL in included or collection.name in included
         )
-        # Collections of one config are asked once.
+        # Collections with equal configs are evaluated together.
         self._groups: dict[ModeKeys, list[tuple[SaveConfigMode, list[Collection]]]] = {}
         for mode in ModeKeys:
             groups = self._groups[mode] = []
@@ -98,12 +98,12 @@ class SavingPlan:
         self._plans: dict[tuple[str, ...], StepPlan] = {}
 
     def count_idle_steps(self, mode: ModeKeys, mode_step: int) -> int:
-        """Return for how many steps, from `mode_step` on, nothing is due; of no end, a very large number."""
+        """Return the number of steps, from `mode_step` on, until something is due; a very large number if never."""
         found = [config.get_next_step(mode_step) for config, _ in self._groups[mode]]
         return min((step for step in found if step is not None), default=_NO_END) - mode_step
 
     def get_step_plan(self, mode: ModeKeys, mode_step: int) -> StepPlan | None:
-        """Return the plan of a step, None where nothing is due."""
+        """Return the plan of a step; None if nothing is due."""
         due: list[Collection] = []
         for config, members in self._groups[mode]:
             if config.should_save_step(mode_step):

@@ -7,11 +7,11 @@ from smdebug.environment import is_switched_on
 
 
 class MadeFromConfig(Protocol):
-    """A hook's class, as far as finding this process's hook needs it."""
+    """The part of a hook's class that finding the hook of this process uses."""
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | os.PathLike[str] | None = None) -> Any:
-        """Make a hook of a config file; FileNotFoundError where there is none."""
+        """Create a hook from a config file; raises FileNotFoundError if the file is missing."""
 
 
 HookT = TypeVar("HookT", bound=MadeFromConfig)
@@ -20,33 +20,33 @@ _current: object = None
 
 
 def set_hook(hook: object) -> None:
-    """Make `hook` the one that `get_hook` returns."""
+    """Set the hook that `get_hook` returns."""
     global _current
     _current = hook
 
 
 def get_current_hook() -> object:
-    """Return the hook of this process, None if there is none."""
+    """Return the hook of this process; None if there is none."""
     return _current
 
 
 def del_hook() -> None:
-    """Forget the hook of this process; it goes on if somebody else holds it."""
+    """Forget the hook of this process; the hook stays active if other code references it."""
     set_hook(None)
 
 
 def find_hook(
     hook_class: type[HookT], json_config_path: str | os.PathLike[str] | None, create_if_not_exists: bool
 ) -> HookT | None:
-    """Return the hook of this process; None if it is of another framework, or if USE_SMDEBUG turns smdebug off.
+    """Return the hook of this process; None if it belongs to another framework, or if USE_SMDEBUG turns smdebug off.
 
     Args:
-        hook_class: the framework's.
-        json_config_path: config of the hook to make, where one is made; None for the job's own.
-        create_if_not_exists: make one of the config if there is none; without a config file the answer is None.
+        hook_class: hook class of the framework.
+        json_config_path: config file for a new hook; None for that of the job.
+        create_if_not_exists: create a hook from the config if there is none; without a config file, return None.
 
     Raises:
-        ValueError: the config cannot be read.
+        ValueError: the config cannot be parsed.
     """
     if not is_switched_on():
         return None

@@ -23,22 +23,22 @@ class StateStore:
     """A list of states in `metadata.json`, one for every change of the checkpoint files."""
 
     def __init__(self) -> None:
-        """Find the checkpoint folder; without a checkpoint config everything here does nothing."""
+        """Find the checkpoint folder; without a checkpoint config, all methods do nothing."""
         self._folder = _get_checkpoint_folder()
         self._states = self._read() if self._folder else []
         self._seen: dict[str, int] = self._get_checkpoint_files() if self._folder else {}
 
     @property
     def is_in_use(self) -> bool:
-        """Whether there is a checkpoint config, and so something to keep."""
+        """Whether there is a checkpoint config, so that states are stored."""
         return self._folder is not None
 
     def get_last_saved_state(self) -> dict[str, Any] | None:
-        """Return the state of the highest step seen, of several the newest; None for a first run."""
+        """Return the state with the highest step, the newest if there are several; None in the first run of a job."""
         return max(reversed(self._states), key=lambda state: int(state[LATEST_GLOBAL_STEP_SEEN]), default=None)
 
     def is_checkpoint_updated(self) -> bool:
-        """Tell whether the checkpoint files changed in name, number or size since this was last asked."""
+        """Return whether the checkpoint files changed in name, number or size since the last call."""
         if not self._folder:
             return False
         files = self._get_checkpoint_files()
@@ -47,7 +47,7 @@ class StateStore:
         return changed
 
     def update_state(self, state: dict[str, Any]) -> None:
-        """Add a state, and write the file whole: under a temporary name, then renamed."""
+        """Add a state, and write the file atomically: under a temporary name, then renamed."""
         if not self._folder:
             return
         self._states.append(state)
@@ -79,7 +79,7 @@ class StateStore:
                 try:
                     sizes[str(path)] = path.stat().st_size
                 except FileNotFoundError:
-                    # Training replaces its checkpoints whenever it likes.
+                    # The training may replace its checkpoints at any time.
                     continue
         return sizes
 
@@ -107,5 +107,5 @@ def _get_checkpoint_folder() -> Path | None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         get_logger().warning("%s names no checkpoint folder (%r): steps are not kept across restarts.", config, error)
         return None
-    # It need not be there yet: scripts often make it with their first checkpoint.
+    # The folder may not exist yet: scripts often create it with their first checkpoint.
     return folder

@@ -11,15 +11,15 @@ from smdebug.capture.state_store import (
 )
 from smdebug.mode_keys import ModeKeys
 
-# Looked up at every step.
+# A module global, because every step reads it.
 _GLOBAL = ModeKeys.GLOBAL
 
 
 class StepCounters:
-    """The global step and the step of each mode, from -1 on; a restarted job goes on from its last state.
+    """The global step and the step of each mode, starting at -1; a restarted job continues from its last state.
 
     Attributes:
-        keeps_states: whether a step may have to write where the job is, beside its checkpoints.
+        keeps_states: whether a step may have to write the counters beside the job's checkpoints.
     """
 
     def __init__(self) -> None:
@@ -37,19 +37,19 @@ class StepCounters:
 
     @property
     def has_begun(self) -> bool:
-        """Whether this process has made a step."""
+        """Whether this process has begun a step."""
         return self.step != self.init_step
 
     @property
     def step_to_write(self) -> int:
-        """The global step that what is saved now belongs to: before the first of this process, that one.
+        """The global step that values saved now belong to; before the first step of this process, that first step.
 
-        The step that a restarted job goes on from is not its own: its files are there already.
+        A restarted job does not write to the step it continues from, because the files of that step exist already.
         """
         return self.step if self.has_begun else self.init_step + 1
 
     def get_mode_step_to_write(self, mode: ModeKeys) -> int:
-        """Return the step of a mode that belongs to `step_to_write`."""
+        """Return the step of a mode that corresponds to `step_to_write`."""
         newest = self.mode_steps.get(mode, self.init_step)
         return max(newest, 0) if self.has_begun else newest + 1
 

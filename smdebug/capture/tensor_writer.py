@@ -12,30 +12,30 @@ from smdebug.writing.summaries import Summaries
 
 
 class TensorWriter:
-    """Writes arrays, and what an array can be made of; frameworks derive from it for tensors of their own."""
+    """Writes arrays and values that can be converted to arrays; frameworks subclass it for their tensors."""
 
-    # Whether the names of reductions keep the `:0` of a variable's name.
+    # Whether the names of reductions keep the `:0` suffix of a variable's name.
     keeps_index: ClassVar[bool] = False
 
     def __init__(self, summaries: Summaries, report: Callable[[str, Exception], None]) -> None:
-        """Take what shows tensors beside the run, and what is told of tensors that cannot be written."""
+        """Initialize with the summaries of the run, and a callback that reports tensors that cannot be written."""
         self._summaries = summaries
         self._report = report
 
     def to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        """Make an array of a framework's tensor, or of anything else.
+        """Convert a framework's tensor, or any other value, to an array.
 
         Raises:
-            SMDebugTypeError: no array can be made of it.
+            SMDebugTypeError: the value cannot be converted.
         """
         return make_numpy_array(value)
 
     def copy(self, value: Any) -> Any:
-        """Return a value that later changes of the original do not reach."""
+        """Return a copy that later changes of the value do not affect."""
         return self.to_array(value).copy()
 
     def write(self, get_writer: Callable[[], StepWriter], name: str, value: Any, selection: Selection) -> None:
-        """Write what is selected of a value; one without elements is left out, and opens no step."""
+        """Write the selected parts of a value; a value without elements is skipped and opens no step."""
         array = self.to_array(value)
         if array.nbytes:
             writer = get_writer()
@@ -43,12 +43,12 @@ class TensorWriter:
             self._show(writer, name, array, selection)
 
     def flush(self, writer: StepWriter) -> None:
-        """Write what was only queued for the step."""
+        """Write the values that are queued for the step."""
 
     def clear(self) -> None:
-        """Forget what was queued: there is no file to take it."""
+        """Drop the queued values, because there is no file to write them to."""
 
     def _show(self, writer: StepWriter, name: str, array: np.ndarray[Any, Any], selection: Selection) -> None:
-        """Show an array whose values are saved to whoever looks beside the run."""
+        """Add an array whose values are saved to the summaries."""
         if selection.raw and self._summaries.wants(array.size):
             self._summaries.add_tensor(name, array, selection.collections, writer.mode, writer.step, writer.mode_step)

@@ -13,10 +13,10 @@ HookT = TypeVar("HookT", bound=BaseHook)
 
 
 class UnattendedHook(BaseHook):
-    """A hook that no script's author made: mistakes in the job's configuration are said, and end no training."""
+    """A hook created without script changes: mistakes in the job's configuration are logged and stop no training."""
 
     def refuse_collection(self, collection: Collection) -> None:
-        """Say that a collection selects nothing."""
+        """Log that a collection selects nothing."""
         get_logger().error(
             "Not saved: collection %s of the job's configuration. It has no include_regex, so it selects nothing.",
             collection.name,
@@ -24,11 +24,11 @@ class UnattendedHook(BaseHook):
 
 
 class ZeroScriptChange(Generic[HookT]):
-    """Gives the training of a script a hook, made of the job's configuration when it begins.
+    """Gives the training of an unmodified script a hook, created from the job's configuration when training begins.
 
     Attributes:
-        hook: the one that is called for the script; None before its training begins, and once that is over.
-        is_over: whether nothing is watched any more.
+        hook: hook that captures the script; None before its training begins and after it ends.
+        is_over: whether watching has stopped.
     """
 
     def __init__(self) -> None:
@@ -37,20 +37,20 @@ class ZeroScriptChange(Generic[HookT]):
         self._report = LossReport()
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         self.is_over = True
 
     def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost, and give up: what failed while the hook was made fails again."""
+        """Report a loss once, and stop: an error during creation of the hook would occur again."""
         self._report.say(lost, error)
         self.stop()
 
     def say_capturing(self, what: str, hook: BaseHook) -> None:
-        """Say what of this process is captured, and where to."""
+        """Log what is captured of this process, and its destination."""
         get_logger().info("Capturing %s, process %d, to %s", what, os.getpid(), hook.out_dir)
 
     def get_active_hook(self) -> HookT | None:
-        """Return the hook; None where there is none, and once a hook of the script's own has taken its place."""
+        """Return the hook; None if there is none, or if the script's own hook has replaced it."""
         hook = self.hook
         if hook is not None and get_current_hook() is not hook:
             self.leave_to_script()
@@ -58,7 +58,7 @@ class ZeroScriptChange(Generic[HookT]):
         return hook
 
     def leave_to_script(self) -> None:
-        """Stop, and end the run of the hook unless the script has made it."""
+        """Stop watching, and end the hook's run unless the script created the hook."""
         hook, self.hook = self.hook, None
         self.stop()
         if isinstance(hook, UnattendedHook):

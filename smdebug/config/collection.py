@@ -11,7 +11,7 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 
 class CollectionKeys:
-    """Collection names, as they stand in collections files and in CollectionConfigurations."""
+    """Collection names, as used in collections files and in CollectionConfigurations."""
 
     DEFAULT = "default"
     ALL = "all"
@@ -68,7 +68,7 @@ DEFAULT_XGBOOST_COLLECTIONS = frozenset(
     }
 )
 
-# Their tensors are numbers, so TensorBoard shows them as scalars.
+# Tensors of these collections are numbers, so TensorBoard shows them as scalars.
 SCALAR_COLLECTIONS = frozenset(
     {
         CollectionKeys.LOSSES,
@@ -80,15 +80,15 @@ SCALAR_COLLECTIONS = frozenset(
 )
 SM_METRIC_COLLECTIONS = frozenset({CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS})
 SUMMARIES_COLLECTIONS = frozenset({CollectionKeys.TENSORFLOW_SUMMARIES})
-# Always saved raw, whatever reduction config is asked for.
+# Always saved raw, regardless of the reduction config.
 NON_REDUCTION_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
 NON_HISTOGRAM_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
-# What exists only while a model is being trained.
+# Exist only while a model is being trained.
 TRAIN_ONLY_COLLECTIONS = frozenset({CollectionKeys.GRADIENTS, CollectionKeys.OPTIMIZER_VARIABLES})
 
 
 class Collection:
-    """Tensors named one by one or by regex, and when and how they are saved."""
+    """A set of tensors, selected by name or by regex, with the config of when and how they are saved."""
 
     def __init__(
         self,
@@ -99,11 +99,11 @@ class Collection:
         save_config: object = None,
         save_histogram: bool = True,
     ) -> None:
-        """Build a collection; its configs stay None until set, and are then filled from the hook's.
+        """Create a collection; configs that are not given are None until `fill_in` takes them from the hook.
 
         Raises:
-            SMDebugTypeError: a regex that is no text, names that are one, or configs of other types.
-            SMDebugValueError: an empty name, or values that the configs refuse.
+            SMDebugTypeError: a regex is not a string, tensor_names is a string, or a config has another type.
+            SMDebugValueError: the name is empty, a regex is invalid, or a config refuses a value.
         """
         if not isinstance(name, str) or not name:
             raise SMDebugValueError(f"A collection needs a name, not {name!r}.")
@@ -122,7 +122,7 @@ class Collection:
 
     @property
     def save_histogram(self) -> bool:
-        """Whether TensorBoard gets histograms of the tensors; never of scalars."""
+        """Whether histograms of the tensors are written for TensorBoard; never for scalars."""
         return self._save_histogram and self.name not in NON_HISTOGRAM_COLLECTIONS
 
     @save_histogram.setter
@@ -130,11 +130,11 @@ class Collection:
         self._save_histogram = value
 
     def include(self, *patterns: str | Iterable[Any]) -> None:
-        """Add regexes, given as text or as lists of text nested at will.
+        """Add regexes, given as strings or as lists of strings with any nesting.
 
         Raises:
-            SMDebugTypeError: something else than text.
-            SMDebugValueError: a text that is no regex.
+            SMDebugTypeError: a pattern is not a string.
+            SMDebugValueError: a pattern is not a valid regex.
         """
         for pattern in patterns:
             if isinstance(pattern, str):
@@ -153,7 +153,7 @@ class Collection:
 
     @property
     def tensor_names(self) -> set[str]:
-        """Names seen so far in this collection."""
+        """The names of tensors seen so far in this collection."""
         return self._tensor_names
 
     @tensor_names.setter
@@ -163,27 +163,27 @@ class Collection:
         self._tensor_names = set(names or ())
 
     def add_tensor_name(self, tensor_name: str | Iterable[str]) -> None:
-        """Add one name, or each of several."""
+        """Add one name or several names."""
         if isinstance(tensor_name, str):
             self._tensor_names.add(tensor_name)
         else:
             self._tensor_names.update(tensor_name)
 
     def remove_tensor_name(self, tensor_name: str) -> None:
-        """Take a name out, if it is there."""
+        """Remove a name if it is listed."""
         self._tensor_names.discard(tensor_name)
 
     def has_tensor_name(self, tensor_name: str) -> bool:
-        """Tell whether the name is listed; regexes are not consulted."""
+        """Return whether the name is listed; regexes are not considered."""
         return tensor_name in self._tensor_names
 
     def matches(self, tensor_name: str) -> bool:
-        """Tell whether the tensor belongs here, by name or by a regex found anywhere in its name."""
+        """Return whether the tensor belongs to this collection: by name, or by a regex that matches anywhere in it."""
         return tensor_name in self._tensor_names or any(re.search(regex, tensor_name) for regex in self.include_regex)
 
     @property
     def reduction_config(self) -> ReductionConfig | None:
-        """What is saved of each tensor; None means the hook's."""
+        """What is saved of each tensor; None means the hook's config."""
         return self._reduction_config
 
     @reduction_config.setter
@@ -194,7 +194,7 @@ class Collection:
 
     @property
     def save_config(self) -> SaveConfig | None:
-        """Which steps are saved; None means the hook's."""
+        """Which steps are saved; None means the hook's config."""
         return self._save_config
 
     @save_config.setter
@@ -202,11 +202,11 @@ class Collection:
         self._save_config = None if config is None else SaveConfig.parse(config)
 
     def selects_nothing(self) -> bool:
-        """Tell whether there is neither regex nor name."""
+        """Return whether the collection has neither regexes nor names."""
         return not self.include_regex and not self._tensor_names
 
     def fill_in(self, save_config: SaveConfig, reduction_config: ReductionConfig) -> None:
-        """Take the hook's configs where there is none of its own; numbers are always saved as they are."""
+        """Use the hook's configs if the collection has none; collections of scalars are always saved raw."""
         self.save_config = (self._save_config or SaveConfig({})).filled_from(save_config)
         if self.name in NON_REDUCTION_COLLECTIONS:
             self.reduction_config = ReductionConfig(save_raw_tensor=True)
@@ -214,7 +214,7 @@ class Collection:
             self.reduction_config = reduction_config
 
     def to_json_dict(self) -> dict[str, Any]:
-        """Return the form that stands in collections files."""
+        """Return the dictionary that is written to collections files."""
         return {
             "name": self.name,
             "include_regex": self.include_regex,
@@ -225,16 +225,16 @@ class Collection:
         }
 
     def to_json(self) -> str:
-        """Return `to_json_dict` as text."""
+        """Return `to_json_dict` as JSON text."""
         return json.dumps(self.to_json_dict())
 
     @classmethod
     def from_dict(cls, params: Mapping[str, Any]) -> "Collection":
-        """Build from the form of `to_json_dict`; keys it does not know are ignored.
+        """Create a collection from the dictionary of `to_json_dict`; unknown keys are ignored.
 
         Raises:
-            KeyError: no name, or a mode name that does not exist.
-            SMDebugValueError: a reduction that does not exist.
+            KeyError: the name is missing, or a mode name is unknown.
+            SMDebugValueError: a reduction is unknown.
         """
         save_config = params.get("save_config")
         return cls(
@@ -248,7 +248,7 @@ class Collection:
 
     @classmethod
     def from_json(cls, text: str) -> "Collection":
-        """Build from the text of `to_json`."""
+        """Create a collection from the text of `to_json`."""
         return cls.from_dict(json.loads(text))
 
     def __eq__(self, other: object) -> bool:

@@ -20,22 +20,22 @@ NUM_WORKERS_KEY = "num_workers"
 class CollectionManager:
     """Collections by name, with the number of workers that write the run."""
 
-    # A framework's own folder replaces it with a class that knows its layers.
+    # Frameworks override it with a class that accepts their modules or layers.
     collection_class: type[Collection] = Collection
 
     def __init__(self, collections: Mapping[str, Collection] | None = None, create_default: bool = False) -> None:
-        """Start from `collections`, or with the one named `default` if asked for."""
+        """Initialize with `collections`; `create_default` adds an empty collection named `default`."""
         self.collections: dict[str, Collection] = dict(collections or {})
         self._meta: dict[str, Any] = {NUM_WORKERS_KEY: 1}
         if create_default:
             self.add(CollectionKeys.DEFAULT)
 
     def create_collection(self, name: str, cls: type[Collection] | None = None) -> None:
-        """Put an empty collection under `name`, in place of any that is there."""
+        """Add an empty collection named `name`, replacing an existing one."""
         self.collections[name] = (cls or self.collection_class)(name)
 
     def add(self, collection: Collection | str) -> None:
-        """Add a collection, or an empty one of that name; SMDebugTypeError for other types."""
+        """Add a collection, or an empty collection with the given name; raises SMDebugTypeError for other types."""
         if isinstance(collection, str):
             self.create_collection(collection)
         elif isinstance(collection, Collection):
@@ -44,7 +44,11 @@ class CollectionManager:
             raise SMDebugTypeError(f"A collection is added by name or as a Collection, not {collection!r}.")
 
     def get(self, name: str, create: bool = True) -> Collection:
-        """Return a collection, made empty where it is missing; SMDebugError where it is and `create` is False."""
+        """Return a collection, created empty if it is missing.
+
+        Raises:
+            SMDebugError: the collection is missing, and `create` is False.
+        """
         if name not in self.collections:
             if not create:
                 raise SMDebugError(f"There is no collection {name!r}; known: {', '.join(sorted(self.collections))}.")
@@ -56,15 +60,15 @@ class CollectionManager:
         return self.collections
 
     def update_meta(self, meta: Mapping[str, Any]) -> None:
-        """Add facts about the run to the file's `_meta`."""
+        """Add metadata of the run to the `_meta` key of the collections file."""
         self._meta.update(meta)
 
     def get_num_workers(self) -> int:
-        """Return how many workers write this run."""
+        """Return the number of workers that write this run."""
         return int(self._meta[NUM_WORKERS_KEY])
 
     def set_num_workers(self, num_workers: int) -> None:
-        """Say how many workers write this run."""
+        """Set the number of workers that write this run."""
         self._meta[NUM_WORKERS_KEY] = num_workers
 
     def to_json_dict(self) -> dict[str, Any]:
@@ -75,7 +79,7 @@ class CollectionManager:
         }
 
     def export(self, out_dir: str | os.PathLike[str], filename: str) -> None:
-        """Write `<out_dir>/collections/000000000/<filename>` whole: under a temporary name, then renamed."""
+        """Write `<out_dir>/collections/000000000/<filename>` atomically: under a temporary name, then renamed."""
         write_whole_file(
             f"{get_path_text(out_dir)}/{COLLECTIONS_DIR}/{filename}", [json.dumps(self.to_json_dict()).encode()]
         )
@@ -84,16 +88,16 @@ class CollectionManager:
     def load(
         cls, filename: str | os.PathLike[str], collection_class: type[Collection] | None = None
     ) -> "CollectionManager":
-        """Read a local collections file; errors as `load_from_string` raises them."""
+        """Load a local collections file; raises the errors of `load_from_string`."""
         return cls.load_from_string(Path(filename).read_text(encoding="utf-8"), collection_class)
 
     @classmethod
     def load_from_string(cls, s: str, collection_class: type[Collection] | None = None) -> "CollectionManager":
-        """Read the text of a collections file.
+        """Load the text of a collections file.
 
         Raises:
-            SMDebugValueError: top-level keys other than `collections` and `_meta`, or a reduction that does not exist.
-            KeyError: no `_meta`.
+            SMDebugValueError: there are top-level keys other than `collections` and `_meta`, or a reduction is unknown.
+            KeyError: `_meta` is missing.
         """
         content = json.loads(s)
         unknown = set(content) - {COLLECTIONS_KEY, META_KEY}

@@ -29,7 +29,7 @@ from smdebug.mode_keys import ModeKeys
 
 
 class ConfiguredHook(Protocol):
-    """The part of a hook that a config file sets up after the hook is made: its collections."""
+    """The part of a hook that a config file configures after the hook is created: its collections."""
 
     collection_manager: CollectionManager
 
@@ -38,7 +38,7 @@ HookT = TypeVar("HookT", bound=ConfiguredHook)
 
 _REGEX_KEY = "include_regex"
 
-# Which keys a hook config may hold: a misspelt key would otherwise never be noticed.
+# Known keys of a hook config: without the check, a misspelt key would go unnoticed.
 _TOP_LEVEL_KEYS = frozenset({"S3OutputPath", "LocalPath", "HookParameters", "CollectionConfigurations"})
 _COLLECTION_KEYS = frozenset({"CollectionName", "CollectionParameters"})
 
@@ -53,10 +53,10 @@ COLLECTION_PARAMETERS = _TENSOR_KEYS | {"save_histogram"}
 
 
 def parse_bool(arg: object, default: bool) -> bool:
-    """Return a flag given as a boolean, as 0 or 1, or as true, True, false or False; the default for None.
+    """Parse a flag given as a boolean, as 0 or 1, or as true, True, false or False; return the default for None.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: the value is none of these.
     """
     if arg is None:
         return default
@@ -68,22 +68,22 @@ def parse_bool(arg: object, default: bool) -> bool:
 
 
 def parse_list(text: str) -> list[str]:
-    """Return the items of a comma-separated list, without the blanks around them."""
+    """Return the items of a comma-separated list, without surrounding spaces."""
     return [item.strip() for item in text.split(",")]
 
 
 def get_config_file_path() -> str:
-    """Return where the hook config of this job is: the environment says it, or SageMaker's fixed place."""
+    """Return the path of the job's hook config: from the environment, else SageMaker's fixed path."""
     return os.environ.get(CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_CONFIG_FILE)
 
 
 def get_json_config_as_dict(json_config_path: str | os.PathLike[str] | None) -> dict[str, Any]:
-    """Read a hook config, from the default place if no path is given.
+    """Read a hook config, from the default path if none is given.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        json.JSONDecodeError: it is no JSON.
-        SMDebugValueError: it is no JSON object.
+        FileNotFoundError: the file does not exist.
+        json.JSONDecodeError: the file is not JSON.
+        SMDebugValueError: the file is not a JSON object.
     """
     path = Path(json_config_path or get_config_file_path())
     config = _read_json(path)
@@ -95,11 +95,11 @@ def get_json_config_as_dict(json_config_path: str | os.PathLike[str] | None) -> 
 def collect_hook_config_params(
     params_dict: Mapping[str, Any], default_values: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the arguments of a hook that a config sets, S3OutputPath left out; unknown keys are logged.
+    """Return a hook's arguments from a config, without S3OutputPath; unknown keys are logged.
 
     Raises:
-        SMDebugValueError: HookParameters is no object, or names reductions that do not exist.
-        ValueError: a number or a flag cannot be read.
+        SMDebugValueError: HookParameters is not an object, or names unknown reductions.
+        ValueError: a number or a flag cannot be parsed.
     """
     parameters = _get_parameters(params_dict, "HookParameters")
     _warn_of_unknown_keys("Hook config", params_dict, _TOP_LEVEL_KEYS)
@@ -123,23 +123,23 @@ def collect_hook_config_params(
 
 
 def get_include_collections(params_dict: Mapping[str, Any]) -> list[str]:
-    """Return the names of the collections that a config asks for, each once."""
+    """Return the names of the collections in a config, without duplicates."""
     return list(_merge_collections(params_dict))
 
 
 def add_collections_to_manager(
     collection_manager: CollectionManager, params_dict: Mapping[str, Any], hook_params: Mapping[str, Any]
 ) -> None:
-    """Configure the collections of a config; what one leaves out of its numbers comes from the hook's.
+    """Configure the collections of a config; save settings that a collection omits come from the hook.
 
     Args:
-        collection_manager: holds the collections, and gets those that are new.
-        params_dict: the config.
-        hook_params: what `collect_hook_config_params` made of it.
+        collection_manager: manager of the collections; missing ones are added to it.
+        params_dict: content of the config file.
+        hook_params: result of `collect_hook_config_params` for the config.
 
     Raises:
-        SMDebugValueError: an entry without CollectionName, or reductions that do not exist.
-        ValueError: a number or a flag cannot be read.
+        SMDebugValueError: an entry has no CollectionName, or names unknown reductions.
+        ValueError: a number or a flag cannot be parsed.
     """
     save_config: SaveConfig = hook_params["save_config"]
     hook_values = {mode: save_config.get_save_config(mode).to_json_dict() for mode in ModeKeys}
@@ -159,7 +159,7 @@ def add_collections_to_manager(
 
 
 def get_node_id_from_resource_config() -> str | None:
-    """Return the name of this host in its job (`algo-1`), as resourceconfig.json has it; None without that file."""
+    """Return the name of this host in its job (`algo-1`) from resourceconfig.json; None without that file."""
     path = Path(DEFAULT_RESOURCE_CONFIG_FILE)
     if not path.is_file():
         return None
@@ -172,7 +172,7 @@ def create_hook_from_json_config(
     json_config_path: str | os.PathLike[str] | None = None,
     default_values: Mapping[str, Any] | None = None,
 ) -> HookT:
-    """Make a hook of a config file; `default_values` are the framework's own save numbers."""
+    """Create a hook from a config file; `default_values` are the framework's default save settings."""
     params = get_json_config_as_dict(json_config_path)
     arguments = collect_hook_config_params(params, default_values)
     hook = hook_cls(include_collections=get_include_collections(params), **arguments)
@@ -197,7 +197,11 @@ def _get_parameters(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _merge_collections(params_dict: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return parameters by collection. Rules and the user may each name one: regexes add up, later numbers win."""
+    """Return parameters by collection.
+
+    The user and rules may configure the same collection: its regexes are combined, and later values of other
+    parameters win.
+    """
     merged: dict[str, dict[str, Any]] = {}
     entries = params_dict.get("CollectionConfigurations") or ()
     if not isinstance(entries, (list, tuple)):
@@ -215,7 +219,7 @@ def _merge_collections(params_dict: Mapping[str, Any]) -> dict[str, dict[str, An
 
 
 def _parse_save_config(parameters: Mapping[str, Any], defaults: Mapping[ModeKeys, Mapping[str, Any]]) -> SaveConfig:
-    """Numbers of a mode: its prefixed key, else the key of all modes, else the default."""
+    """Parse the save settings of each mode: its prefixed key, else the key for all modes, else the default."""
     general = _get_save_values(parameters, "")
     return SaveConfig(
         {
@@ -267,7 +271,7 @@ def _parse_patterns(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def _parse_reduction_config(parameters: Mapping[str, Any]) -> ReductionConfig | None:
-    # Flags without `reductions` mean nothing: that is how configs have always been read.
+    # Flags without `reductions` have no effect, as in upstream smdebug.
     return ReductionConfig.from_dict(parameters) if "reductions" in parameters else None
 
 
@@ -279,7 +283,7 @@ def _get_sagemaker_tensorboard_dir() -> str | None:
 
 
 def _warn_of_unknown_keys(where: str, keys: Iterable[str], known: Collection[str]) -> None:
-    """Log each key that means nothing, with the known one that it looks most like."""
+    """Log each unknown key, with the most similar known key."""
     for key in keys:
         if key in known:
             continue
@@ -289,7 +293,7 @@ def _warn_of_unknown_keys(where: str, keys: Iterable[str], known: Collection[str
 
 
 def _warn_of_lonely_flags(where: str, parameters: Mapping[str, object]) -> None:
-    """Log flags that are only read together with `reductions`."""
+    """Log flags that have an effect only together with `reductions`."""
     if "reductions" in parameters:
         return
     for key in ("save_raw_tensor", "save_shape"):

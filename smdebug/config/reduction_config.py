@@ -14,7 +14,7 @@ _NORM_SUFFIX = "_norm"
 
 
 class ReductionConfig:
-    """What is saved of each tensor of a collection. A given config saves no raw values unless it says so."""
+    """What is saved of each tensor of a collection; raw values are saved only with `save_raw_tensor`."""
 
     def __init__(
         self,
@@ -25,11 +25,11 @@ class ReductionConfig:
         save_raw_tensor: bool = False,
         save_shape: bool = False,
     ) -> None:
-        """Take operations by name; the `abs_` ones work on absolute values.
+        """Set operations by name; those of `abs_reductions` and `abs_norms` apply to absolute values.
 
         Raises:
-            SMDebugValueError: an operation outside ALLOWED_REDUCTIONS or ALLOWED_NORMS, a text where a list of them
-            belongs, or a flag that is no bool.
+            SMDebugValueError: an operation is not in ALLOWED_REDUCTIONS or ALLOWED_NORMS, a list of names is given as a
+                string, or a flag is not a bool.
         """
         self.reductions = _allowed(reductions, ALLOWED_REDUCTIONS, "reductions")
         self.abs_reductions = _allowed(abs_reductions, ALLOWED_REDUCTIONS, "abs_reductions")
@@ -42,12 +42,12 @@ class ReductionConfig:
         self.save_shape = save_shape
 
     def operations(self) -> list[tuple[str, bool]]:
-        """Return (operation, on absolute values) for every number this config asks for, norms as l1 and l2."""
+        """Return a pair (operation, on absolute values) for each number to compute; norms are named l1 and l2."""
         plain = [(name, False) for name in (*self.reductions, *self.norms)]
         return plain + [(name, True) for name in (*self.abs_reductions, *self.abs_norms)]
 
     def to_json_dict(self) -> dict[str, Any]:
-        """Return the form that stands in collections files, the operations as one comma-separated text."""
+        """Return the dictionary for collections files, with the operations as one comma-separated string."""
         names = [
             *self.reductions,
             *(f"{norm}{_NORM_SUFFIX}" for norm in self.norms),
@@ -61,20 +61,20 @@ class ReductionConfig:
         }
 
     def to_json(self) -> str:
-        """Return `to_json_dict` as text."""
+        """Return `to_json_dict` as JSON text."""
         return json.dumps(self.to_json_dict())
 
     @classmethod
     def from_json(cls, text: str) -> "ReductionConfig":
-        """Build from the text of `to_json`."""
+        """Create a config from the text of `to_json`."""
         return cls.from_dict(json.loads(text))
 
     @classmethod
     def from_dict(cls, params: Mapping[str, Any]) -> "ReductionConfig":
-        """Build from the text form of `to_json_dict`; other keys are ignored.
+        """Create a config from the dictionary of `to_json_dict`; other keys are ignored.
 
         Raises:
-            SMDebugValueError: an operation that does not exist, or a flag that is no bool.
+            SMDebugValueError: an operation is unknown, or a flag is not a bool.
         """
         reductions: list[str] = []
         abs_reductions: list[str] = []
@@ -104,7 +104,11 @@ class ReductionConfig:
 
     @classmethod
     def parse(cls, reduction_config: object) -> "ReductionConfig | None":
-        """Make a ReductionConfig of None, a ReductionConfig or a dict; SMDebugValueError for other types."""
+        """Convert a dict to a ReductionConfig; None and a ReductionConfig are returned unchanged.
+
+        Raises:
+            SMDebugValueError: the value has any other type.
+        """
         if reduction_config is None or isinstance(reduction_config, ReductionConfig):
             return reduction_config
         if isinstance(reduction_config, dict):
@@ -114,7 +118,7 @@ class ReductionConfig:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReductionConfig) and self.to_json_dict() == other.to_json_dict()
 
-    # Mutable, so never a key.
+    # Mutable, so it cannot be a key.
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:

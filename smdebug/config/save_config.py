@@ -15,7 +15,7 @@ SAVE_CONFIG_FIELDS = ("save_interval", "start_step", "end_step", "save_steps")
 
 
 class SaveConfigMode:
-    """Which steps of one mode are saved: the union of `save_steps` and of an interval between two steps."""
+    """Which steps of one mode are saved: those in `save_steps`, and those at an interval between two steps."""
 
     def __init__(
         self,
@@ -24,10 +24,10 @@ class SaveConfigMode:
         end_step: int | str | None = None,
         save_steps: list[int] | None = None,
     ) -> None:
-        """Take None for a default (interval 500 from step 0 on, no end, no single steps).
+        """Set which steps are saved; None selects the default: every 500th step from step 0 on, without an end.
 
         Raises:
-            ValueError: a number cannot be read as an integer.
+            ValueError: a number cannot be parsed as an integer.
             SMDebugValueError: `save_steps` is not a list of integers, or the interval is 0.
         """
         interval = _parse_number("save_interval", save_interval)
@@ -43,14 +43,14 @@ class SaveConfigMode:
         self.save_steps = steps
 
     def should_save_step(self, step: int) -> bool:
-        """Tell whether mode step `step` is saved; the end is exclusive, the interval counts from step 0."""
+        """Return whether mode step `step` is saved; the end is exclusive, and the interval counts from step 0."""
         if step in self.save_steps:
             return True
         before_end = self.end_step is None or step < self.end_step
         return step >= self.start_step and before_end and step % self.save_interval == 0
 
     def get_next_step(self, step: int) -> int | None:
-        """Return the first saved mode step from `step` on, None if there is none."""
+        """Return the first saved mode step from `step` on; None if there is none."""
         interval = abs(self.save_interval)
         first = -(-max(step, self.start_step) // interval) * interval
         found = [single for single in self.save_steps if single >= step]
@@ -59,7 +59,7 @@ class SaveConfigMode:
         return min(found, default=None)
 
     def to_json_dict(self) -> dict[str, Any]:
-        """Return the form that stands in collections files."""
+        """Return the dictionary that is written to collections files."""
         return {
             "save_interval": self.save_interval,
             "save_steps": self.save_steps,
@@ -69,14 +69,14 @@ class SaveConfigMode:
 
     @classmethod
     def from_dict(cls, params: Mapping[str, Any], default_values: Mapping[str, Any] | None = None) -> "SaveConfigMode":
-        """Build from numbers by name; what `params` lacks is taken from `default_values`, unknown names are ignored."""
+        """Create a config from values by name; `default_values` supplies missing ones. Unknown names are ignored."""
         merged = {**(default_values or {}), **params}
         return cls(**{name: merged[name] for name in SAVE_CONFIG_FIELDS if name in merged})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SaveConfigMode) and self.to_json_dict() == other.to_json_dict()
 
-    # Mutable, so usable as a key only through its JSON form.
+    # Mutable, so it can be used as a key only in its JSON form.
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
@@ -107,14 +107,13 @@ class SaveConfig:
         end_step: int | str | None = None,
         save_steps: list[int] | None = None,
     ) -> None:
-        """Take one config a mode, or one set of numbers for all of them.
+        """Set one config for each mode, or one set of values for all modes.
 
-        A mode missing from `mode_save_configs` is left open: a collection's is filled from its hook, a hook's from the
-        defaults.
+        A mode that is missing from `mode_save_configs` stays open. An open mode of a collection is filled in from its
+        hook, and that of a hook from the defaults.
 
         Raises:
-            SMDebugValueError: a key that is no mode, a value that is no SaveConfigMode, or numbers as SaveConfigMode
-                refuses them.
+            SMDebugValueError: a key is not a mode, a value is not a SaveConfigMode, or SaveConfigMode refuses a value.
         """
         self.mode_save_confs: dict[ModeKeys, SaveConfigMode | None]
         if mode_save_configs is None:
@@ -130,37 +129,37 @@ class SaveConfig:
         self.mode_save_confs = {mode: mode_save_configs.get(mode) for mode in ModeKeys}
 
     def get_save_config(self, mode: ModeKeys) -> SaveConfigMode:
-        """Return the config of `mode`; SMDebugValueError while that mode is left open."""
+        """Return the config of `mode`; raises SMDebugValueError while that mode is open."""
         conf = self.mode_save_confs[mode]
         if conf is None:
             raise SMDebugValueError(f"This SaveConfig holds nothing for mode {mode.name}.")
         return conf
 
     def set_save_config(self, mode: ModeKeys, save_config_mode: SaveConfigMode) -> None:
-        """Replace the config of one mode; SMDebugValueError for arguments of other types."""
+        """Replace the config of one mode; raises SMDebugValueError for arguments of other types."""
         if not isinstance(mode, ModeKeys) or not isinstance(save_config_mode, SaveConfigMode):
             raise SMDebugValueError(f"set_save_config takes a mode and a SaveConfigMode, not {mode!r}.")
         self.mode_save_confs[mode] = save_config_mode
 
     def should_save_step(self, mode: ModeKeys, step_num: int) -> bool:
-        """Tell whether step `step_num` of `mode` is saved."""
+        """Return whether step `step_num` of `mode` is saved."""
         return self.get_save_config(mode).should_save_step(step_num)
 
     def filled_from(self, other: "SaveConfig") -> "SaveConfig":
-        """Return this config with its open modes taken from `other`."""
+        """Return a copy of this config with its open modes taken from `other`."""
         return SaveConfig({mode: self.mode_save_confs[mode] or other.mode_save_confs[mode] for mode in ModeKeys})
 
     def to_json_dict(self) -> dict[str, dict[str, Any] | None]:
-        """Return the form that stands in collections files: mode name to numbers, None for an open mode."""
+        """Return the dictionary for collections files: mode name to the mode's dictionary, None for an open mode."""
         return {mode.name: conf.to_json_dict() if conf else None for mode, conf in self.mode_save_confs.items()}
 
     def to_json(self) -> str:
-        """Return `to_json_dict` as text."""
+        """Return `to_json_dict` as JSON text."""
         return json.dumps(self.to_json_dict())
 
     @classmethod
     def from_json(cls, text: str) -> "SaveConfig":
-        """Build from the text of `to_json`."""
+        """Create a config from the text of `to_json`."""
         return cls.from_dict(json.loads(text))
 
     @classmethod
@@ -169,11 +168,11 @@ class SaveConfig:
         params: Mapping[Any, SaveConfigMode | Mapping[str, Any] | None],
         default_values: Mapping[str, Any] | None = None,
     ) -> "SaveConfig":
-        """Build from mode (enum or upper-case name) to numbers.
+        """Create a config from a mapping of modes (enum members or upper-case names) to configs.
 
         Raises:
-            KeyError: a mode name that does not exist.
-            SMDebugTypeError: a mode's value is neither a dict nor a SaveConfigMode.
+            KeyError: a mode name is unknown.
+            SMDebugTypeError: the value of a mode is neither a dict nor a SaveConfigMode.
         """
         confs: dict[ModeKeys, SaveConfigMode | None] = {}
         for key, value in params.items():
@@ -188,11 +187,11 @@ class SaveConfig:
 
     @classmethod
     def parse(cls, save_config: object) -> "SaveConfig":
-        """Make a SaveConfig of what users pass: None, a SaveConfig, a SaveConfigMode for all modes, or a dict by mode.
+        """Convert None, a SaveConfig, a SaveConfigMode for all modes, or a dict by mode to a SaveConfig.
 
         Raises:
-            SMDebugTypeError: any other type.
-            KeyError: a mode name that does not exist.
+            SMDebugTypeError: the value has any other type.
+            KeyError: a mode name is unknown.
         """
         if save_config is None:
             return cls()
@@ -207,7 +206,7 @@ class SaveConfig:
         )
 
     def distinct(self, modes: Iterable[ModeKeys] = ModeKeys) -> list[SaveConfigMode]:
-        """Return the configs of `modes` that are set, each once."""
+        """Return the configs of `modes` that are set, without duplicates."""
         found: list[SaveConfigMode] = []
         for mode in modes:
             conf = self.mode_save_confs[mode]

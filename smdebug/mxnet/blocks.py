@@ -18,5 +18,5 @@ def list_blocks(root: gluon.Block) -> list[gluon.Block]:
 
 
 def is_tracing(inputs: Any) -> bool:
-    """Tell whether a block is called with symbols, to be compiled as a part of a hybridized one."""
+    """Return whether a block is called with symbols, to be compiled as a part of a hybridized one."""
     return any(isinstance(value, sym.Symbol) for value in inputs)

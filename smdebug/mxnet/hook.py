@@ -32,9 +32,9 @@ _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 class Hook(BaseHook):
     """Saves parameters, gradients, losses, and inputs and outputs of registered Gluon blocks.
 
-    A step begins when a registered block is called, and is over when its trainers have used its gradients, when the
-    mode changes, or when the next one begins. Parameters are saved at its end: they are the values after the update.
-    Only the callback that counts steps is there in a step that saves nothing.
+    A step begins when a registered block is called. It ends when the block's trainers have used its gradients, when the
+    mode changes, or when the next step begins. Parameters are saved at the end of the step, after the update. In a step
+    that saves nothing, only the callback that counts steps is registered.
     """
 
     default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -52,10 +52,10 @@ class Hook(BaseHook):
     if TYPE_CHECKING:
 
         def get_collection(self, name: str, create: bool = True) -> Collection:
-            """Return a collection to configure; `manager_class` makes those of this framework's class."""
+            """Return a collection to configure, of this framework's class."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what BaseHook takes; see there."""
+        """Initialize with the arguments of BaseHook."""
         super().__init__(*args, **kwargs)
         self._blocks = BlockCapture(self.recorder.save, self.report_loss)
         self._losses = BlockCapture(self.recorder.save, self.report_loss)
@@ -66,17 +66,17 @@ class Hook(BaseHook):
         self._is_watching = False
         self._parameters_saved = False
         self._computes_gradients = False
-        # In capture without script change autograd's state is all there is to tell the mode.
+        # Without script changes, only autograd's state shows the mode.
         self._mode_from_autograd = False
         is_supported()
 
     def register_block(self, block: gluon.Block) -> None:
-        """Capture a model, or a loss: calling a model begins a step, calling a loss of `gluon.loss` does not.
+        """Capture a model or a loss: calling a model begins a step, calling a loss of `gluon.loss` does not.
 
-        A block registered twice, or inside a registered one, is captured once.
+        A block that is registered twice, or is part of a registered block, is captured once.
 
         Raises:
-            SMDebugError: it is no gluon.Block.
+            SMDebugError: `block` is not a gluon.Block.
         """
         if not isinstance(block, gluon.Block):
             raise SMDebugError(f"register_block takes a gluon.Block, not {type(block).__name__}.")
@@ -96,15 +96,15 @@ class Hook(BaseHook):
         self._step_end.forget_trainers()
         self._step_end.start()
 
-    # smdebug's other name for it.
+    # Alias in smdebug.
     register_hook = register_block
 
     def knows(self, block: gluon.Block) -> bool:
-        """Tell whether a block was registered, or is part of one that was."""
+        """Return whether a block is registered, or is part of a registered block."""
         return block in self._blocks or block in self._losses
 
     def has_registered_block(self) -> bool:
-        """Tell whether a model was registered."""
+        """Return whether a model is registered."""
         return bool(self._root_handles)
 
     # Called by MXNet.
@@ -112,8 +112,8 @@ class Hook(BaseHook):
     @gives_back_failures
     @guarded("a step")
     def begin_step(self, block: gluon.Block, inputs: Any) -> None:
-        """Begin a step, as the pre-forward hook of a registered block does."""
-        # A copy of a registered block brings its callbacks with it.
+        """Begin a step; the pre-forward hook of a registered block."""
+        # A copy of a registered block has the same callbacks.
         if is_tracing(inputs) or block not in self._blocks:
             return
         if self._mode_from_autograd:
@@ -143,7 +143,7 @@ class Hook(BaseHook):
         self._losses.add(loss, name)
         collection = self.collection_manager.get(CollectionKeys.LOSSES)
         if not collection.matches(f"{name}{OUTPUT_SUFFIX}0"):
-            # Upstream's regex knows no loss whose number has two digits.
+            # Upstream's regex does not match a loss whose number has two digits.
             collection.include(f"^{re.escape(name)}{OUTPUT_SUFFIX}")
 
     def _wants_inside(self, root: gluon.Block, plan: StepPlan) -> bool:
@@ -160,10 +160,10 @@ class Hook(BaseHook):
         """Count the next steps in `mode`; see BaseHook."""
         super().set_mode(mode)
 
-    # What BaseHook asks.
+    # Implementation of Framework.
 
     def leave_step(self) -> None:
-        """Save the parameters as the step leaves them, and take out the callbacks that it needed."""
+        """Save the parameters at the end of the step, and remove its callbacks."""
         try:
             self._eager.end()
             self._save_parameters()
@@ -171,7 +171,7 @@ class Hook(BaseHook):
             self.report_loss("the parameters of a step", error)
         finally:
             self._parameters.return_marks()
-            # Never earlier: Gluon does not bear that a hook is taken away while it calls hooks.
+            # Not earlier: Gluon fails if a hook is removed while it calls hooks.
             if self._is_watching:
                 self._is_watching = False
                 self._blocks.deactivate()
@@ -184,7 +184,7 @@ class Hook(BaseHook):
             self.report_loss("what the training failed to compute", failure.error)
 
     def detach(self) -> None:
-        """Take every callback out of the blocks and trainers."""
+        """Remove every callback from blocks and trainers."""
         if self._root_handles and self.step < 0:
             warn_user(
                 HOOK_SAVED_NOTHING,
@@ -197,12 +197,12 @@ class Hook(BaseHook):
         self._root_handles.clear()
 
     def get_worker(self) -> Worker:
-        """Return which of the processes that train together this one is."""
+        """Return which worker of the training this process is."""
         return find_horovod_worker("mxnet")
 
 
 def is_supported() -> bool:
-    """Tell whether this MXNet names and calls its blocks as the releases from 1.6 on did; 2.0 no longer does."""
+    """Return whether this MXNet names and calls blocks like the releases from 1.6 on; 2.0 does not."""
     return check_version(
         "MXNet", mxnet.__version__, first=(1, 6), end=(2, 0), missing="what it names or calls in another way"
     )

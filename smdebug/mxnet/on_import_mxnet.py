@@ -1,12 +1,12 @@
 """Capture of unmodified MXNet scripts.
 
-The first Gluon block that is called to be trained is registered, and every loss of `gluon.loss` when it is called.
-Nothing is written, and no hook is made, before that: a process that only imports mxnet, loads data or evaluates leaves
-no trace.
+The first Gluon block that is called for training is registered, and every loss of `gluon.loss` when it is called. No
+hook is created and nothing is written before that: a process that only imports mxnet, loads data or evaluates leaves no
+trace.
 
-Steps are counted in TRAIN or EVAL as `autograd.is_training()` says where the model is called. Such a script cannot call
-`set_mode`, and without modes what a job's config says of `train.save_interval` or `eval.save_interval` would mean
-nothing. A hook made by the script keeps the mode it is given.
+`autograd.is_training()` decides, when the model is called, whether a step is counted in TRAIN or EVAL. An unmodified
+script does not call `set_mode`, and without modes, `train.save_interval` and `eval.save_interval` in the job's config
+would have no effect. A hook created by the script keeps the mode that the script sets.
 """
 
 import functools
@@ -24,26 +24,26 @@ from smdebug.mxnet.blocks import get_block_name, is_tracing, list_blocks
 from smdebug.mxnet.hook import Hook, is_supported
 from smdebug.mxnet.training_failures import gives_back_failures
 
-# A script that makes a new loss in every step would make the hook grow without end.
+# A script that creates a new loss in every step would make the hook grow without limit.
 _MOST_LOSSES = 100
 
 
 class UnattendedMxnetHook(UnattendedHook, Hook):
-    """A hook that no script's author made: it takes its mode from autograd."""
+    """A hook created without script changes, which takes its mode from autograd."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what Hook takes."""
+        """Initialize with the arguments of Hook."""
         super().__init__(*args, **kwargs)
         self._mode_from_autograd = True
 
     def set_mode(self, mode: object) -> None:
-        """Count the next steps in `mode`; a script that says it itself has the say from then on."""
+        """Count the next steps in `mode`; from then on, autograd no longer decides the mode."""
         self._mode_from_autograd = False
         super().set_mode(mode)
 
 
 class MxnetWatch(ZeroScriptChange[Hook]):
-    """Watches for the model that this process trains, and gives it a hook."""
+    """Detects the model that this process trains, and registers it with a hook."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,8 +52,8 @@ class MxnetWatch(ZeroScriptChange[Hook]):
         self._losses = 0
 
     def start(self) -> None:
-        """Watch the calls of all blocks until the first model is trained, and those of losses for good."""
-        # Gluon has hooks of single blocks only. A loss is a block too: its class gets a call of its own.
+        """Watch the calls of all blocks until the first model is trained, and the calls of losses permanently."""
+        # Gluon has hooks of single blocks only. A loss is a block too, so its class gets its own `__call__`.
         self._watches_models = self._watches_losses = True
         gluon.loss.Loss.__call__ = _calling_first(gluon.Block.__call__, self._on_loss)
         self._plain_call = gluon.Block.__call__
@@ -66,11 +66,11 @@ class MxnetWatch(ZeroScriptChange[Hook]):
             return
         hook = get_current_hook()
         if hook is not None and not (isinstance(hook, Hook) and not hook.has_registered_block()):
-            # The script has a hook of its own, and registers what it wants captured.
+            # The script has its own hook, and registers what it wants to capture.
             self.stop()
             return
         self._stop_watching_models()
-        # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
+        # A script may have created the job's hook only to save a scalar, without registering its model.
         self.hook = hook or UnattendedMxnetHook.create_from_json_file()
         self.hook.register_block(block)
         self.say_capturing(get_block_name(block), self.hook)
@@ -98,14 +98,14 @@ class MxnetWatch(ZeroScriptChange[Hook]):
             gluon.Block.__call__ = self._plain_call
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         super().stop()
         self._stop_watching_models()
         self._watches_losses = False
 
 
 def install() -> None:
-    """Begin to watch this process, unless USE_SMDEBUG turns smdebug off or this MXNet is not supported."""
+    """Start to watch this process, unless USE_SMDEBUG turns smdebug off or this MXNet is not supported."""
     if is_switched_on() and is_supported():
         MxnetWatch().start()
 

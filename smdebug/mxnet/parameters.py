@@ -67,11 +67,11 @@ class ParameterCapture:
         self.return_marks()
 
     def have_fresh_gradients_outside(self, parameter_ids: set[int]) -> bool:
-        """Tell whether a parameter outside these has a gradient that waits for its trainer."""
+        """Return whether a parameter outside these has a gradient that waits for its trainer."""
         return any(id(parameter) not in parameter_ids and self._is_fresh(parameter) for _, parameter in self._iterate())
 
     def owns_any(self, parameter_ids: set[int]) -> bool:
-        """Tell whether one of these is a parameter of a registered block."""
+        """Return whether one of these is a parameter of a registered block."""
         return any(id(parameter) in parameter_ids for _, parameter in self._iterate())
 
     def save(self, plan: StepPlan, *, gradients: bool) -> None:
@@ -126,6 +126,6 @@ def _get_values(parameter: gluon.Parameter) -> list[nd.NDArray]:
 
 
 def _has_fresh_gradient(parameter: gluon.Parameter) -> bool:
-    """Tell whether a backward pass has reached the parameter since a trainer last used its gradient."""
+    """Return whether a backward pass has reached the parameter since a trainer last used its gradient."""
     # Gluon's trainer itself goes by this mark; there is no public one.
     return parameter.grad_req != "null" and any(value._fresh_grad for value in _get_values(parameter))  # noqa: SLF001

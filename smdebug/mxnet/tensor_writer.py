@@ -53,7 +53,7 @@ class MxnetTensorWriter(TensorWriter):
     """Writes arrays of MXNet's, from its own memory, and the numbers computed from them together."""
 
     def __init__(self, summaries: Summaries, report: Callable[[str, Exception], None]) -> None:
-        """Take what TensorWriter takes; see there."""
+        """Initialize with the arguments of TensorWriter."""
         super().__init__(summaries, report)
         self._reductions = ReductionQueue()
 

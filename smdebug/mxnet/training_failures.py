@@ -1,8 +1,8 @@
 """Asynchronous MXNet errors, passed from capture to the training.
 
-MXNet computes in the background and raises what went wrong there where somebody waits for the result, once. If capture
-is the one that waits, the error is the training's all the same: kept from it, the training would go on with numbers
-that were never computed. So it crosses every barrier of capture and comes out at the call that MXNet made.
+MXNet computes in the background, and raises an error once, in the code that waits for the result. If capture waits, the
+error nevertheless belongs to the training, which would otherwise continue with numbers that were never computed. So the
+error passes every barrier of capture, and is raised from the method that MXNet called.
 """
 
 import functools
@@ -15,10 +15,10 @@ S = TypeVar("S")
 
 
 class TrainingsOwnError(BaseException):
-    """Carries an error of the training through code that ends every Exception.
+    """Carries an error of the training through code that catches every Exception.
 
     Attributes:
-        error: what MXNet raised.
+        error: exception raised by MXNet.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -29,7 +29,7 @@ class TrainingsOwnError(BaseException):
 def gives_back_failures(
     method: Callable[Concatenate[S, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Make a method that the training calls raise the training's own errors as MXNet raised them."""
+    """Decorate a method that the training calls, to raise the training's errors as MXNet raised them."""
 
     @functools.wraps(method)
     def call(self: S, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -12,7 +12,7 @@ __all__ = ["Collection", "CollectionKeys", "CollectionManager", "ModuleTensors"]
 
 
 class ModuleTensors:
-    """A wish for the inputs or outputs of one module, whose name is known once its model is registered."""
+    """A request for the inputs or outputs of a module, whose name is known once its model is registered."""
 
     def __init__(self, module: nn.Module, inputs: bool, outputs: bool) -> None:
         self.module = module
@@ -21,10 +21,10 @@ class ModuleTensors:
 
 
 class Collection(BaseCollection):
-    """A collection that can be asked for a module's tensors by the module itself."""
+    """A collection that can include the tensors of a given module."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what a plain collection takes."""
+        """Initialize with the arguments of the base class."""
         super().__init__(*args, **kwargs)
         self._module_tensors: list[ModuleTensors] = []
 
@@ -34,7 +34,7 @@ class Collection(BaseCollection):
 
     @property
     def module_tensors(self) -> list[ModuleTensors]:
-        """Wishes that were not turned into regexes yet."""
+        """Requests that have not been converted to regexes yet."""
         return self._module_tensors
 
 

@@ -41,7 +41,7 @@ from smdebug.pytorch.workers import get_rank, get_worker, is_data_loader_worker
 from smdebug.tracing.step_tracer import StepTracer, may_be_traced
 from smdebug.writing.run_writer import Worker
 
-# The first with torch.compiler and with hooks of optimizers, by which a step is known to be over.
+# The first version with torch.compiler and with optimizer hooks, which show the end of a step.
 _OLDEST = (2, 1)
 _MODES_OF_EVALUATION = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
@@ -49,9 +49,9 @@ _MODES_OF_EVALUATION = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 class Hook(BaseHook):
     """Saves parameters, gradients, losses, and inputs and outputs of modules of registered models.
 
-    A step begins when a registered model is called, and is over when its optimizers have used its gradients, when the
-    mode changes, or when the next one begins. Only the callback that counts steps is there in a step that saves
-    nothing. The state of optimizers is saved where include_collections names `optimizer_variables`; see
+    A step begins when a registered model is called. It ends when the model's optimizers have used its gradients, when
+    the mode changes, or when the next step begins. In a step that saves nothing, only the callback that counts steps is
+    registered. The state of optimizers is saved if include_collections names `optimizer_variables`; see
     `smdebug.pytorch.training.optimizer_state`.
     """
 
@@ -70,10 +70,10 @@ class Hook(BaseHook):
     if TYPE_CHECKING:
 
         def get_collection(self, name: str, create: bool = True) -> Collection:
-            """Return a collection to configure; `manager_class` makes those of this framework's class."""
+            """Return a collection to configure, of this framework's class."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what BaseHook takes; see there."""
+        """Initialize with the arguments of BaseHook."""
         super().__init__(*args, **kwargs)
         check_version("PyTorch", torch.__version__, first=_OLDEST, missing="what it does not show")
         self._modules = ModuleCapture(self.recorder.save, self.report_loss)
@@ -93,16 +93,16 @@ class Hook(BaseHook):
         self._watch = StepWatch(self._get_roots, self._step_end.is_of_ours)
         if may_be_traced():
             self.tracer = self._watch.tracer = StepTracer(self._watch, get_rank)
-        # In capture without script change the model's own flag is all there is to tell the mode.
+        # Without script changes, only the model's `training` flag shows the mode.
         self._mode_from_model = False
 
     def register_module(self, module: nn.Module) -> None:
-        """Capture a model: calling it begins a step.
+        """Capture a model: each call of the model begins a step.
 
-        A module registered twice, or inside a registered one, is captured once.
+        A module that is registered twice, or is part of a registered module, is captured once.
 
         Raises:
-            SMDebugError: it is no nn.Module.
+            SMDebugError: `module` is not an nn.Module.
         """
         if not isinstance(module, nn.Module):
             raise SMDebugError(f"register_module takes an nn.Module, not {type(module).__name__}.")
@@ -127,7 +127,7 @@ class Hook(BaseHook):
         self.recorder.collections.forget_plan()
 
     def _get_roots(self) -> list[nn.Module]:
-        """Return the registered models that are still there."""
+        """Return the registered models that have not been deleted."""
         return [module for each in self._roots if (module := each()) is not None]
 
     def _forget_models(self) -> None:
@@ -138,14 +138,14 @@ class Hook(BaseHook):
         self._modules.forget()
         self._parameters.forget()
 
-    # smdebug's other name for it.
+    # Alias in smdebug.
     register_hook = register_module
 
     def register_loss(self, loss_module: nn.Module) -> None:
-        """Capture a loss module, by the name of its class.
+        """Capture a loss module under the name of its class.
 
         Raises:
-            SMDebugError: it is none of torch's losses, nor derived from one.
+            SMDebugError: the class of `loss_module` is neither a loss of torch.nn nor derived from one.
         """
         written = get_written_model(loss_module)
         if not isinstance(written, _Loss):
@@ -159,28 +159,28 @@ class Hook(BaseHook):
         self._losses.add(loss_module, type(written).__name__)
 
     def has_registered_module(self) -> bool:
-        """Tell whether a model was registered."""
+        """Return whether a model is registered."""
         return bool(self._root_handles)
 
     def knows_any_part(self, module: nn.Module) -> bool:
-        """Tell whether a module, or a part of it, belongs to a registered model."""
+        """Return whether a module, or a part of it, belongs to a registered model."""
         return module in self._modules or any(part in self._modules for part in module.modules())
 
     def has_registered_loss_module(self) -> bool:
-        """Tell whether a loss module was registered."""
+        """Return whether a loss module is registered."""
         return not self._losses.is_empty
 
     @guarded("a value given to record_tensor_value")
     def record_tensor_value(self, tensor_name: str, tensor_value: torch.Tensor) -> None:
-        """Save a value as `<tensor_name>_output_<i>` if the present step selects that name, as for a module's output.
+        """Save a value as `<tensor_name>_output_<i>`, like a module's output, if the current step selects that name.
 
-        A functional loss goes to the collection losses if its name ends in `loss`.
+        A functional loss belongs to the collection `losses` if its name ends in `loss`.
         """
         if self.recorder.plan is not None:
             self._losses.save_numbered(f"{tensor_name}{OUTPUT_SUFFIX}", tensor_value)
 
     def record_loss(self, name: str, inputs: object, result: object) -> None:
-        """Save what went into a loss and came out of it, as a registered loss module of that class name is saved."""
+        """Save the inputs and the result of a loss, like those of a registered loss module with that class name."""
         if self.recorder.plan is not None:
             self._losses.save_call(name, inputs, result)
 
@@ -188,8 +188,8 @@ class Hook(BaseHook):
 
     @guarded("a step")
     def begin_step(self, module: nn.Module, inputs: Any) -> None:  # noqa: ARG002 - torch's signature
-        """Begin a step, as the pre-forward hook of a registered model does."""
-        # A copy of a registered model has its hooks, too, and is not what is trained.
+        """Begin a step; the pre-forward hook of a registered model."""
+        # A copy of a registered model has the same hooks, but is not the model being trained.
         if module not in self._modules or not is_training_call() or module is self._compiled.running:
             return
         if self._mode_from_model:
@@ -223,7 +223,7 @@ class Hook(BaseHook):
 
     @guarded("a model that is new in a step")
     def _join_step(self) -> None:
-        """Capture a model registered since the step in progress began from here on."""
+        """Add a model that was registered during the step in progress to that step."""
         if self.recorder.plan is not None:
             self._save_parameters(self.recorder.plan)
             self._modules.activate(self.recorder.plan)
@@ -234,7 +234,7 @@ class Hook(BaseHook):
             self._optimizers.save_state(optimizer)
 
     def _on_new_optimizer(self, *, is_known: bool) -> None:
-        """Hear of an optimizer's first step; known are those that train registered models only."""
+        """Handle an optimizer's first step; a known optimizer trains only registered models."""
 
     @guarded("the end of a step")
     def _on_gradients_used(self, *, more_may_come: bool = False) -> None:
@@ -244,15 +244,15 @@ class Hook(BaseHook):
         elif recorder.in_step or recorder.plan is not None:
             recorder.end()
 
-    # What BaseHook asks.
+    # Implementation of Framework.
 
     def leave_step(self) -> None:
-        """Take out the callbacks of the step that ends."""
+        """Remove the callbacks of the step that ends."""
         if self.recorder.plan is not None:
             self.give_up_step()
 
     def give_up_step(self) -> None:
-        """Take out the callbacks of a step."""
+        """Remove the callbacks of a step."""
         self._parameters.deactivate()
         self._modules.deactivate()
         self._losses.deactivate()
@@ -262,7 +262,7 @@ class Hook(BaseHook):
             self._lazy_handle = None
 
     def detach(self) -> None:
-        """Take every callback out of the models and optimizers."""
+        """Remove every callback from models and optimizers."""
         if self._root_handles and self.step < 0:
             warn_user(
                 HOOK_SAVED_NOTHING,
@@ -283,19 +283,19 @@ class Hook(BaseHook):
         self._root_handles.clear()
 
     def get_worker(self) -> Worker:
-        """Return which of the processes that train together this one is."""
+        """Return which worker of the training this process is."""
         return get_worker()
 
     def is_main_process(self) -> bool:
-        """Tell whether this process is no worker of a data loader."""
+        """Return whether this process is not a data loader worker."""
         return not is_data_loader_worker()
 
     def prepare_collection(self, collection: BaseCollection) -> None:
-        """Turn the modules that a collection was given into names."""
+        """Convert the modules of a collection to regexes for their tensors' names."""
         if not isinstance(collection, Collection):
             return
         if collection.name == CollectionKeys.OPTIMIZER_VARIABLES and collection.selects_nothing():
-            # Of these the original has none for PyTorch: it is there for who names it, and not a part of every run.
+            # Upstream has no such collection for PyTorch, so only a run that names it has one.
             collection.include(OPTIMIZER_REGEX)
         waiting = []
         for wish in collection.module_tensors:

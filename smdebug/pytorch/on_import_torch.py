@@ -1,13 +1,14 @@
 """Capture of unmodified PyTorch scripts.
 
-The models that are called to be trained are registered, by their first call; losses are, when they are called. Nothing
-is written, no hook is made, before that: a process that only imports torch, loads data or evaluates leaves no trace.
-Scripts that call a part of a model before any training, to see the shape of what it returns, train the whole of it.
-Calls are watched until an optimizer has used gradients, and all that it trains is known; then they cost nothing more.
+A model is registered when it is first called for training, and a loss whenever it is called. No hook is created and
+nothing is written before that: a process that only imports torch, loads data or evaluates leaves no trace. If a script
+first calls a part of a model, for example to see the shape of its result, the whole model replaces the part when it is
+called. Calls are watched until an optimizer has used gradients and all models that it trains are known; after that,
+they cost nothing.
 
-Steps are counted in TRAIN or EVAL as the model's own `training` flag says. Such a script cannot call `set_mode`, and
-without modes what a job's config says of `train.save_interval` or `eval.save_interval` would mean nothing. Global
-steps, which every reader understands, are the same either way. A hook made by the script keeps the mode it is given.
+The model's `training` flag decides whether a step is counted in TRAIN or EVAL. An unmodified script does not call
+`set_mode`, and without modes, `train.save_interval` and `eval.save_interval` in the job's config would have no effect.
+Global steps are not affected by the mode. A hook created by the script keeps the mode that the script sets.
 """
 
 import sys
@@ -31,28 +32,28 @@ from smdebug.pytorch.modules.functional_losses import FunctionalLosses
 from smdebug.pytorch.training.step_end import TellsOfOptimizer
 from smdebug.pytorch.workers import is_data_loader_worker
 
-# Steps for which models are looked for: what is trained without a call of its own is never found.
+# Number of steps during which models are searched for: a model that is trained without being called is never found.
 _STEPS_TO_LOOK = 3
 
 
 class UnattendedTorchHook(UnattendedHook, Hook):
-    """A hook that no script's author made: it takes its mode from the model."""
+    """A hook created without script changes, which takes its mode from the model."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what Hook takes."""
+        """Initialize with the arguments of Hook."""
         super().__init__(*args, **kwargs)
         self._mode_from_model = True
         self._called: set[nn.Module] = set()
-        # Told of each new optimizer: what it trains may never have been seen.
+        # Called with each new optimizer, which may train models that have not been seen yet.
         self.on_new_optimizer: TellsOfOptimizer | None = None
 
     def set_mode(self, mode: object) -> None:
-        """Count the next steps in `mode`; a script that says it itself has the say from then on."""
+        """Count the next steps in `mode`; from then on, the model's flag no longer decides the mode."""
         self._mode_from_model = False
         super().set_mode(mode)
 
     def begin_step(self, module: nn.Module, inputs: Any) -> None:
-        """Begin a step with the first call of any model; that of another model belongs to the same step."""
+        """Begin a step with the first call of any model; the first calls of other models belong to the same step."""
         if len(self._root_handles) > 1:
             if (
                 self.recorder.in_step
@@ -68,15 +69,15 @@ class UnattendedTorchHook(UnattendedHook, Hook):
         super().begin_step(module, inputs)
 
     def is_within(self, module: nn.Module) -> bool:
-        """Tell whether a module that is no part of a registered model holds one."""
+        """Return whether a module contains a registered model and is not itself part of one."""
         module = get_written_model(module)
         parts = set(module.modules())
         return module not in self._modules and any(model in parts for model in self._parameters.models)
 
     def take_over(self, module: nn.Module) -> None:
-        """Register a model in the place of those that it holds: what was called before it was a part of it.
+        """Register a model instead of the models it contains, which were registered when they were called alone.
 
-        What is not visible yet of the step in progress is given up; if nothing was before, it never was a step.
+        Values of the step in progress that are not visible yet are dropped; see `StepRecorder.discard`.
         """
         parts = set(module.modules())
         others = [model for model in self._parameters.models if model not in parts]
@@ -92,7 +93,7 @@ class UnattendedTorchHook(UnattendedHook, Hook):
 
 
 class TorchWatch(ZeroScriptChange[Hook]):
-    """Watches for the models that this process trains, and gives them a hook."""
+    """Detects the models that this process trains, and registers them with a hook."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,18 +102,18 @@ class TorchWatch(ZeroScriptChange[Hook]):
         self._last_step = 0
         self._has_trained = False
         self._says_no_more = False
-        # What a script switches off while it trains another part is trained in its turn.
+        # A part that is frozen while another is trained may be trained later.
         self._saw_switched_off = False
 
     def start(self) -> None:
-        """Watch the calls of all modules until every model that is trained is known, and those of losses for good."""
+        """Watch the calls of all modules until every trained model is known, and the calls of losses permanently."""
         self._look_for_models()
         self._functions.start()
-        # It stays: a hook of optimizers cannot be taken out while one is called.
+        # Never removed: an optimizer hook cannot be removed while hooks are being called.
         register_optimizer_step_post_hook(self._on_unseen_optimizer)
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         super().stop()
         self._says_no_more = True
         self._calls.stop()
@@ -124,14 +125,14 @@ class TorchWatch(ZeroScriptChange[Hook]):
             return
         hook = get_current_hook()
         if self.hook is None and not (hook is None or (isinstance(hook, Hook) and not hook.has_registered_module())):
-            # The script has a hook of its own, and registers what it wants captured.
+            # The script has its own hook, and registers what it wants to capture.
             self.stop()
             return
         if not _is_trained(module):
             self._saw_switched_off = self._saw_switched_off or _is_switched_off(module)
             return
         if self.hook is None:
-            # A script may have asked for the job's hook, to save a scalar of its own, and left its model to us.
+            # A script may have created the job's hook only to save a scalar, without registering its model.
             self.hook = hook if isinstance(hook, Hook) else UnattendedTorchHook.create_from_json_file()
             if isinstance(self.hook, UnattendedTorchHook):
                 self.hook.on_new_optimizer = self._on_new_optimizer
@@ -140,11 +141,11 @@ class TorchWatch(ZeroScriptChange[Hook]):
         if self._register(self.hook, module) and (
             is_compiled(module) or not isinstance(self.hook, UnattendedTorchHook)
         ):
-            # The compiler is about to look at how modules are called; and in a script's own hook each call is a step.
+            # The compiler inspects how modules are called; and with a script's own hook, each call is a step.
             self._calls.stop()
 
     def _register(self, hook: Hook, module: nn.Module) -> bool:
-        """Register a model, and tell whether it was one that is new."""
+        """Register a model, and return whether it is new."""
         if not hook.knows_any_part(module):
             hook.register_module(module)
         elif not self._has_trained and isinstance(hook, UnattendedTorchHook) and hook.is_within(module):
@@ -179,13 +180,13 @@ class TorchWatch(ZeroScriptChange[Hook]):
 
 
 def install() -> None:
-    """Begin to watch this process, unless USE_SMDEBUG turns smdebug off."""
+    """Start to watch this process, unless USE_SMDEBUG turns smdebug off."""
     if is_switched_on():
         TorchWatch().start()
 
 
 def _is_trained(module: nn.Module) -> bool:
-    """Tell whether a script calls a module to train it, in a process that trains."""
+    """Return whether a script calls a module to train it, in a process that trains."""
     return (
         module.training
         and torch.is_grad_enabled()
@@ -198,12 +199,12 @@ def _is_trained(module: nn.Module) -> bool:
 
 
 def _is_switched_off(module: nn.Module) -> bool:
-    """Tell whether none of the parameters that a module has is trained at present, though it is in training mode."""
+    """Return whether a module is in training mode, but all of its parameters are frozen."""
     parameters = list(module.parameters())
     return module.training and bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
 
 
 def _is_of_keras(module: nn.Module) -> bool:
-    """Tell whether it is a layer of Keras, whose models call each other's layers, keep them apart and train by fit."""
+    """Return whether the module is a Keras layer; Keras models are captured by the Keras hook."""
     layer = getattr(sys.modules.get("keras"), "Layer", None)
     return isinstance(layer, type) and isinstance(module, layer)

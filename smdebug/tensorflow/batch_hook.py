@@ -20,7 +20,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     """Counts the batches of `fit`, `evaluate` and `predict`, and saves what the functions that run them show."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what BaseHook takes; see there."""
+        """Initialize with the arguments of BaseHook."""
         super().__init__(*args, **kwargs)
         keras.callbacks.Callback.__init__(self)
         self._is_one_of_many = trains_with_other_processes()
@@ -54,7 +54,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self._may_skip = self.may_skip_steps()
 
     def may_skip_steps(self) -> bool:
-        """Tell whether a step at which nothing is due is no more than counted."""
+        """Return whether a step at which nothing is due is no more than counted."""
         return self._calls_a_step == 1 and not self._is_one_of_many
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature

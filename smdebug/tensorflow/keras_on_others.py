@@ -46,14 +46,14 @@ class KerasHook(BatchHook):
     tensor_writer_class = ArrayWriter
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what BaseHook takes; see there."""
+        """Initialize with the arguments of BaseHook."""
         super().__init__(*args, **kwargs)
         self._back_end: str = keras.backend.backend()
         self._names: ModelNames | None = None
         _say_what_is_saved(self._back_end)
 
     def get_worker(self) -> Worker:
-        """Return which of the processes that train together this one is."""
+        """Return which worker of the training this process is."""
         torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
         if self._back_end == "torch" and torch is not None and torch.distributed.is_available():
             if torch.distributed.is_initialized():

@@ -41,7 +41,7 @@ class KerasHook(BatchHook):
     tensor_writer_class = TensorflowTensorWriter
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what BaseHook takes; see there."""
+        """Initialize with the arguments of BaseHook."""
         super().__init__(*args, **kwargs)
         self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
         self._wants: dict[tuple[int, StepPlan], Wants] = {}
@@ -92,7 +92,7 @@ class KerasHook(BatchHook):
         self._asked_at = (0, -1)
 
     def may_skip_steps(self) -> bool:
-        """Tell whether a step at which nothing is due is no more than counted; what is traced of it is more."""
+        """Return whether a step at which nothing is due is no more than counted; what is traced of it is more."""
         return self._watch is None and super().may_skip_steps()
 
     def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
@@ -162,7 +162,7 @@ class KerasHook(BatchHook):
         return found
 
     def _may_be_outdated(self, names: ModelNames) -> bool:
-        """Tell whether a model has changed; between two steps of one loop there is nothing to ask that for."""
+        """Return whether a model has changed; between two steps of one loop there is nothing to ask that for."""
         asked_at, self._asked_at = self._asked_at, (id(names), self.recorder.counters.step)
         return self._asked_at != (asked_at[0], asked_at[1] + 1) and names.is_outdated
 

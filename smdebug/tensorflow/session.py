@@ -1,6 +1,6 @@
 """The session hook, for TensorFlow 1's MonitoredTrainingSession.
 
-TensorFlow 2 has it as `tf.compat.v1.train.MonitoredTrainingSession`.
+In TensorFlow 2, this is `tf.compat.v1.train.MonitoredTrainingSession`.
 """
 
 from collections.abc import Callable
@@ -29,27 +29,27 @@ v1 = tf.compat.v1
 
 
 def _get_no_graph() -> None:
-    """Return what stands for the graph of no step."""
+    """Return None, like a weak reference to a deleted graph."""
 
 
 class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc, name-defined]
-    """Saves variables, gradients, losses and any tensor of a graph, by the names that they have there.
+    """Saves variables, gradients, losses and any other tensor of a graph, by their names in the graph.
 
-    A step is a call of the session's `run`; the script says its mode. Tensors are fetched together with what the
-    script fetches, and only such as the run computes anyway: a run of an initializer shows no loss.
+    A step is a call of the session's `run`; the script sets its mode. Tensors are fetched together with those that the
+    script fetches, and only if the run computes them anyway: a run of an initializer, for example, shows no loss.
     """
 
     tensor_writer_class = TensorflowTensorWriter
-    # Regexes would find every operation behind a variable or gradient: each is named.
+    # Tensors are listed by name, because regexes would match every operation of a variable or gradient.
     default_collections: ClassVar[dict[str, tuple[str, ...]]] = dict.fromkeys(TensorflowHook.default_collections, ())
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what BaseHook takes; see there."""
+        """Initialize with the arguments of BaseHook."""
         super().__init__(*args, **kwargs)
-        # Those that sessions have begun with: a training may be interrupted by an evaluation in a graph of its own.
-        # With the mode of its steps, where it is known by what made the graph.
+        # Graphs of sessions: an evaluation with a separate graph may interrupt a training. The value is the mode of the
+        # graph's steps, if an estimator determines it.
         self._graphs: WeakKeyDictionary[Any, ModeKeys | None] = WeakKeyDictionary()
-        # That of the step which was begun last.
+        # Graph of the step that was begun last.
         self._newest_graph: Callable[[], Any] = _get_no_graph
         self._is_mode_given = False
         self._optimizers: list[Any] = []
@@ -57,14 +57,14 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
     # What a script calls.
 
     def set_mode(self, mode: object) -> None:
-        """Count the next steps in `mode`, as BaseHook does; from then on what an estimator does is not looked at."""
+        """Count the next steps in `mode`; from then on, an estimator no longer determines the mode."""
         self._is_mode_given = True
         super().set_mode(mode)
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
-        """Put the gradients and variables of an optimizer of `tf.compat.v1.train` into their collections; return it.
+        """Add the gradients and variables of an optimizer of `tf.compat.v1.train` to their collections; return it.
 
-        Those of Keras' legacy optimizers are found in the graph.
+        The gradients and variables of Keras' legacy optimizers are found in the graph.
         """
         compute = getattr(optimizer, "compute_gradients", None)
         if compute is None:
@@ -75,41 +75,41 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
             self.set_gradients(gradients=[gradient for gradient, _ in pairs])
             return pairs
 
-        # `minimize` looks it up there too.
+        # `minimize` looks up the method on the object too.
         optimizer.compute_gradients = compute_gradients
         self._optimizers.append(optimizer)
         return optimizer
 
     def show_optimizer(self, optimizer: Any, gradients: Any) -> None:
-        """Take the gradients that an optimizer has computed in the graph, and its variables once they are made."""
+        """Add an optimizer's gradients to their collection, and its variables once they are created."""
         self._optimizers.append(optimizer)
         self.set_gradients(gradients)
 
     @guarded("gradients")
     def set_gradients(self, gradients: Any = None) -> None:
-        """Say which tensors of the graph are gradients; None stands for a variable without one."""
+        """Declare which tensors of the graph are gradients; None represents a variable without a gradient."""
         for gradient in tf.nest.flatten(gradients):
             if gradient is not None:
-                # A gradient of few rows is two tensors in the graph; its values are what is saved.
+                # IndexedSlices are several tensors in the graph, of which the values are saved.
                 tensor = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
                 self.recorder.collections.include_names(CollectionKeys.GRADIENTS, [tensor.name])
 
     @guarded("optimizer variables")
     def set_optimizer_variables(self, optimizer_variables: Any) -> None:
-        """Say which variables of the graph are an optimizer's."""
+        """Declare which variables of the graph belong to an optimizer."""
         names = [get_name(variable) for variable in tf.nest.flatten(optimizer_variables)]
         self.recorder.collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, names)
 
     @guarded("a tensor given to add_to_collection")
     def add_to_collection(self, collection_name: str, variable: Any) -> None:
-        """Put a tensor or variable of the graph into a collection."""
+        """Add a tensor or variable of the graph to a collection."""
         self.get_collection(collection_name).add_tensor_name(get_name(variable))
 
     # Called by the session.
 
     @guarded("everything")
     def begin(self) -> None:
-        """Look at the graph, before it is final."""
+        """Find the variables, gradients and losses of the graph before it is finalized."""
         put_first_in_session(self)
         graph = v1.get_default_graph()
         fetched = FetchedGraph.look_at(graph)
@@ -120,7 +120,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
             self.set_optimizer_variables(optimizer.variables())
         collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, fetched.optimizer_variables)
         if not self._optimizers:
-            # Nobody has said which they are.
+            # The script has not declared any optimizer.
             collections.include_names(CollectionKeys.GRADIENTS, fetched.gradients)
         optimizer_names = self.collection_manager.get(CollectionKeys.OPTIMIZER_VARIABLES).tensor_names
         for name in fetched.trainable:
@@ -132,10 +132,10 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         self.recorder.collections.forget_plan()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Do nothing: all is known from the graph."""
+        """Do nothing: the graph has been read already."""
 
     def before_run(self, run_context: Any) -> Any:
-        """Begin a step, and fetch what is due at it."""
+        """Begin a step, and fetch the tensors that are due."""
         graph = run_context.session.graph
         if graph is self._newest_graph() and self.recorder.skip():
             return None
@@ -152,7 +152,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         self._newest_graph = ref(graph)
         if plan is None:
             return None
-        # What is found once holds until a collection has got another name.
+        # The result is valid until a collection gets another tensor name.
         fetched = FetchedGraph.of(graph)
         wanted = fetched.recall(
             fetches,
@@ -162,7 +162,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         return v1.train.SessionRunArgs(wanted) if wanted.tensors else None
 
     def _find_wanted(self, graph: FetchedGraph, fetches: Any, plan: StepPlan) -> NamedTensors:
-        """Return what is due of what a run computes that is asked for `fetches`."""
+        """Return the due tensors among those that a run with these `fetches` computes."""
         named = {name for collection in plan.due for name in collection.tensor_names}
         tensors = graph.get_computed(fetches, frozenset(named))
         if self.mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
@@ -173,7 +173,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         )
 
     def after_run(self, run_context: Any, run_values: Any) -> None:  # noqa: ARG002 - the session's signature
-        """Save what was fetched, and end the step."""
+        """Save the fetched tensors, and end the step."""
         recorder = self.recorder
         if recorder.plan is None and not recorder.is_open:
             recorder.in_step = False
@@ -191,11 +191,11 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
             recorder.end()
 
     def end(self, session: Any) -> None:  # noqa: ARG002 - as above
-        """Make what is left visible; the run goes on until the hook is closed."""
+        """Make the remaining values visible; the run continues until the hook is closed."""
         self.recorder.end()
 
     def detach(self) -> None:
-        """Say so if no session has called the hook."""
+        """Warn if no session has called the hook."""
         if self.step < 0:
             warn_user(
                 HOOK_SAVED_NOTHING,
@@ -204,13 +204,13 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
 
 
 class EstimatorHook(SessionHook):
-    """What estimators take among the hooks of `train`, `evaluate`, `predict`, and of the specs of train_and_evaluate.
+    """A hook for an estimator's `train`, `evaluate` and `predict`, and for the specs of `train_and_evaluate`.
 
-    It saves what a SessionHook saves. Modes are those of the estimator, unless the script sets one itself.
+    It saves the same tensors as SessionHook. The estimator determines the mode, unless the script sets one.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take what BaseHook takes; see there.
+        """Initialize with the arguments of BaseHook.
 
         Raises:
             SMDebugNotImplementedError: this TensorFlow has no estimators.

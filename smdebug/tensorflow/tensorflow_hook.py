@@ -46,5 +46,5 @@ class TensorflowHook(BaseHook):
             """Return a collection to configure; `manager_class` makes those of this framework's class."""
 
     def get_worker(self) -> Worker:
-        """Return which of the processes that train together this one is."""
+        """Return which worker of the training this process is."""
         return get_worker()

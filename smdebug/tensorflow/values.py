@@ -13,7 +13,7 @@ _OF_PARTS = (tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
 
 
 def is_value(value: object) -> bool:
-    """Tell whether it is a tensor of any kind, or an array, of numbers: no symbol of a model that is being built."""
+    """Return whether it is a tensor of any kind, or an array, of numbers: no symbol of a model that is being built."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "biufc"
     if isinstance(value, _OF_PARTS):

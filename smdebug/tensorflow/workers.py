@@ -20,7 +20,7 @@ def get_worker() -> Worker:
 
 
 def trains_with_other_processes() -> bool:
-    """Tell whether each step of this process is one of others too, so that all must run the same functions."""
+    """Return whether each step of this process is one of others too, so that all must run the same functions."""
     return _read_cluster()[0] > 1
 
 

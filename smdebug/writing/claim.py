@@ -10,9 +10,9 @@ from smdebug.logger import get_logger
 
 
 class Claim:
-    """The first process to take it writes the run; the lock ends with the process, however that dies.
+    """A lock on a run: the first process to take it writes the run, and the lock ends with that process.
 
-    The file `claim.smd` alone says nothing: one left over by a killed job carries no lock and is taken over.
+    The file `claim.smd` alone has no meaning: a file left by a killed job is not locked, and is reused.
     """
 
     def __init__(self, run_dir: str) -> None:
@@ -20,7 +20,7 @@ class Claim:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Tell whether this process may write, now or since an earlier call."""
+        """Take the lock if it is free, and return whether this process holds it."""
         if self._descriptor is not None:
             return True
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ class Claim:
             if self._still_names(descriptor):
                 self._descriptor = descriptor
                 return True
-            # The holder removed the file between our open and our lock.
+            # The holder removed the file between `open` and `flock`.
             os.close(descriptor)
 
     def _still_names(self, descriptor: int) -> bool:
@@ -49,7 +49,7 @@ class Claim:
             return False
 
     def release(self) -> None:
-        """Let others write, and remove the file."""
+        """Remove the file and release the lock, so that other processes may write."""
         if self._descriptor is None:
             return
         self._path.unlink(missing_ok=True)
@@ -57,7 +57,7 @@ class Claim:
         self._descriptor = None
 
     def forget(self) -> None:
-        """Drop what a fork inherited; the lock stays with the parent."""
+        """Close the inherited descriptor in a forked child; the lock stays with the parent."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class FileWriter:
-    """Writes the event and index file of one step of one worker; a context manager that closes them.
+    """Writes the event and index file of one step of one worker; as a context manager, it closes them.
 
-    With the type `tensorboard` it writes a TensorBoard file instead: summaries, and neither tensors nor an index.
+    With `wtype="tensorboard"`, it writes a TensorBoard file of summaries instead, without tensors and without an index.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class FileWriter:
         mode: ModeKeys = ModeKeys.GLOBAL,
         **_buffering: Any,
     ) -> None:
-        """Take the run's folder or `s3://` prefix (or TensorBoard's), the worker as trials show it, the global step.
+        """Initialize with the folder or `s3://` prefix of the run or of TensorBoard, the worker and the global step.
 
-        Queue sizes and flush intervals that smdebug's own writer takes are accepted and mean nothing here.
+        The queue sizes and flush intervals of upstream's writer are accepted and ignored.
 
         Raises:
-            SMDebugValueError: a writer type other than events and tensorboard, or a mode that is none.
+            SMDebugValueError: `wtype` is neither events nor tensorboard, or `mode` is not a mode.
         """
         if wtype not in ("events", "tensorboard"):
             raise SMDebugValueError(f"A FileWriter writes events or tensorboard, not {wtype!r}.")
@@ -61,7 +61,15 @@ class FileWriter:
         mode_step: int | None = None,
         timestamp: float | None = None,
     ) -> None:
-        """Append a tensor; mode None means GLOBAL, mode step None the global step, timestamp None now.
+        """Append a tensor.
+
+        Args:
+            tdata: any value that can be converted to an array.
+            tname: name of the tensor.
+            write_index: not used.
+            mode: mode of the step; None means GLOBAL.
+            mode_step: step of that mode; None means the global step.
+            timestamp: seconds since the epoch; None for the current time.
 
         Raises:
             SMDebugValueError: this writer is of type tensorboard.
@@ -79,13 +87,13 @@ class FileWriter:
         mode_step: int | None = None,
         original_name: str | None = None,
     ) -> None:
-        """Note the shape of a tensor; errors as `write_tensor` raises them."""
+        """Add the shape of a tensor to the index; raises the errors of `write_tensor`."""
         self._check_type(is_of_run=True)
         self._stamp(mode, mode_step)
         self._writer.add_shape(name, tuple(shape), original_name)
 
     def write_scalar_summary(self, name: str, value: float, global_step: int, timestamp: float | None = None) -> None:
-        """Append a number for TensorBoard; `timestamp` in seconds since the epoch, None for now.
+        """Append a number for TensorBoard; `timestamp` is in seconds since the epoch, None for the current time.
 
         Raises:
             SMDebugValueError: this writer is of type events.
@@ -96,13 +104,13 @@ class FileWriter:
     def write_histogram_summary(
         self, tdata: object, tname: str, global_step: int, bins: str | int | Sequence[float] = "default"
     ) -> None:
-        """Append how a tensor's finite numbers are spread, for TensorBoard; what cannot be counted is logged.
+        """Append a histogram of a tensor's finite numbers for TensorBoard; a ValueError is logged and not raised.
 
         Args:
-            tdata: anything that an array of numbers can be made of.
-            tname: of the tensor.
-            global_step: that TensorBoard shows.
-            bins: `default` for TensorBoard's own; else how many, their edges, or the name of one of numpy's ways.
+            tdata: any value that can be converted to an array of numbers.
+            tname: name of the tensor.
+            global_step: step that TensorBoard shows.
+            bins: `default` for TensorBoard's bins; else the number of bins, their edges, or the name of a numpy method.
 
         Raises:
             SMDebugValueError: this writer is of type events.
@@ -114,12 +122,12 @@ class FileWriter:
             get_logger().warning("No histogram of %s is written at step %d: %s", tname, global_step, error)
 
     def write_summary(self, summ: Any, global_step: int, timestamp: float | None = None) -> None:
-        """Append a Summary for TensorBoard: a protobuf message or its bytes; errors as `write_scalar_summary`."""
+        """Append a Summary for TensorBoard, as message or bytes; raises the errors of `write_scalar_summary`."""
         self._check_type(is_of_run=False)
         self._summaries.add_summary(_encode(summ), global_step, timestamp)
 
     def write_graph(self, graph: Any) -> None:
-        """Append a GraphDef for TensorBoard: a protobuf message or its bytes; errors as `write_scalar_summary`."""
+        """Append a GraphDef for TensorBoard, as message or bytes; raises the errors of `write_scalar_summary`."""
         self._check_type(is_of_run=False)
         self._summaries.add_graph(_encode(graph))
 
@@ -131,23 +139,23 @@ class FileWriter:
     def _stamp(self, mode: ModeKeys | None, mode_step: int | None) -> tuple[ModeKeys, int]:
         checked = check_mode(ModeKeys.GLOBAL if mode is None else mode)
         number = self._step if mode_step is None else mode_step
-        # A file has one mode: that of what was written to it first.
+        # A file has one mode: that of the first tensor or shape.
         if self._writer.is_empty:
             self._writer.mode, self._writer.mode_step = checked, number
         return checked, number
 
     def name(self) -> str:
-        """Return the path of the event file; SMDebugRuntimeError before the first write."""
+        """Return the path of the event file; raises SMDebugRuntimeError before the first write."""
         if self._writer.is_empty and self._summaries.is_empty:
             raise SMDebugRuntimeError("This writer has no event file yet: write a tensor or a summary first.")
         return self._writer.event_path if self._is_of_run else self._summaries.path
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Pass the written records to the operating system."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Make what was written visible."""
+        """Make the written records visible."""
         self._writer.close()
         self._summaries.close()
 

@@ -2,9 +2,9 @@
 
     {"MetricName": "scalar/accuracy_TRAIN", "Value": 0.91, "Timestamp": 1700000000.5, "IterationNumber": 12}
 
-The file is `<SAGEMAKER_METRICS_DIRECTORY>/<pid>.json`. `MetricName` is the tensor's name and the mode it was saved in,
-`Timestamp` seconds since the epoch, `IterationNumber` the step of that mode. Each line is written whole, by one call,
-so whoever reads along never sees half of one.
+The file is `<SAGEMAKER_METRICS_DIRECTORY>/<pid>.json`. `MetricName` is the name of the tensor and the mode it was saved
+in, `Timestamp` is in seconds since the epoch, and `IterationNumber` is the step of that mode. Each line is written with
+one system call, so a concurrent reader never sees an incomplete line.
 """
 
 import json
@@ -17,15 +17,15 @@ from smdebug.mode_keys import ModeKeys
 
 
 class MetricsFile:
-    """Appends metrics to a file that is there from the first one on."""
+    """Appends metrics to a file, which is created with the first metric."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def add(self, name: str, number: float, mode: ModeKeys, mode_step: int, timestamp: float | None = None) -> None:
-        """Append one metric; `timestamp` in seconds since the epoch, None for now.
+        """Append one metric; `timestamp` is in seconds since the epoch, None for the current time.
 
-        Numbers that are not finite have no place in JSON and are left out.
+        Infinite numbers and NaN are skipped, because JSON cannot represent them.
 
         Raises:
             OSError: the file cannot be written.
@@ -49,6 +49,6 @@ class MetricsFile:
 
 
 def find_metrics_file() -> MetricsFile | None:
-    """Return the file of each process where SageMaker asks for metrics, None where it does not."""
+    """Return the metrics file of this process if SageMaker asks for metrics, else None."""
     folder = os.environ.get(DEFAULT_SAGEMAKER_METRICS_PATH)
     return MetricsFile(Path(folder)) if folder else None

@@ -24,12 +24,12 @@ _ENDED_DIR = "ended"
 
 @dataclass(frozen=True)
 class Worker:
-    """One of the processes that train together.
+    """One of the processes of a distributed training.
 
     Attributes:
-        name: as file names and trials show it.
-        is_chief: whether it is the one that writes where only one does.
-        count: how many workers there are.
+        name: name of the worker in trials, e.g. `worker_0`.
+        is_chief: whether this worker writes if only one worker does.
+        count: number of workers.
     """
 
     name: str
@@ -38,16 +38,16 @@ class Worker:
 
     @classmethod
     def of_rank(cls, rank: int, count: int) -> "Worker":
-        """Return one of `count` workers: the first is the chief."""
+        """Return the worker with a rank among `count` workers; rank 0 is the chief."""
         return cls(f"worker_{rank}", rank == 0, count)
 
 
 def check_out_dir(out_dir: str | os.PathLike[str] | None) -> str:
-    """Return the folder of a new run, `~` expanded.
+    """Check and return the folder or `s3://` prefix of a new run, with `~` expanded.
 
     Raises:
-        SMDebugRuntimeError: there is none, it is no place for a run, or it holds one that has ended.
-        SMDebugTypeError: it is neither text nor a path object.
+        SMDebugRuntimeError: out_dir is missing, names no bucket, is a file, or holds a run that has ended.
+        SMDebugTypeError: out_dir is neither a string nor a path object.
     """
     if not out_dir:
         raise SMDebugRuntimeError("A hook needs out_dir: the folder or s3:// prefix that the run is written to.")
@@ -68,16 +68,16 @@ def _has_ended_run(out_dir: str) -> bool:
     try:
         return path_exists(f"{out_dir.rstrip('/')}/{END_OF_JOB_FILE}")
     except ObjectStoreError as error:
-        # Storage that does not answer now may do so at the first saved step; a training is not ended for it.
+        # The storage may be available again at the first saved step, so an outage does not stop the training.
         get_logger().warning("Whether %s holds a run that has ended is not known: %s", out_dir, error)
         return False
 
 
 class RunWriter:
-    """Opens steps, writes the collections file and the end of the job, each only where this process is to write."""
+    """Opens steps, and writes the collections file and the end-of-job file, if this process is to write them."""
 
     def __init__(self, out_dir: str, *, all_workers: bool, dry_run: bool) -> None:
-        """Take a checked out_dir; `all_workers` False means that the chief alone writes."""
+        """Initialize with a checked out_dir; if `all_workers` is False, only the chief writes."""
         self.out_dir = out_dir
         self.all_workers = all_workers
         self._dry_run = dry_run
@@ -86,22 +86,25 @@ class RunWriter:
         self._claim: Claim | None = None
         self._worker: Worker | None = None
         self._made_by = os.getpid()
-        # The process whose steps these are; settled by the first one.
+        # The process that owns the steps, determined at the first step.
         self._pid: int | None = None
         self.may_write = False
         self._exported: str | None = None
         self._last: StepWriter | None = None
-        # A step whose files are there, and are not to be replaced by what comes after a failure.
+        # A step whose visible files must not be replaced by values that arrive after a failure.
         self._given_up: int | None = None
         self._has_written = False
 
     @property
     def is_own_process(self) -> bool:
-        """Whether this is the process of the first step, or, before any, the one that made this."""
+        """Whether this process made the first step; before the first step, whether it created this writer."""
         return os.getpid() == (self._pid or self._made_by)
 
     def may_write_here(self, get_worker: Callable[[], Worker]) -> bool:
-        """Tell whether this process writes, and settle that with the first call; a child forked later does not."""
+        """Return whether this process writes.
+
+        The first call decides it. A child forked later never writes.
+        """
         pid = os.getpid()
         if self._pid is None:
             self._pid = pid
@@ -112,7 +115,7 @@ class RunWriter:
         return self.may_write
 
     def start(self, worker: Worker) -> None:
-        """Settle which worker this process is, at its first step, and with it whether `may_write`."""
+        """Set the worker of this process at its first step, and thereby `may_write`."""
         self._worker = worker
         self.may_write = not self._dry_run and (self.all_workers or worker.is_chief)
         if self.may_write and worker.count == 1 and not is_s3_path(self._root):
@@ -128,10 +131,10 @@ class RunWriter:
                 )
 
     def open_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepWriter:
-        """Return the writer of a step; of the newest one the same again, with what it holds.
+        """Return the writer of a step; for the newest step, the same writer as before.
 
         Raises:
-            SMDebugRuntimeError: adding to that step has failed before; its files stay as they were then.
+            SMDebugRuntimeError: adding to that step failed before; its files stay unchanged.
         """
         assert self._worker
         if step == self._given_up:
@@ -144,7 +147,7 @@ class RunWriter:
         return self._last
 
     def drop_step(self) -> None:
-        """Give up what the newest step holds and has not made visible."""
+        """Discard the values of the newest step that are not visible yet."""
         if self._last:
             last, self._last = self._last, None
             if last.is_visible:
@@ -152,19 +155,19 @@ class RunWriter:
             last.abort()
 
     def leave_to_parent(self) -> None:
-        """Forget, in a forked child, the step that the parent has open, and the claim, which ends with the parent."""
+        """Forget, in a forked child, the parent's open step and its claim, which ends with the parent."""
         self._last = None
         if self._claim:
             self._claim.forget()
 
     @property
     def has_collections_file(self) -> bool:
-        """Whether a worker of this name has written its collections file, in this process or another."""
+        """Whether this or another process has written the collections file of this worker name."""
         assert self._worker
         return path_exists(f"{self._root}/{get_collections_path(serialize_tf_device(self._worker.name))}")
 
     def export_collections(self, collections: CollectionManager) -> None:
-        """Write the worker's collections file, unless it would be what was written last."""
+        """Write the worker's collections file if it differs from the last one written."""
         if not self.may_write:
             return
         assert self._worker
@@ -176,9 +179,9 @@ class RunWriter:
             self._exported = text
 
     def end(self) -> None:
-        """Say that the job has ended, once every worker that writes has; in SageMaker the service does that.
+        """Write the end-of-job file once every writing worker has ended; in SageMaker, the service writes it.
 
-        A run whose folder was deleted is not brought back.
+        A run folder that was deleted is not recreated.
         """
         if self.was_deleted:
             get_logger().info("%s is gone: the end of its run is not written.", self.out_dir)
@@ -189,7 +192,7 @@ class RunWriter:
 
     @property
     def was_deleted(self) -> bool:
-        """Whether somebody removed the folder that this has written to."""
+        """Whether the folder of the run was removed after this process wrote to it."""
         return self._has_written and not is_s3_path(self._root) and not Path(self._root).exists()
 
     def _is_last_to_end(self) -> bool:
@@ -199,7 +202,7 @@ class RunWriter:
             return self.may_write
         if self._worker.count == 1:
             return self.may_write
-        # A trial stops loading at the end-of-job file, so it may not come before the slowest worker's last step.
+        # Trials stop loading at the end-of-job file, so it must not exist before the slowest worker's last step.
         own = serialize_tf_device(self._worker.name)
         write_whole_file(f"{self._root}/{_ENDED_DIR}/{own}", [])
         names = [f"worker_{rank}" for rank in range(self._worker.count)]

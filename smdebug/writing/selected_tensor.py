@@ -22,10 +22,10 @@ class Selection(NamedTuple):
     """What is saved of one tensor.
 
     Attributes:
-        raw: whether its values are.
-        shape: whether its shape is.
-        operations: (operation, on absolute values) of the numbers computed from it.
-        collections: those that want it.
+        raw: whether its values are saved.
+        shape: whether its shape is saved.
+        operations: a pair (operation, on absolute values) for each reduction.
+        collections: collections that select the tensor.
     """
 
     raw: bool
@@ -35,7 +35,7 @@ class Selection(NamedTuple):
 
 
 def write_value(writer: StepWriter, name: str, value: object) -> None:
-    """Append anything that can be made an array of; errors as `make_numpy_array` and the record format raise them."""
+    """Append any value that can be converted to an array; raises the errors of `make_numpy_array`."""
     array = make_numpy_array(value)
     known = get_number_of_plain(array.dtype)
     if known is not None and array.flags.c_contiguous:
@@ -53,9 +53,9 @@ def write_value(writer: StepWriter, name: str, value: object) -> None:
 def write_selected(
     writer: StepWriter, name: str, array: NDArray[Any], selection: Selection, *, keeps_index: bool = False
 ) -> None:
-    """Append what is selected of one array: its values, its shape, numbers computed by numpy.
+    """Append the selected parts of an array: its values, its shape, and reductions computed by numpy.
 
-    The names of these numbers keep the `:0` of a variable's if `keeps_index` says so.
+    With `keeps_index`, the names of the reductions keep the `:0` suffix of a variable's name.
     """
     if selection.raw:
         write_value(writer, name, array)

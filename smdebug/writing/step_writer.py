@@ -27,27 +27,27 @@ from smdebug.format.tfevent.framing import (
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.output import Output, open_output, withdraw_file, write_whole_file
 
-# Below it a tensor is copied behind the others and written with them; from it on its memory goes to the file as it is.
+# Smaller tensors are copied into a buffer and written together; the memory of others is written directly.
 _DIRECT_BYTES = 64 * 1024
-# From this size on a tensor's numbers begin at a multiple of the alignment, in bytes of the event file.
+# From this size on, the content of a tensor begins at a multiple of the alignment, in bytes of the event file.
 _ALIGNED_BYTES = 256 * 1024
 _ALIGNMENT = 64
 _FLUSH_BYTES = 1024 * 1024
 
 
-# So many heads are kept, of half a kilobyte each: a tensor may have a shape of its own at every step.
+# Maximum number of cached heads, of half a kilobyte each: a tensor may have a different shape at every step.
 _MOST_HEADS = 65536
 
 
 class HeadCache:
-    """Heads of records already encoded: names, types and shapes hardly ever change from step to step."""
+    """Cache of encoded record heads: names, types and shapes rarely change between steps."""
 
     def __init__(self) -> None:
         self._heads: dict[tuple[Any, ...], Heads] = {}
         self._quoted: dict[str, str] = {}
 
     def quote(self, name: str) -> str:
-        """Return a tensor's name as JSON."""
+        """Return a tensor's name as a JSON string."""
         quoted = self._quoted.get(name)
         if quoted is None:
             quoted = self._quoted[name] = json.dumps(name)
@@ -62,7 +62,7 @@ class HeadCache:
         event_bytes: int,
         metadata_bytes: int,
     ) -> Heads:
-        """Return the heads of a record, encoded when first asked for."""
+        """Return the heads of a record, encoded on first use."""
         key = (name, data_type, shape, event_bytes, metadata_bytes)
         heads = self._heads.get(key)
         if heads is None:
@@ -74,10 +74,10 @@ class HeadCache:
 
 
 class StepWriter:
-    """Writes one step of one worker: records as they come, the index when the step is over.
+    """Writes one step of one worker: records when they are added, the index when the step is closed.
 
-    Nothing is created before the first tensor. `close` makes the event file visible first and the index last, so
-    whoever sees an index can read what it names.
+    No file is created before the first tensor. `close` makes the event file visible first and the index last, so
+    a reader that sees an index can read the tensors it lists.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class StepWriter:
         mode_step: int | None = None,
         heads: HeadCache | None = None,
     ) -> None:
-        """Take the run's folder or `s3://` prefix, the worker as it stands in file names, and the global step."""
+        """Initialize with the run's folder or `s3://` prefix, the worker's name in file names, and the global step."""
         self.step = step
         self.mode = mode
         self.mode_step = step if mode_step is None else mode_step
@@ -110,36 +110,36 @@ class StepWriter:
         self.stamp(mode, self.mode_step, None)
 
     def stamp(self, mode: ModeKeys, mode_step: int, timestamp: float | None) -> None:
-        """Set mode, mode step and time (seconds since the epoch, None for now) of the records that follow."""
+        """Set mode, mode step and time (seconds since the epoch, None for the current time) of later records."""
         self._event_fields = encode_event_fields(time.time() if timestamp is None else timestamp, self.step)
         self._metadata = encode_metadata(mode, mode_step)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was written to this step."""
+        """Whether nothing has been written to this step."""
         return not self._tensors and not self._shapes
 
     @property
     def is_visible(self) -> bool:
-        """Whether readers see something of this step."""
+        """Whether readers can see any part of this step."""
         return self._indexed
 
     @property
     def event_path(self) -> str:
-        """Where the event file is, or will be."""
+        """The path of the event file, which may not exist yet."""
         return f"{self._run_dir}/{self._event_name}"
 
     def add_tensor(
         self, name: str, data_type: int, shape: tuple[int, ...], content: Buffer, true_dtype: str | None = None
     ) -> None:
-        """Append a tensor; its memory may change once this has returned.
+        """Append a tensor; its memory may change after the call.
 
         Args:
-            name: the tensor's name.
-            data_type: number of its DataType, which `content` is made of.
+            name: name of the tensor.
+            data_type: number of the DataType of `content`.
             shape: size of each dimension.
-            content: C-ordered little-endian bytes, as a one-dimensional buffer of bytes.
-            true_dtype: name of the dtype before it was widened to `data_type`.
+            content: C-ordered little-endian bytes, as a one-dimensional buffer.
+            true_dtype: name of the dtype before it was widened to `data_type`; None if it was not.
         """
         size = len(content)
         heads = self._heads.get(name, data_type, shape, size, len(self._event_fields), len(self._metadata))
@@ -151,7 +151,7 @@ class StepWriter:
             return
         metadata = self._metadata
         if size >= _ALIGNED_BYTES:
-            # Readers map the file and hand out what is there, if the numbers lie where a processor can use them.
+            # Readers map the file into memory, and can return arrays without a copy only if the content is aligned.
             metadata += encode_padding(0)
             event_bytes = len(self._event_fields)
             heads = self._heads.get(name, data_type, shape, size, event_bytes, len(metadata))
@@ -174,9 +174,9 @@ class StepWriter:
         true_dtype: str | None = None,
         shape: tuple[int, ...] = (),
     ) -> None:
-        """Append a tensor of one number for each name; `content` holds their bytes one after the other.
+        """Append a tensor of one number for each name; `content` contains their bytes, in order.
 
-        Reductions come by the hundred: this is `add_tensor` with all that is the same for them done once.
+        This is `add_tensor` for hundreds of reductions, with the work they have in common done once.
         """
         self._reopen()
         event_fields, metadata, quote = self._event_fields, self._metadata, self._heads.quote
@@ -202,26 +202,26 @@ class StepWriter:
             self._flush()
 
     def add_text(self, name: str, texts: Sequence[str]) -> None:
-        """Append a one-dimensional tensor of text."""
+        """Append a one-dimensional tensor of strings."""
         heads = encode_string_heads(name, texts, len(self._event_fields), len(self._metadata))
         parts = (heads.frame, self._event_fields, heads.value, self._metadata, heads.tensor, CONSTANT_FOOTER)
         self._append(name, b"".join(parts), None)
 
     def add_shape(self, name: str, shape: tuple[int, ...], original_name: str | None = None) -> None:
-        """Note a tensor's shape; it stands in the index only."""
+        """Add a tensor's shape, which is written to the index only."""
         self._reopen()
         entry = {"tensorname": name, "originalname": original_name or name, "shape": [int(size) for size in shape]}
         self._shapes.append(entry)
 
     def flush(self) -> None:
-        """Hand everything to the operating system; readers still see nothing."""
+        """Pass all records to the operating system; readers still see nothing."""
         if self._pending:
             self._flush()
 
     def close(self) -> None:
-        """Make the step visible: event file, then index. Nothing happens for a step without content.
+        """Make the step visible: first the event file, then the index. A step without content writes nothing.
 
-        A step that gets more after it was closed is written again, whole, when it is closed the next time.
+        If tensors are added after `close`, the next `close` writes all of the step again.
         """
         if self.closed:
             return
@@ -233,7 +233,7 @@ class StepWriter:
             self._flush()
             assert self._output
             if not self._committed:
-                # Left by an earlier job that was killed: it must never be seen beside what this one writes.
+                # A killed earlier job may have left an index, which must not be visible beside the new event file.
                 withdraw_file(index_path)
             output, self._output = self._output, None
             output.commit()
@@ -249,7 +249,7 @@ class StepWriter:
         self._indexed = True
 
     def abort(self) -> None:
-        """Throw away what is not visible yet."""
+        """Discard everything that is not visible yet."""
         self.closed = True
         self._pending.clear()
         if self._output:
@@ -265,7 +265,7 @@ class StepWriter:
 
     def _add_entry(self, name: str, length: int, checksum: int, true_dtype: str | None) -> None:
         self._reopen()
-        # Written out by hand: encoding a step's few hundred entries by json takes as long as writing its tensors.
+        # Formatted manually: json takes as long for a few hundred entries as writing the tensors of a step.
         more = f', "{INDEX_DTYPE_KEY}": {json.dumps(true_dtype)}' if true_dtype else ""
         self._tensors.append(
             f'{{"tensorname": {self._heads.quote(name)}, "start_idx": {self._offset}, "length": {length}, '

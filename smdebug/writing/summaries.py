@@ -1,6 +1,6 @@
 """Additional output of a run: TensorBoard summaries and SageMaker metrics.
 
-A failure here costs the summary only: the run's own files do not depend on it.
+A failure here loses only the summary: the files of the run do not depend on it.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,13 +17,13 @@ from smdebug.writing.tensorboard import TensorboardWriter
 
 
 class Scalar(NamedTuple):
-    """A number on its way to a step.
+    """A number to be saved at a step.
 
     Attributes:
-        name: as it stands in the run.
-        array: of exactly one element.
-        is_metric: whether SageMaker's metrics get it too.
-        timestamp: seconds since the epoch, None for when it is written.
+        name: name of the tensor in the run.
+        array: array with exactly one element.
+        is_metric: whether the number is also written to SageMaker's metrics file.
+        timestamp: seconds since the epoch; None for the time of writing.
     """
 
     name: str
@@ -33,25 +33,25 @@ class Scalar(NamedTuple):
 
 
 class Summaries:
-    """Takes every number and tensor that is saved, and passes on what somebody wants to see."""
+    """Receives every saved number and tensor, and passes it to TensorBoard files and SageMaker metrics if enabled."""
 
     def __init__(self, tensorboard_dir: str | None, report: Callable[[str, Exception], None]) -> None:
-        """Take the folder of TensorBoard's files, None for no such files, and what is told of a failure."""
+        """Initialize with the folder of TensorBoard files (None for no files), and a callback that reports failures."""
         self._tensorboard = TensorboardWriter(tensorboard_dir) if tensorboard_dir else None
         self._metrics = find_metrics_file()
         self._report = report
 
     @property
     def wants_tensors(self) -> bool:
-        """Whether anybody looks at whole tensors."""
+        """Whether whole tensors are used."""
         return self._tensorboard is not None
 
     def wants(self, size: int) -> bool:
-        """Tell whether a tensor of so many elements is of any use here."""
+        """Return whether a tensor with `size` elements is used."""
         return self._tensorboard is not None or (self._metrics is not None and size == 1)
 
     def report_loss(self, lost: str, error: Exception) -> None:
-        """Pass a failure on."""
+        """Report a failure."""
         self._report(lost, error)
 
     @guarded("a tensor's summary")
@@ -64,7 +64,7 @@ class Summaries:
         step: int,
         mode_step: int,
     ) -> None:
-        """Show a tensor that was saved for some collections; one of a loss or metric is a SageMaker metric too."""
+        """Add a tensor saved for some collections; a single number of a loss or metric is also a SageMaker metric."""
         found = tuple(collections)
         if self._tensorboard:
             self._tensorboard.add_tensor(name, array, found, mode, step)
@@ -78,7 +78,7 @@ class Summaries:
 
     @guarded("a scalar's summary")
     def add_scalar(self, scalar: Scalar, mode: ModeKeys, step: int, mode_step: int) -> None:
-        """Show a number; anything else that a scalar may hold (complex, text) cannot be shown."""
+        """Add a real number; other scalars (complex numbers, text) are ignored."""
         if scalar.array.dtype.kind not in "biuf":
             return
         number = float(scalar.array.item())
@@ -88,7 +88,7 @@ class Summaries:
             self._metrics.add(scalar.name, number, mode, mode_step, scalar.timestamp)
 
     def leave_to_parent(self) -> None:
-        """Forget, in a forked child, what the parent has begun to write."""
+        """Forget, in a forked child, the file that the parent has open."""
         if self._tensorboard:
             self._tensorboard.leave_to_parent()
 

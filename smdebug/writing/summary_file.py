@@ -23,7 +23,7 @@ _UNCLEAN = re.compile(r"[^-/\w.]")
 
 
 def _make_bin_edges() -> NDArray[np.float64]:
-    """Edges of TensorBoard's bins: 0 and +-1e-12 * 1.1^k below 1e20."""
+    """Compute the edges of TensorBoard's bins: 0 and +-1e-12 * 1.1^k below 1e20."""
     count = int(np.ceil(np.log(1e32) / np.log(1.1)))
     positive = 1e-12 * 1.1 ** np.arange(count)
     positive = positive[positive < 1e20]
@@ -37,12 +37,12 @@ def encode_histogram(array: NDArray[Any], bins: str | int | Sequence[float] = "d
     """Encode the HistogramProto of all finite elements.
 
     Args:
-        array: of numbers.
-        bins: `default` for TensorBoard's own; else how many, their edges, or the name of a way to choose them, as
-            `numpy.histogram` takes them.
+        array: array of numbers.
+        bins: `default` for TensorBoard's bins; else the number of bins, their edges, or the name of a method, as in
+            `numpy.histogram`.
 
     Raises:
-        ValueError: numpy knows no such bins.
+        ValueError: numpy refuses the bins.
     """
     values = array.astype(np.float64).reshape(-1)
     values = values[np.isfinite(values)]
@@ -53,7 +53,7 @@ def encode_histogram(array: NDArray[Any], bins: str | int | Sequence[float] = "d
     if filled.size:
         kept = slice(filled[0], filled[-1] + 1)
         limits, numbers = edges[1:][kept].tolist(), counts[kept].astype(np.float64).tolist()
-    # Sums of very large numbers are infinite, and the training need not be warned of that.
+    # Sums of very large numbers overflow to infinity; numpy's warning would only disturb the training.
     with np.errstate(over="ignore"):
         facts = (
             values.min() if values.size else 0.0,
@@ -67,21 +67,21 @@ def encode_histogram(array: NDArray[Any], bins: str | int | Sequence[float] = "d
 
 
 class SummaryFile:
-    """One file `<folder>/<MODE>/<step>_<pid>_<host>.tfevents`, with true checksums; there once it is closed.
+    """A file `<folder>/<MODE>/<step>_<pid>_<host>.tfevents` with valid checksums, visible once it is closed.
 
     Attributes:
-        path: where it is, or will be.
-        is_empty: whether nothing was written to it.
+        path: path of the file, which may not exist yet.
+        is_empty: whether nothing has been written.
     """
 
     def __init__(self, folder: str, mode_name: str, step: int) -> None:
-        """Take the TensorBoard folder or `s3://` prefix, and the mode and global step in the file's name."""
+        """Initialize with the TensorBoard folder or `s3://` prefix, and the mode and global step of the file's name."""
         self.path = f"{folder.rstrip('/')}/{get_tensorboard_path(mode_name, step, os.getpid(), socket.gethostname())}"
         self.is_empty = True
         self._output: Output | None = None
 
     def add_number(self, name: str, number: float, step: int, timestamp: float | None = None) -> None:
-        """Write one number; `timestamp` in seconds since the epoch, None for now."""
+        """Write one number; `timestamp` is in seconds since the epoch, None for the current time."""
         self._add_value(
             protobuf.encode_bytes(_TAG, _tag(name)) + protobuf.encode_float(_NUMBER, number), step, timestamp
         )
@@ -89,7 +89,7 @@ class SummaryFile:
     def add_histogram(
         self, name: str, array: NDArray[Any], step: int, bins: str | int | Sequence[float] = "default"
     ) -> None:
-        """Write how the finite numbers of an array are spread; `bins` as `encode_histogram` takes them."""
+        """Write a histogram of the finite numbers of an array; `bins` as in `encode_histogram`."""
         histogram = protobuf.encode_bytes(_HISTOGRAM, encode_histogram(array, bins))
         self._add_value(protobuf.encode_bytes(_TAG, _tag(name)) + histogram, step, None)
 
@@ -102,7 +102,7 @@ class SummaryFile:
         self._add(protobuf.encode_bytes(_GRAPH, graph), 0, None)
 
     def close(self) -> None:
-        """Make what was written visible."""
+        """Make the written records visible."""
         if self._output:
             output, self._output = self._output, None
             output.commit()
@@ -119,5 +119,5 @@ class SummaryFile:
 
 
 def _tag(name: str) -> bytes:
-    # As TensorBoard takes it.
+    # TensorBoard accepts only these characters.
     return _UNCLEAN.sub("_", name).lstrip("/").encode()

@@ -1,6 +1,6 @@
 """TensorBoard files of a run: scalars and histograms, by step and mode.
 
-Each step and mode has a file of its own, with valid checksums.
+Each step and mode has its own file, with valid checksums.
 """
 
 import os
@@ -20,7 +20,7 @@ from smdebug.writing.summary_file import SummaryFile
 def get_tensorboard_dir(
     out_dir: str, export_tensorboard: bool, tensorboard_dir: str | os.PathLike[str] | None
 ) -> str | None:
-    """Return where TensorBoard files go; None for nowhere."""
+    """Return the folder or `s3://` prefix of TensorBoard files; None to write none."""
     if tensorboard_dir:
         return get_path_text(tensorboard_dir)
     return f"{out_dir.rstrip('/')}/{TENSORBOARD_DIR}" if export_tensorboard else None
@@ -37,7 +37,7 @@ class TensorboardWriter:
     def add_tensor(
         self, name: str, array: NDArray[Any], collections: Iterable[Collection], mode: ModeKeys, step: int
     ) -> None:
-        """Write a number of a scalar collection as a scalar, others as histograms where their collections say so."""
+        """Write numbers of scalar collections as scalars, and other tensors as histograms if a collection wants it."""
         for collection in collections:
             if collection.name in SCALAR_COLLECTIONS:
                 if array.size == 1:
@@ -50,7 +50,7 @@ class TensorboardWriter:
         self._get_file(mode, step).add_number(name, number, step)
 
     def close(self) -> None:
-        """Make the step's file visible; what comes for the step after that is added to it."""
+        """Make the step's file visible; later values of the step are added to it."""
         if self._file is not None:
             self._file.close()
 

@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]
 
-# The first that keeps categories and several targets in its trees as the present one does.
+# The first version that stores categories and multiple targets in trees like the current one.
 _OLDEST = (2, 0)
 
 
 class Wishes:
-    """Remembers, for each plan of a step, which groups of tensors any of its collections wants."""
+    """Caches, for each step plan, which groups of tensors its collections want."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[StepPlan, str], bool] = {}
 
     def include(self, plan: StepPlan, group: str, get_names: Callable[[], Iterable[str]]) -> bool:
-        """Tell whether a step with that plan wants any tensor of a group.
+        """Return whether a step with this plan wants any tensor of a group.
 
         Args:
-            plan: what is due.
-            group: a name for the tensors, one for the whole training.
-            get_names: gives the names that they may have; asked once a plan.
+            plan: plan of the step.
+            group: name of the group, unique within the training.
+            get_names: returns the possible names of the tensors; called once for each plan.
         """
         wanted = self._known.get((plan, group))
         if wanted is None:
@@ -58,10 +58,10 @@ class Wishes:
 
 
 class Hook(BaseHook, TrainingCallback):
-    """Saves metrics, predictions, importances, SHAP values and trees of the boosters whose callback it is.
+    """A callback that saves metrics, predictions, importances, SHAP values and trees of boosters.
 
-    A step is a boosting round, counted from 0; the rounds of a second training follow those of the first. It is over,
-    and its files are there, when the callback returns. A step that saves nothing asks the model nothing.
+    A step is a boosting round, counted from 0; the rounds of a second training follow those of the first. The step has
+    ended, and its files are visible, when the callback returns. A step that saves nothing does not query the model.
     """
 
     default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -96,27 +96,27 @@ class Hook(BaseHook, TrainingCallback):
         train_data: xgboost.DMatrix | tuple[str, str] | None = None,
         validation_data: xgboost.DMatrix | tuple[str, str] | None = None,
     ) -> None:
-        """Take what BaseHook takes, except that every 10th round is saved by default and nothing is reduced.
+        """Initialize as BaseHook, except that every 10th round is saved by default and nothing is reduced.
 
         Args:
-            out_dir: see BaseHook, as for all that is not named here.
+            out_dir: see BaseHook.
             export_tensorboard: see BaseHook.
             tensorboard_dir: see BaseHook.
             dry_run: see BaseHook.
-            reduction_config: accepted and not used: everything is saved as it is.
+            reduction_config: ignored, because all values are saved raw.
             save_config: see BaseHook.
             include_regex: see BaseHook.
             include_collections: see BaseHook.
             save_all: see BaseHook.
             include_workers: see BaseHook.
-            hyperparameters: what the collection hyperparameters holds.
-            train_data: what SHAP values are computed on, a DMatrix or (path, content type).
-            validation_data: what predictions and labels are those of, in the same forms.
+            hyperparameters: values for the collection hyperparameters.
+            train_data: data for SHAP values, as a DMatrix or (path, content type).
+            validation_data: data for predictions and labels, in the same forms.
 
         Raises:
-            SMDebugRuntimeError: no out_dir, or one whose run has ended.
-            SMDebugTypeError: a config or data of another type.
-            SMDebugValueError: a config with values that do not exist, or data that cannot be read.
+            SMDebugRuntimeError: out_dir is missing, or holds a run that has ended.
+            SMDebugTypeError: a config or data has another type.
+            SMDebugValueError: a config contains unknown values, or data cannot be read.
         """
         check_version("XGBoost", xgboost.__version__, first=_OLDEST, missing="what it shows in another way")
         self.hyperparameters = hyperparameters
@@ -142,16 +142,16 @@ class Hook(BaseHook, TrainingCallback):
     # Called by XGBoost.
 
     def before_training(self, model: Any) -> Any:
-        """Return the model as it is; its features need not be those of the training before."""
+        """Return the model unchanged, and reset the cache: features may differ from those of the previous training."""
         self._wishes = Wishes()
         return model
 
     def after_training(self, model: Any) -> Any:
-        """Return the model as it is."""
+        """Return the model unchanged."""
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
-        """Count the round, and save what is due; always False, so that training goes on."""
+        """Count the round, and save what is due; always return False, so that training continues."""
         self._save_round(model, evals_log)
         return False
 
@@ -181,7 +181,7 @@ class Hook(BaseHook, TrainingCallback):
         for metric in get_newest_metrics(evals_log):
             if metric.name not in self._known_metrics:
                 self._known_metrics.add(metric.name)
-                # The regexes know neither `validation_0-rmse` nor `test-ndcg@5`.
+                # The regexes do not match names like `validation_0-rmse` and `test-ndcg@5`.
                 self._add_name(CollectionKeys.METRICS, metric.name)
                 if metric.is_loss:
                     self._add_name(CollectionKeys.LOSSES, metric.name)
@@ -231,7 +231,7 @@ class Hook(BaseHook, TrainingCallback):
             for feature in features:
                 self.recorder.save(f"{full}{feature}", values)
         if wants_average:
-            # The mean over the rows, and over the classes where there are several.
+            # The mean over the rows, and over the classes if there are several.
             means = values.mean(axis=tuple(range(values.ndim - 1)), dtype=np.float64).astype(values.dtype)
             for at, feature in enumerate(features):
                 self.recorder.save(f"{average}{feature}", means[at : at + 1])
@@ -243,13 +243,13 @@ class Hook(BaseHook, TrainingCallback):
             self.recorder.save(name, values)
 
     def _wants_features(self, plan: StepPlan, prefix: str, get_features: Callable[[], list[str]]) -> bool:
-        """Tell whether a tensor of any feature is wanted under that prefix."""
+        """Return whether the tensor of any feature with that prefix is wanted."""
 
         def get_names() -> list[str]:
             names = [f"{prefix}{feature}" for feature in get_features()]
             collection = prefix.partition("/")[0]
             if any(due.name == collection for due in plan.due):
-                # The regexes leave out features whose name ends in one of `abis`; of those, only the bias should be.
+                # The regexes exclude features whose name ends in one of `abis/`, but only the bias should be excluded.
                 for name in names:
                     self._add_name(collection, name)
             return [*names, f"{prefix}{BIAS}"]
@@ -279,22 +279,22 @@ class Hook(BaseHook, TrainingCallback):
             self._said.add("reductions")
             warn_user(HOOK_PARAMETER_IGNORED, "reduction_config is not used: of XGBoost everything is saved as it is.")
 
-    # What BaseHook asks.
+    # Implementation of Framework.
 
     def get_worker(self) -> Worker:
-        """Return which of the processes that train together this one is."""
+        """Return which worker of the training this process is."""
         if not collective.is_distributed():
             return Worker.of_rank(0, 1)
         return Worker.of_rank(collective.get_rank(), collective.get_world_size())
 
     def prepare_collection(self, collection: Collection) -> None:
-        """Say that a reduction asked for is not made."""
+        """Warn that reductions are not supported."""
         config = collection.reduction_config
         if config is not None and not (config.save_raw_tensor and not config.operations() and not config.save_shape):
             self._say_not_reduced()
             collection.reduction_config = ReductionConfig(save_raw_tensor=True)
 
-    # An estimator of scikit-learn's is copied and pickled with its callbacks; the hook of a process stays where it is.
+    # scikit-learn estimators are copied and pickled with their callbacks; the hook stays in its process.
 
     def __copy__(self) -> "Self":
         return self
@@ -304,6 +304,6 @@ class Hook(BaseHook, TrainingCallback):
 
 
 def _restore() -> TrainingCallback:
-    """Return what a pickled hook becomes: the hook of the process that loads it, or a callback that does nothing."""
+    """Return what a pickled hook loads as: the hook of the loading process, or a callback that does nothing."""
     hook = get_current_hook()
     return hook if isinstance(hook, Hook) else TrainingCallback()

@@ -16,17 +16,17 @@ T = TypeVar("T")
 # Time and source line before what XGBoost's library says.
 _PLACE = re.compile(r"^\[[\d:]+\] \S+: ")
 
-# What a model answers to nothing: the last of its SHAP values, and what the original calls that.
+# Upstream's name of the last SHAP value: the prediction of a model without any feature.
 BIAS = "bias"
 IMPORTANCE_TYPES = ("weight", "gain", "cover", "total_gain", "total_cover")
 
 
 class Model(Protocol):
-    """What the hook asks about at a saved step."""
+    """What the hook saves of a model."""
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the features; f0, f1, ... where the data had none."""
+        """Names of the features; f0, f1, ... if the data has none."""
         ...
 
     def get_labels(self) -> NDArray[Any] | None:
@@ -38,11 +38,11 @@ class Model(Protocol):
         ...
 
     def get_importances(self, kind: str) -> dict[str, Any]:
-        """Share of each used feature in all importance of that type."""
+        """Share of each used feature in the total importance of that type."""
         ...
 
     def get_contributions(self) -> NDArray[Any] | None:
-        """SHAP values, float32 (rows[, classes], features + 1), the bias last; None without training data."""
+        """float32 SHAP values of shape (rows[, classes], features + 1), the bias last; None without training data."""
         ...
 
     def get_newest_trees(self) -> dict[str, Any]:
@@ -51,12 +51,12 @@ class Model(Protocol):
 
 
 class SingleModel:
-    """A booster in training: predicts and has labels for the validation data, and explains the training data."""
+    """A booster in training, with predictions for validation data and SHAP values of training data."""
 
     def __init__(
         self, booster: xgboost.Booster, train_data: xgboost.DMatrix | None, validation_data: xgboost.DMatrix | None
     ) -> None:
-        """Take the booster as it is after a round, and the data that there is."""
+        """Initialize with the booster after a round, and the data."""
         self._booster = booster
         self._train_data = train_data
         self._validation_data = validation_data
@@ -90,10 +90,10 @@ class SingleModel:
 
 
 class CrossValidation:
-    """The boosters of `xgboost.cv`, each asked about the part of the data that it did not learn from."""
+    """The boosters of `xgboost.cv`, each evaluated on its held-out part of the data."""
 
     def __init__(self, folds: list[Any]) -> None:
-        """Take the folds of what callbacks get as model."""
+        """Initialize with the folds of the model that callbacks are passed."""
         self._folds = folds
         self._models = [SingleModel(fold.bst, fold.dtest, fold.dtest) for fold in folds]
 
@@ -123,7 +123,7 @@ class CrossValidation:
         return _join(model.get_contributions() for model in self._models)
 
     def get_newest_trees(self) -> dict[str, Any]:
-        """Refuse: a cross-validation has as many models as folds.
+        """Refuse, because a cross-validation has one model per fold.
 
         Raises:
             SMDebugValueError: always.
@@ -134,14 +134,14 @@ class CrossValidation:
 def make_model(
     model: Any, train_data: xgboost.DMatrix | None, validation_data: xgboost.DMatrix | None
 ) -> SingleModel | CrossValidation:
-    """Return the view of what XGBoost hands to a callback."""
+    """Wrap the model that XGBoost passes to a callback."""
     if isinstance(model, xgboost.Booster):
         return SingleModel(model, train_data, validation_data)
     return CrossValidation(model.cvfolds)
 
 
 def name_contributions(features: list[str]) -> list[str]:
-    """Names of SHAP values' columns: the features', then the bias; a feature that is called so, too, gets a number."""
+    """Return the names of the SHAP columns: the features, then the bias; a feature named `bias` gets a number."""
     own_name, number = BIAS, 0
     while own_name in features:
         number += 1
@@ -150,17 +150,17 @@ def name_contributions(features: list[str]) -> list[str]:
 
 
 def normalise(scores: dict[str, Any]) -> dict[str, Any]:
-    """Divide importances by the sum of all; a feature of a linear model of several classes has one for each."""
+    """Divide importances by their sum; in a multi-class linear model, a feature has one for each class."""
     arrays = {feature: np.asarray(score, np.float64) for feature, score in scores.items()}
     total = float(sum(array.sum() for array in arrays.values()))
     return {feature: array / total if total else array for feature, array in arrays.items()}
 
 
 def ask(question: Callable[[], T]) -> T:
-    """Return XGBoost's answer; of its error, which holds a stack trace, only what it says.
+    """Call XGBoost; an error is reduced to its message, without XGBoost's stack trace.
 
     Raises:
-        SMDebugError: XGBoost cannot answer.
+        SMDebugError: XGBoost raises an error.
     """
     try:
         return question()

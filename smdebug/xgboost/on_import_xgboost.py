@@ -1,10 +1,10 @@
 """Capture of unmodified XGBoost scripts.
 
-`xgboost.train` and `xgboost.cv` are given one more callback, wherever a script finds these functions; the estimators of
-scikit-learn's interface and those of Dask call them, too. All trainings of a process go into one run, one after the
-other. Nothing is written, and no hook is made, before the first of them.
+`xgboost.train` and `xgboost.cv` get an additional callback in every module of XGBoost that has them; the estimators of
+the scikit-learn and Dask interfaces call them too. All trainings of a process are saved in one run, one after the
+other. No hook is created and nothing is written before the first training.
 
-A training that already has a hook among its callbacks is left as it is.
+A training that already has a hook among its callbacks is not changed.
 """
 
 import functools
@@ -28,13 +28,13 @@ _FUNCTIONS = ("train", "cv")
 
 
 class UnattendedXgboostHook(UnattendedHook, Hook):
-    """A hook that no script's author made."""
+    """A hook created without script changes."""
 
 
 class _Call:
-    """The arguments of a call, by name wherever they stand.
+    """The arguments of a call by name, whether positional or keyword.
 
-    Arguments beyond the first three are by keyword; positional ones are deprecated, but scripts have them.
+    Positional arguments after the first three are deprecated, but scripts still use them.
     """
 
     def __init__(self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -43,12 +43,12 @@ class _Call:
         self.kwargs = kwargs
 
     def get(self, name: str) -> Any:
-        """Return an argument; None where it is not given."""
+        """Return an argument; None if it is not given."""
         at = self._find(name)
         return self.args[at] if at is not None else self.kwargs.get(name)
 
     def get_list(self, name: str) -> list[Any]:
-        """Return an argument that is a list of things; an iterator, which can be read once only, becomes one."""
+        """Return a list argument; an iterator, which can be read only once, is replaced with a list."""
         value = self.get(name)
         if value is None:
             return []
@@ -75,11 +75,11 @@ class XgboostWatch(ZeroScriptChange[Hook]):
 
     def __init__(self) -> None:
         super().__init__()
-        # Held while a training has the hook: one that runs beside it in another thread goes without.
+        # Held while a training uses the hook: a concurrent training in another thread is not captured.
         self._hook_in_use = threading.Lock()
 
     def start(self) -> None:
-        """Put the functions that train under watch, in every module of XGBoost that has them already."""
+        """Wrap the training functions, in every imported module of XGBoost that has them."""
         for name in _FUNCTIONS:
             original = getattr(xgboost.training, name)
             watched = self._watch(original)
@@ -98,7 +98,7 @@ class XgboostWatch(ZeroScriptChange[Hook]):
             try:
                 call = _Call(signature, args, kwargs)
                 with self._lend_hook(call) as hooks:
-                    # Before its own callbacks: one that ends training keeps those behind it from being called.
+                    # Before the script's callbacks: a callback that ends training prevents calls of those after it.
                     if hooks:
                         call.set("callbacks", [*hooks, *call.get_list("callbacks")])
                     return original(*call.args, **call.kwargs)
@@ -109,7 +109,7 @@ class XgboostWatch(ZeroScriptChange[Hook]):
 
     @contextmanager
     def _lend_hook(self, call: _Call) -> Iterator[list[Hook]]:
-        """Give a training its hook, or none, and take back what the hook was told of the training's data."""
+        """Yield the hook of a training, if any, and remove the training's data from the hook afterwards."""
         hook = self._find_hook(call)
         if hook is None:
             yield []
@@ -124,14 +124,14 @@ class XgboostWatch(ZeroScriptChange[Hook]):
 
     @guarded("everything")
     def _find_hook(self, call: _Call) -> Hook | None:
-        """Return the hook for a training; None where the script has its own."""
+        """Return the hook for a training; None if the script has its own."""
         if any(isinstance(callback, Hook) for callback in call.get_list("callbacks")):
             return None
         current = get_current_hook()
         if current is None:
             current = UnattendedXgboostHook.create_from_json_file()
             self.say_capturing("XGBoost", current)
-        # A script may have asked for the job's hook, to save a scalar of its own, and left its training to us.
+        # A script may have created the job's hook only to save a scalar, without adding it to the training.
         is_free = isinstance(current, UnattendedXgboostHook) or (isinstance(current, Hook) and current.step < 0)
         if not is_free:
             return None
@@ -142,7 +142,7 @@ class XgboostWatch(ZeroScriptChange[Hook]):
 
     @guarded("hyperparameters, predictions and SHAP values")
     def _describe_training(self, hook: Hook, call: _Call) -> None:
-        """Tell the hook what it cannot see: what is trained how, and on what; what the script has said itself stays."""
+        """Set the hook's hyperparameters and data from the call; values set by the script are kept."""
         if hook.hyperparameters is None or isinstance(hook, UnattendedXgboostHook):
             hook.hyperparameters = call.get("params")
         train_data = call.get("dtrain")
@@ -155,6 +155,6 @@ class XgboostWatch(ZeroScriptChange[Hook]):
 
 
 def install() -> None:
-    """Begin to watch this process, unless USE_SMDEBUG turns smdebug off."""
+    """Start to watch this process, unless USE_SMDEBUG turns smdebug off."""
     if is_switched_on():
         XgboostWatch().start()

@@ -15,19 +15,19 @@ _ABSENT = "nan"
 
 
 def get_newest_trees(booster: xgboost.Booster, feature_names: list[str]) -> dict[str, Any]:
-    """Return the columns of `Booster.trees_to_dataframe` for the trees of the newest round, without needing pandas.
+    """Return the columns of `Booster.trees_to_dataframe` for the trees of the newest round, without pandas.
 
-    They are taken from the model itself, so Gain, Cover and Split are the float32 numbers that it holds, as float64;
-    the rows are sorted by tree and node. Text stands for what is absent: `nan`.
+    Gain, Cover and Split are the model's float32 numbers as float64. Rows are sorted by tree and node. Absent text
+    values are `nan`.
 
     Raises:
         xgboost.core.XGBoostError, ValueError: the booster has no trees.
-        SMDebugValueError: its leaves hold more than one number, which no column can.
+        SMDebugValueError: the leaves contain more than one number, which a column cannot represent.
     """
     rounds = booster.num_boosted_rounds()
     model = json.loads(bytes(booster[rounds - 1 : rounds].save_raw("json")))
     gradient_booster = model["learner"]["gradient_booster"]
-    # What dart adds to a model of trees stands around it.
+    # A dart model wraps a model of trees.
     trees = gradient_booster.get("gbtree", gradient_booster)["model"]["trees"]
     types = booster.feature_types or []
     first = (rounds - 1) * len(trees)
@@ -49,7 +49,7 @@ def _get_rows(
     left, right = tree["left_children"], tree["right_children"]
     categories = _get_categories(tree)
     rows = []
-    # Pruned nodes are still in the arrays, but no path leads to them.
+    # Pruned nodes are still in the arrays, but are not reachable.
     for node in sorted(_find_reachable(left, right)):
         own = f"{number}-{node}"
         cover = tree["sum_hessian"][node]
@@ -59,12 +59,12 @@ def _get_rows(
             continue
         feature = tree["split_indices"][node]
         missing = left[node] if tree["default_left"][node] else right[node]
-        # XGBoost names the way of the listed categories `yes`, and that is the right one.
+        # XGBoost's `yes` branch is that of the listed categories, which is the right child.
         yes, no = (right[node], left[node]) if node in categories else (left[node], right[node])
         split = math.nan
         if node not in categories and (not types or types[feature] != "i"):
             split = tree["split_conditions"][node]
-            # Whole numbers are compared with the next whole number, as dumps show it.
+            # Integers are compared with the next integer, as in XGBoost's dumps.
             split = math.ceil(split) if types and types[feature] == "int" else split
         children = (f"{number}-{child}" for child in (yes, no, missing))
         category = str(categories.get(node, _ABSENT))

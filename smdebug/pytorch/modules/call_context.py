@@ -12,28 +12,28 @@ _is_compiling = torch.compiler.is_compiling
 
 
 def is_training_call() -> bool:
-    """Tell whether a call of a module is one of the script's own.
+    """Return whether the script itself calls a module.
 
-    A compiler or `torch.jit.trace` calls a module to see what it does, and a checkpoint calls it again within the
-    backward pass: neither is a step, and what comes out is nothing new.
+    A compiler or `torch.jit.trace` calls a module to analyze it, and a checkpoint calls it again within the backward
+    pass. Neither call is a step, and neither produces new values.
     """
     return not _is_compiling() and _get_graph_task_id() == -1 and _get_tracing_state() is None
 
 
 def get_backward_pass() -> int:
-    """Return the number of the backward pass that calls, -1 where none does."""
+    """Return the number of the backward pass that is running in this thread; -1 if there is none."""
     return _get_graph_task_id()
 
 
 def is_in_backward() -> bool:
-    """Tell whether a backward pass is calling."""
+    """Return whether a backward pass is running in this thread."""
     return _get_graph_task_id() != -1
 
 
 def is_being_built() -> bool:
-    """Tell whether the constructor of a module calls, to see what a part returns, or what gives a parameter its form.
+    """Return whether a module's constructor or a parametrization is calling, for example to see a part's result.
 
-    Frames are walked, which takes microseconds: for a module's first call, not for every one.
+    This walks the stack frames, which takes microseconds, so use it for a module's first call only.
     """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to see who calls
     while frame is not None:

@@ -9,26 +9,26 @@ from torch import nn
 
 
 class CallWatch:
-    """A function in front of `nn.Module.__call__`.
+    """A temporary wrapper of `nn.Module.__call__`.
 
-    torch's own global hooks are no use here: with one in place, a compiled model warns its user of it.
+    torch's global module hooks are unsuitable, because compiled models warn the user about them.
     """
 
     def __init__(self, on_call: Callable[[nn.Module], None]) -> None:
-        """Take what is told of each call, before it is made; it must not raise."""
+        """Initialize with a callback that runs before each call, and must not raise."""
         self._on_call = on_call
         self._original: Callable[..., Any] | None = None
         self._watched: Callable[..., Any] | None = None
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Start watching."""
         if self._original is None:
             self._original = nn.Module.__call__
             self._watched = self._wrap(self._original)
             nn.Module.__call__ = self._watched  # type: ignore[method-assign]
 
     def stop(self) -> None:
-        """Leave torch as it was; where another has put itself in front, what is here says nothing any more."""
+        """Restore torch; if other code has wrapped the method too, the wrapper stays and does nothing."""
         if self._original is not None and nn.Module.__call__ is self._watched:
             nn.Module.__call__ = self._original  # type: ignore[method-assign]
         self._original = self._watched = None

@@ -1,8 +1,8 @@
 """Models compiled by `torch.compile`: step counts outside the compiled graph.
 
-The compiler takes a model with its hooks, so a hook inside cannot count steps without splitting the graph at every
-one. What it returns is therefore called through a function that counts first. Inputs and outputs of a model's parts
-exist only where the model runs as it is written: a step that saves them runs uncompiled.
+The compiler compiles a model together with its hooks, so a hook inside the model that counts steps would split the
+graph. Therefore the compiled model is called through a function that counts the step first. Inputs and outputs of a
+model's parts exist only if the model runs uncompiled, so a step that saves them runs uncompiled.
 """
 
 import functools
@@ -17,21 +17,21 @@ from smdebug.pytorch.modules.call_context import is_training_call
 
 
 class CompiledModels:
-    """Calls of compiled models, and whether a step runs compiled."""
+    """Counts calls of compiled models, and controls whether a step runs compiled."""
 
     def __init__(self, begin_step: Callable[[nn.Module, Any], None], saves_parts: Callable[[], bool]) -> None:
-        """Take what begins a step of a registered model, and what tells whether it saves inputs or outputs."""
+        """Initialize with functions that begin a step, and return whether the step saves inputs or outputs."""
         self._begin_step = begin_step
         self._saves_parts = saves_parts
         self._models: set[nn.Module] = set()
         self._original: Callable[..., Any] | None = None
         self._watched: Callable[..., Any] | None = None
         self._uncompiled: Any = None
-        # The model whose step has begun, and whose own hook may still be called.
+        # The model whose step has begun, and whose hook may still be called.
         self.running: nn.Module | None = None
 
     def start(self, module: nn.Module) -> nn.Module:
-        """Watch what is compiled of a model from now on and what was; return the model as it is written."""
+        """Watch past and future compilations of a model; return the uncompiled model."""
         if self._original is None:
             self._original = original = torch.compile
             self._watched = functools.wraps(original)(functools.partial(self._compile, original))
@@ -46,22 +46,22 @@ class CompiledModels:
         return model
 
     def stop(self) -> None:
-        """Count nothing any more; what was compiled stays as it is."""
+        """Stop counting; compiled models stay unchanged."""
         if self._original is not None and torch.compile is self._watched:
             torch.compile = self._original
         self._models.clear()
         self.run_compiled()
 
     def run_as_written(self, modules: Iterable[nn.Module]) -> None:
-        """Let this step run uncompiled, if it saves inputs or outputs and one of these modules is compiled."""
+        """Run this step uncompiled if it saves inputs or outputs and one of these modules is compiled."""
         if "torch._dynamo" in sys.modules and self._saves_parts() and any(map(is_compiled, modules)):
             self._leave_compiler()
 
     def run_compiled(self) -> None:
-        """Let compiled models run compiled again."""
+        """Run compiled models compiled again."""
         self.running = None
         if self._uncompiled is not None:
-            # Leaving a stance brings back the script's own.
+            # Leaving the stance restores the script's stance.
             self._uncompiled.__exit__(None, None, None)
             self._uncompiled = None
 
@@ -78,7 +78,7 @@ class CompiledModels:
         if _is_optimized(compiled):
             self._watch_wrapper(compiled, model)
         elif getattr(source, "__name__", "") == "_call_impl":
-            # What nn.Module.compile() asks for.
+            # Called by nn.Module.compile().
             return self._watch_call(model, compiled)
         return compiled
 
@@ -88,7 +88,7 @@ class CompiledModels:
     def _watch_call(self, model: nn.Module, compiled: Callable[..., Any]) -> Callable[..., Any]:
         models = self._models
 
-        # Not its attributes: by those the compiler tells what it has compiled.
+        # Attributes are not copied, because the compiler recognizes compiled functions by them.
         @functools.wraps(compiled, updated=())
         def call(*args: Any, **kwargs: Any) -> Any:
             if model not in models or not is_training_call():
@@ -106,14 +106,14 @@ class CompiledModels:
 
 
 def get_written_model(module: nn.Module) -> nn.Module:
-    """Return the model within what `torch.compile` returned, or what is no such thing as it is."""
+    """Return the original model of one that `torch.compile` returned; other modules are returned unchanged."""
     while _is_optimized(module):
         module = cast("nn.Module", module._orig_mod)  # noqa: SLF001 - it has no public name
     return module
 
 
 def is_compiled(module: nn.Module) -> bool:
-    """Tell whether a call of this module, as torch's own code made it, runs compiled."""
+    """Return whether calls of this module run compiled by torch."""
     return (
         module._compiled_call_impl is not None  # noqa: SLF001 - where nn.Module.compile() keeps it
         or _is_optimized(module)

@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 from torch.nn.modules.loss import _Loss
 
-# Functions by the module that does the same: a loss has one name, whichever way the script computes it.
+# Each function with its equivalent module: a loss has the same name whether the script calls function or module.
 FUNCTIONAL_LOSSES = {
     "binary_cross_entropy": "BCELoss",
     "binary_cross_entropy_with_logits": "BCEWithLogitsLoss",
@@ -40,24 +40,24 @@ _INPUT_KEYWORDS = ("input", "target")
 
 
 class TakesLosses(Protocol):
-    """A hook, as far as losses need it."""
+    """The part of a hook that records losses."""
 
     def record_loss(self, name: str, inputs: object, result: object) -> None:
-        """Save what went into a loss and came out of it."""
+        """Save the inputs and the result of a loss."""
 
 
 class FunctionalLosses:
-    """Gives the result of every loss to a hook; of a loss that calls others, its own only."""
+    """Passes every loss to a hook; if a loss calls other losses, only the outermost is passed."""
 
     def __init__(self, get_hook: Callable[[], TakesLosses | None]) -> None:
-        """Take what returns the hook, None while there is none."""
+        """Initialize with a function that returns the hook, or None if there is none."""
         self._get_hook = get_hook
         self._call_of_modules: Callable[..., Any] | None = None
         self._depth = 0
         self._is_over = False
 
     def start(self) -> None:
-        """Put a function that looks on in front of each loss."""
+        """Wrap every loss."""
         for name, class_name in FUNCTIONAL_LOSSES.items():
             original = getattr(functional, name, None)
             if original is not None:
@@ -66,10 +66,10 @@ class FunctionalLosses:
         _Loss.__call__ = self._wrap_modules(_Loss.__call__)  # type: ignore[method-assign]
 
     def stop(self) -> None:
-        """Look no more.
+        """Stop capturing losses.
 
-        The functions stay: a script that took hold of one, for its model to keep, could not pickle it any more if
-        torch had another of that name.
+        The wrapped functions stay in torch: pickling fails if a model keeps a function that torch no longer has under
+        its name.
         """
         self._is_over = True
         if self._call_of_modules is not None:
@@ -87,7 +87,7 @@ class FunctionalLosses:
             return call(class_name, (*args, *named), function, args, kwargs)
 
         keywords = _INPUT_KEYWORDS
-        # torch.jit compiles the source of the loss itself, and looks its names up in the globals of what it was given.
+        # torch.jit compiles the source of the loss itself, but looks up names in the globals of the given function.
         globals_of_loss = getattr(function, "__globals__", vars(functional))
         replacement = FunctionType(watched.__code__, globals_of_loss, closure=watched.__closure__)
         return functools.update_wrapper(replacement, function)

@@ -16,19 +16,19 @@ from smdebug.logger import get_logger
 from smdebug.pytorch.modules.call_context import is_training_call
 from smdebug.pytorch.tensors.sharded import is_of_workers
 
-# Of the class, because scripted modules refuse to be asked; their own inputs and outputs are seen all the same.
+# Taken from the class, because scripted modules refuse the attribute; their inputs and outputs are seen nevertheless.
 register_forward_hook = nn.Module.register_forward_hook
 register_forward_pre_hook = nn.Module.register_forward_pre_hook
 
 
 class ModuleCallback(partial[None]):
-    """A forward hook or pre-forward hook of a module: calls the function that it is made of.
+    """A forward hook or pre-forward hook of a module, which calls a function.
 
-    A copy of the module shares it, and it is told which module was called. In a pickled module a method of Python's
-    own stands in its place, which does nothing: such a model is loaded where there is no smdebug, too.
+    A copy of the module shares the callback, which is passed the module that was called. In a pickled module, a builtin
+    method that does nothing replaces it, so the model can be loaded without smdebug.
     """
 
-    # A partial calls without a function of Python's in between, which every idle step would pay for.
+    # A partial avoids a Python function in between, which would cost time in every idle step.
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ModuleCallback":
         return self
@@ -38,17 +38,17 @@ class ModuleCallback(partial[None]):
 
 
 class ModuleCapture(PartCapture[nn.Module]):
-    """Saves the tensors that go into and come out of known modules."""
+    """Saves the input and output tensors of registered modules."""
 
     def __init__(self, save: Callable[[str, torch.Tensor], None], report: Callable[[str, Exception], None]) -> None:
-        """Take what saves a tensor by name, and what is told of a failure."""
+        """Initialize with a callback that saves a tensor by name, and one that reports a failure."""
         super().__init__(save, report)
         self._handles: list[RemovableHandle] = []
 
     def iterate_tensors(self, values: object) -> Iterator[torch.Tensor]:
-        """Yield the tensors in a value, lists and tuples walked; dicts and subclasses of Tensor have no number.
+        """Yield the tensors in a value, including those in lists and tuples.
 
-        Those of several workers are no such subclasses.
+        Dicts and subclasses of Tensor are skipped, except tensors of several workers.
         """
         if type(values) is torch.Tensor or (isinstance(values, torch.Tensor) and is_of_workers(values)):
             yield values
@@ -58,7 +58,7 @@ class ModuleCapture(PartCapture[nn.Module]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no module is known."""
+        """Whether no module is registered."""
         return not self._names
 
     @property
@@ -68,26 +68,26 @@ class ModuleCapture(PartCapture[nn.Module]):
 
     @property
     def known(self) -> Iterable[nn.Module]:
-        """All known modules."""
+        """All registered modules."""
         return self._names.keys()
 
     def has_name(self, name: str) -> bool:
-        """Tell whether a module is known by this name."""
+        """Return whether a module is registered under this name."""
         return name in self._names.values()
 
     def get_name(self, module: nn.Module) -> str | None:
-        """Return the name that a module is known by."""
+        """Return the name of a registered module; None for other modules."""
         return self._names.get(module)
 
     def activate(self, plan: StepPlan) -> None:
-        """Watch the modules of which this step may save something."""
+        """Watch the modules whose tensors this step may save."""
         wanted = self.find_wanted(plan)
-        # A model that joins the step has more to watch.
+        # A model that was registered during the step adds modules to watch.
         self._stop_watching()
         self._handles += [register_forward_hook(each.part, ModuleCallback(self._on_call, each)) for each in wanted]
 
     def deactivate(self) -> None:
-        """Watch nothing, and number from 0 again."""
+        """Stop watching, and restart the numbering at 0."""
         self._stop_watching()
         self._numbers.clear()
 
@@ -97,19 +97,19 @@ class ModuleCapture(PartCapture[nn.Module]):
         self._handles.clear()
 
     def forget(self) -> None:
-        """Know no module any more."""
+        """Forget all modules."""
         self.deactivate()
         self._names.clear()
         self._wanted.clear()
 
     def _on_call(self, wanted: WantedPart[nn.Module], module: nn.Module, inputs: Any, outputs: Any) -> None:
-        """Save a call, unless it is one of a copy of the module, which has its hooks."""
+        """Save a call, unless a copy of the module was called, which has the same hooks."""
         if module is wanted.part and is_training_call():
             self.save_wanted(wanted, inputs, outputs)
 
 
 def choose_model_name(module: nn.Module, taken: Collection[str]) -> str:
-    """Return the name of a model's class; of the second model of one class, with `_1` behind it, and so on."""
+    """Return the class name of a model, with `_1` appended for the second model of a class, and so on."""
     is_scripted = isinstance(module, torch.jit.ScriptModule)
     name = str(module.original_name) if is_scripted else type(module).__name__
     if name not in taken:
@@ -120,7 +120,7 @@ def choose_model_name(module: nn.Module, taken: Collection[str]) -> str:
 
 
 def choose_part_name(path: str, model_name: str, modules: ModuleCapture) -> str:
-    """Return a part's path within its model, behind the model's name where a part of another has that path."""
+    """Return a part's path within its model, prefixed with the model's name if another model's part has that path."""
     if not path:
         return model_name
     return f"{model_name}.{path}" if modules.has_name(path) else path

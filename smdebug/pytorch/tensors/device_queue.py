@@ -5,12 +5,12 @@ import torch
 from smdebug.pytorch.tensors.storable import get_storable
 from smdebug.writing.step_writer import StepWriter
 
-# Host memory that queued copies may take before they are written out.
+# Host memory that queued copies may use before they are written.
 _MAX_BYTES = 512 * 1024 * 1024
 
 
 class DeviceQueue:
-    """Copies and numbers that the device still works on, written when they are needed."""
+    """Queue of copies and numbers that the device is still computing."""
 
     def __init__(self) -> None:
         self._copies: list[tuple[str, torch.Tensor]] = []
@@ -19,11 +19,11 @@ class DeviceQueue:
 
     @property
     def is_full(self) -> bool:
-        """Whether the copies should be written before the step is over."""
+        """Whether the copies should be written before the step ends."""
         return self._copied_bytes >= _MAX_BYTES
 
     def add_copy(self, name: str, tensor: torch.Tensor) -> None:
-        """Start to copy a tensor of an accelerator; later changes of it do not reach the copy."""
+        """Start to copy a tensor of an accelerator; later changes of the tensor do not affect the copy."""
         source = tensor.detach()
         if source.layout != torch.strided:
             source = source.to_dense()
@@ -35,12 +35,12 @@ class DeviceQueue:
         self._copied_bytes += copy.nbytes
 
     def add_numbers(self, names: list[str], numbers: list[torch.Tensor]) -> None:
-        """Keep tensors of no dimensions until they can be fetched together."""
+        """Add zero-dimensional tensors, which are fetched together."""
         for name, number in zip(names, numbers, strict=True):
             self._numbers.setdefault((number.device, number.dtype), []).append((name, number))
 
     def write(self, writer: StepWriter) -> None:
-        """Wait for the device, once, and write everything."""
+        """Wait once for the device, and write everything."""
         copies, self._copies, self._copied_bytes = self._copies, [], 0
         if copies:
             torch.cuda.synchronize()

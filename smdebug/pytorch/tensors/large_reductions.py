@@ -1,8 +1,8 @@
 """Reductions of large CPU tensors, computed in pieces.
 
-What abs() or a difference gives of a whole tensor is new memory each time, whose pages take the system several times as
-long as the arithmetic takes. Here it goes into one small piece of memory that is used again, and a piece of the tensor
-is still in the processor's cache when the next operation looks at it.
+abs() or a subtraction on a whole tensor allocates new memory each time, whose pages take the system several times as
+long as the arithmetic. Here, intermediate results go into one small buffer that is reused, and a piece of the tensor is
+still in the processor's cache when the next operation reads it.
 """
 
 import math
@@ -16,12 +16,12 @@ from smdebug.pytorch.tensors.storable import view_array
 
 # Numbers in a piece: 1 MiB of float32.
 _PIECE = 1 << 18
-# With fewer numbers, operations on the whole tensor cost less than what is done here around them.
+# For fewer numbers, operations on the whole tensor cost less than the overhead here.
 _SMALLEST = 1 << 15
 _DTYPES = frozenset({torch.float32, torch.float64})
 _TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 
-# What is asked of each piece for an operation; (part, on absolute values) is the key of what was found.
+# The measure of each piece that an operation needs; results are stored by (part, on absolute values).
 _PARTS = {
     "min": "min",
     "max": "max",
@@ -41,7 +41,7 @@ _MEASURES: dict[str, Callable[[torch.Tensor], float]] = {
     "l2": lambda piece: float(torch.linalg.vector_norm(piece)),
     "prod": lambda piece: float(piece.prod()),
 }
-# Unlike min() and max(), numpy's hand on NaN.
+# Unlike min() and max(), numpy's functions propagate NaN.
 _JOINS: dict[str, Callable[[Sequence[float]], float]] = {
     "min": lambda found: float(np.min(found)),
     "max": lambda found: float(np.max(found)),
@@ -54,7 +54,7 @@ _memory = threading.local()
 
 
 def is_large(tensor: torch.Tensor, operations: Iterable[tuple[str, bool]]) -> bool:
-    """Tell whether `reduce_large` takes a tensor and computes these reductions."""
+    """Return whether `reduce_large` supports the tensor and these reductions."""
     return (
         tensor.numel() >= _SMALLEST
         and tensor.dtype in _DTYPES
@@ -68,10 +68,10 @@ def is_large(tensor: torch.Tensor, operations: Iterable[tuple[str, bool]]) -> bo
 
 
 def reduce_large(tensor: torch.Tensor, operations: Sequence[tuple[str, bool]]) -> list[torch.Tensor]:
-    """Return a number for each (operation, on absolute values), of the tensor's dtype and no dimensions.
+    """Return a zero-dimensional tensor of the tensor's dtype for each (operation, on absolute values).
 
-    std and variance divide by n-1; l1 and l2 are norms of the flattened tensor. What the pieces give is joined as
-    float64.
+    std and variance divide by n-1; l1 and l2 are norms of the flattened tensor. The results of the pieces are
+    combined as float64.
     """
     flat = tensor.detach().view(-1)
     found = _measure(flat, {_get_key(operation, is_abs) for operation, is_abs in operations})
@@ -110,7 +110,7 @@ def _measure(flat: torch.Tensor, keys: set[tuple[str, bool]]) -> dict[tuple[str,
 
 
 def _measure_distance(flat: torch.Tensor, mean: float, *, is_abs: bool) -> float:
-    """Return the norm of what is left of the numbers, or of their absolute values, without their mean."""
+    """Return the norm of the differences of the numbers, or of their absolute values, from their mean."""
     found = []
     for piece in _cut(flat):
         memory = _get_memory(piece)
@@ -124,8 +124,8 @@ def _cut(flat: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _get_memory(piece: torch.Tensor) -> torch.Tensor:
-    """Memory for as many numbers as a piece has, of its dtype; what was in it before is overwritten."""
+    """Return the reused buffer with a piece's size and dtype; its previous content is overwritten."""
     if not hasattr(_memory, "content"):
         _memory.content = np.empty(8 * _PIECE, np.uint8)
-    # Made anew: a tensor that was made in inference mode could not be written to outside of it.
+    # A new tensor each time: one created in inference mode cannot be written outside of that mode.
     return torch.from_numpy(_memory.content).view(piece.dtype)[: piece.numel()]

@@ -12,14 +12,14 @@ _HALVES = frozenset({torch.float16, torch.bfloat16})
 
 
 class Reductions:
-    """All reductions of one tensor; what several of them need is computed once.
+    """All reductions of one tensor, with shared intermediate results.
 
-    std and variance divide by n-1, l1 and l2 are norms of the flattened tensor. Halves are reduced as float32, and
-    mean, std, variance and norms of integers as float64.
+    std and variance divide by n-1; l1 and l2 are norms of the flattened tensor. 16-bit floats are reduced as float32;
+    mean, std, variance and norms of integers are computed as float64.
     """
 
     def __init__(self, tensor: torch.Tensor) -> None:
-        """Take a tensor with at least one element."""
+        """Initialize with a tensor that has at least one element."""
         detached = tensor.detach()
         if detached.layout != torch.strided:
             detached = detached.to_dense()
@@ -36,7 +36,7 @@ class Reductions:
         self._std: torch.Tensor | None = None
 
     def compute(self, operation: str) -> torch.Tensor:
-        """Return one reduction as a tensor of no dimensions.
+        """Return one reduction as a zero-dimensional tensor.
 
         Raises:
             SMDebugValueError: the tensor's numbers have no such reduction.
@@ -69,7 +69,7 @@ class Reductions:
                 return torch.linalg.vector_norm(self._get_floats())
         raise SMDebugValueError(f"There is no reduction {operation!r}.")
 
-    # Kept by hand: functools.cached_property takes a lock for each of some hundred numbers a step.
+    # Cached manually: functools.cached_property takes a lock for each of some hundred numbers in a step.
 
     def _get_floats(self) -> torch.Tensor:
         if self._floats is None:
@@ -97,7 +97,7 @@ class Reductions:
 
     def _get_std(self) -> torch.Tensor:
         if self._std is None:
-            # torch.std goes through the numbers one by one: over ten times slower than these two passes.
+            # torch.std processes the numbers one by one, which is over ten times slower than these two passes.
             mean = self._get_mean()
             if self._count == 1:
                 self._std = torch.full_like(mean.abs(), math.nan)
@@ -122,7 +122,7 @@ def reduce_tensor(tensor: torch.Tensor, operations: Sequence[tuple[str, bool]]) 
         if is_abs:
             if absolute is None:
                 source = tensor.detach()
-                # Truth values and unsigned numbers are their own absolute values.
+                # Booleans and unsigned numbers equal their absolute values.
                 has_sign = source.is_floating_point() or source.is_complex() or source.dtype.is_signed
                 absolute = Reductions(source.abs() if has_sign else source)
             results.append(absolute.compute(operation))

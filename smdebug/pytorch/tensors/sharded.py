@@ -10,19 +10,19 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
-    """Tell whether this worker may hold a part of the tensor only."""
+    """Return whether this worker may hold only a part of the tensor."""
     return _wraps_others(tensor) and hasattr(tensor, "to_local")
 
 
 def is_of_workers(tensor: torch.Tensor) -> bool:
-    """Tell whether several workers make the tensor together: a sharded one, or one that is still to come of them."""
+    """Return whether several workers produce the tensor: it is sharded, or the result of a collective operation."""
     return is_sharded(tensor) or (_wraps_others(tensor) and hasattr(tensor, "wait"))
 
 
 def get_local_part(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return what this worker holds of a tensor: its part of a sharded one, any other as it is.
+    """Return this worker's part of a sharded tensor; other tensors are returned unchanged.
 
-    None for what is made of other tensors in a way of its own.
+    For tensors that wrap other tensors in an unknown way, the result is None.
     """
     if type(tensor) in _PLAIN:
         return tensor
@@ -30,20 +30,20 @@ def get_local_part(tensor: torch.Tensor) -> torch.Tensor | None:
         with torch.no_grad():
             tensor = cast("Any", tensor).to_local()
     if hasattr(tensor, "wait"):
-        # A collective operation is still to bring it.
+        # The result of a collective operation that may not have finished.
         tensor = tensor.wait()
     return None if _wraps_others(tensor) else tensor
 
 
 def find_sharded_parameters(model: nn.Module) -> dict[int, torch.Tensor]:
-    """Return the sharded parameters of `fully_shard()`, by the `id` of what stands for each in the model now.
+    """Return the sharded parameters of `fully_shard()`, by the `id` of the tensor that is in the model now.
 
-    That is the whole parameter, gathered of all workers, from a module's pre-forward hook until it is given up again:
-    its memory comes and goes, and optimizer and gradients know nothing of it.
+    From a module's pre-forward hook until the module is resharded, the model contains the whole parameter, gathered
+    from all workers. Its memory is temporary, and optimizers and gradients do not use it.
     """
     found: dict[int, torch.Tensor] = {}
     if not (distributed.is_available() and distributed.is_initialized()):
-        # `fully_shard()` needs a group of workers, and to look through a model's modules in each step takes its time.
+        # `fully_shard()` needs a process group; without one, searching the modules in each step would waste time.
         return found
     for module in model.modules():
         get_state = getattr(module, "_get_fsdp_state", None)
@@ -55,13 +55,13 @@ def find_sharded_parameters(model: nn.Module) -> dict[int, torch.Tensor]:
 
 
 def _wraps_others(tensor: torch.Tensor) -> bool:
-    # Nearly all are of these types; looking into another takes a microsecond.
+    # Nearly all tensors have these types; the check of another type takes a microsecond.
     return type(tensor) not in _PLAIN and is_traceable_wrapper_subclass(tensor)
 
 
 def _get_groups(state: Any) -> list[Any]:
     groups = getattr(state, "_fsdp_param_groups", None)
     if groups is None:
-        # Before torch 2.11 a module had one at most.
+        # Before torch 2.11, a module had at most one group.
         groups = [state._fsdp_param_group] if state._fsdp_param_group is not None else []  # noqa: SLF001
     return list(groups)

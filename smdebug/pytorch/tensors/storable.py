@@ -13,7 +13,7 @@ from smdebug.format.arguments import get_content
 from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.pytorch.tensors.sharded import get_local_part
 
-# Types that records hold as they are.
+# Types that records store without conversion.
 _DIRECT = {
     torch.float32: DATA_TYPE_NUMBERS["float32"],
     torch.float64: DATA_TYPE_NUMBERS["float64"],
@@ -26,13 +26,13 @@ _DIRECT = {
 
 
 class Storable(NamedTuple):
-    """A tensor as a record takes it; the bytes are the tensor's own memory wherever that is possible.
+    """A tensor in the form of a record; the bytes are the tensor's memory if possible.
 
     Attributes:
         data_type: number of the DataType of `content`.
         shape: size of each dimension.
-        content: its bytes in C order.
-        true_dtype: name of the tensor's dtype if it was widened.
+        content: bytes in C order.
+        true_dtype: name of the tensor's dtype if it was widened, else None.
     """
 
     data_type: int
@@ -42,14 +42,14 @@ class Storable(NamedTuple):
 
 
 def take_off_transforms(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor within the wrappers of torch.func's transforms; that of `vmap` has one dimension more."""
+    """Return the tensor inside the wrappers of torch.func's transforms; that of `vmap` has an additional dimension."""
     while is_functorch_wrapped_tensor(tensor):
         tensor = get_unwrapped(tensor)
     return tensor
 
 
 def get_storable(tensor: torch.Tensor) -> Storable:
-    """Return a tensor of any device, layout and dtype in the form of a record."""
+    """Convert a tensor of any device, layout and dtype to the form of a record."""
     plain = _to_plain(tensor)
     data_type = _DIRECT.get(plain.dtype)
     if data_type is not None:
@@ -60,10 +60,10 @@ def get_storable(tensor: torch.Tensor) -> Storable:
 
 
 def to_array(tensor: torch.Tensor) -> tuple[NDArray[np.generic], str | None]:
-    """Return an array of the tensor, and the true dtype where numpy has none like it and a wider one was taken.
+    """Convert a tensor to an array; also return the name of its dtype if numpy lacks it and the array is wider.
 
     Raises:
-        SMDebugTypeError: this worker holds no such numbers.
+        SMDebugTypeError: this worker does not hold the tensor's values.
     """
     plain = _to_plain(tensor)
     true_dtype = None
@@ -71,16 +71,16 @@ def to_array(tensor: torch.Tensor) -> tuple[NDArray[np.generic], str | None]:
         true_dtype = str(plain.dtype).removeprefix("torch.")
         plain = plain.to(torch.complex64)
     elif plain.is_floating_point() and plain.dtype not in _DIRECT:
-        # bfloat16 and the kinds of float8.
+        # bfloat16 and the float8 types.
         true_dtype = str(plain.dtype).removeprefix("torch.")
         plain = plain.to(torch.float32)
     return view_array(plain), true_dtype
 
 
 def view_array(tensor: torch.Tensor) -> NDArray[np.generic]:
-    """Return the numbers of a detached tensor of the machine's memory, without a copy if they lie in order.
+    """Return the array of a detached CPU tensor, without a copy if the tensor is contiguous.
 
-    `Tensor.numpy()` forbids for good that the memory is resized, which is how `fully_shard()` frees its own.
+    `Tensor.numpy()` permanently prevents resizing of the memory, which `fully_shard()` uses to free its memory.
     """
     return _get_bytes(tensor).view(_get_numpy_dtype(tensor.dtype)).reshape(tensor.shape)
 
@@ -95,7 +95,7 @@ def _get_bytes(tensor: torch.Tensor) -> NDArray[np.uint8]:
 
 
 class _Memory:
-    """The bytes of a tensor as numpy asks for them; the arrays made of it keep it, and so the tensor."""
+    """The bytes of a tensor for numpy's array interface; arrays made from it keep the tensor alive."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor = tensor

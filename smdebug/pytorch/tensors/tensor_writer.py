@@ -1,6 +1,6 @@
 """PyTorch tensors written into a step, on any device.
 
-Tensors inside of torch.func's transforms are included.
+Tensors inside torch.func's transforms are included.
 """
 
 from collections.abc import Callable
@@ -24,23 +24,23 @@ from smdebug.writing.summaries import Summaries
 
 
 class TorchTensorWriter(TensorWriter):
-    """Writes torch's tensors, those of accelerators by way of a queue that waits for the device once a step."""
+    """Writes torch tensors; those of accelerators go through a queue that waits for the device once per step."""
 
     def __init__(self, summaries: Summaries, report: Callable[[str, Exception], None]) -> None:
-        """Take what TensorWriter takes; see there."""
+        """Initialize with the arguments of TensorWriter."""
         super().__init__(summaries, report)
         self._queue = DeviceQueue()
 
     def to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        """Make an array of a tensor, or of anything else; errors as TensorWriter raises them."""
+        """Convert a tensor, or any other value, to an array; raises the errors of TensorWriter."""
         return to_array(value)[0] if isinstance(value, torch.Tensor) else super().to_array(value)
 
     def copy(self, value: Any) -> Any:
-        """Return a value that later changes of the original do not reach."""
+        """Return a copy that later changes of the value do not affect."""
         return value.detach().clone() if isinstance(value, torch.Tensor) else super().copy(value)
 
     def write(self, get_writer: Callable[[], StepWriter], name: str, value: Any, selection: Selection) -> None:
-        """Write what is selected of a value; of tensors that hold none, a word to the log."""
+        """Write the selected parts of a value; a tensor without values, such as a meta tensor, is reported."""
         if not isinstance(value, torch.Tensor):
             super().write(get_writer, name, value, selection)
             return
@@ -58,7 +58,7 @@ class TorchTensorWriter(TensorWriter):
         if peek_interpreter_stack() is None:
             self._write_tensor(get_writer(), name, value, selection)
         else:
-            # A transform of torch.func is under way, and would take what is done here for a part of its function.
+            # A transform of torch.func is active, and would treat the operations here as part of its function.
             with temporarily_clear_interpreter_stack():
                 self._write_tensor(get_writer(), name, take_off_transforms(value), selection)
 
@@ -80,9 +80,9 @@ class TorchTensorWriter(TensorWriter):
             self._queue.write(writer)
 
     def flush(self, writer: StepWriter) -> None:
-        """Wait for the device, and write what it has computed."""
+        """Wait for the device, and write the queued tensors."""
         self._queue.write(writer)
 
     def clear(self) -> None:
-        """Forget what was queued."""
+        """Drop the queued tensors."""
         self._queue.clear()

@@ -15,17 +15,17 @@ _GradScaler: type = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.Gra
 
 
 class LossScales:
-    """Knows, in a step that saves gradients, whether a backward pass began at a loss that a scaler has scaled.
+    """Detects backward passes of scaled losses, in steps that save gradients, and unscales their gradients.
 
-    The scale is the one that the loss was multiplied by, so it does not matter whether or when the script calls
-    `unscale_`. It stays on its device, which nothing waits for.
+    The scale is the factor that the loss was multiplied by, so it does not matter whether or when the script calls
+    `unscale_`. The scale stays on its device, and nothing waits for the device.
     """
 
-    # A function that is put in front of `scale` for such a step only would come too late for
-    # `scaler.scale(loss_function(model(x), y))`, which takes hold of `scale` before the step begins.
+    # Wrapping `scale` only for such a step would be too late for `scaler.scale(loss_function(model(x), y))`, which
+    # looks up `scale` before the step begins.
 
     def __init__(self, report: Callable[[str, Exception], None]) -> None:
-        """Take what is told of a failure."""
+        """Initialize with a callback that reports a failure."""
         self.report_loss = report
         # Whether this step saves gradients.
         self.is_watching = False
@@ -35,7 +35,7 @@ class LossScales:
         self._is_over = True
 
     def start(self) -> None:
-        """Put a function that looks on in front of `scale` of every class of scalers."""
+        """Wrap `scale` of every scaler class."""
         for scaler_class in _iterate_classes(_GradScaler):
             if "scale" in vars(scaler_class) and scaler_class not in self._wrapped:
                 original = vars(scaler_class)["scale"]
@@ -44,16 +44,16 @@ class LossScales:
                 scaler_class.scale = wrapper  # type: ignore[attr-defined]
 
     def stop(self) -> None:
-        """Leave the scalers as they were, unless another function has been put in front."""
+        """Restore the scaler classes, unless other code has wrapped them too."""
         for scaler_class, (original, wrapper) in self._wrapped.items():
             if vars(scaler_class)["scale"] is wrapper:
                 scaler_class.scale = original  # type: ignore[attr-defined]
         self._wrapped.clear()
 
     def unscale(self, gradient: torch.Tensor) -> torch.Tensor:
-        """Return a gradient of the backward pass in progress as it is without a scale; of halves, as float32.
+        """Return a gradient of the backward pass in progress without its scale; 16-bit gradients become float32.
 
-        It is the number that `unscale_` gives. What is too small for a half is one reason to scale losses.
+        The result equals that of `unscale_`. The wider type is needed because values may be too small for 16 bits.
         """
         if self._inverse is None or (self._is_over and get_backward_pass() != self._backward_pass):
             return gradient
@@ -82,7 +82,7 @@ class LossScales:
     def _watch_backward(self, scaler: Any, scaled: object) -> None:
         if not scaler.is_enabled():
             return
-        # In the precision that unscale_ computes it with.
+        # The same precision as in unscale_.
         inverse = scaler._scale.double().reciprocal().float()  # noqa: SLF001 - get_scale() waits for the device
         for loss in scaled if isinstance(scaled, (list, tuple)) else (scaled,):
             if isinstance(loss, torch.Tensor) and loss.requires_grad:
@@ -91,7 +91,7 @@ class LossScales:
     @guarded("the scale of a loss")
     def _begin_backward(self, inverse: torch.Tensor, gradient: torch.Tensor) -> None:  # noqa: ARG002 - torch's signature
         self._inverse = inverse
-        # A pass within it, as of a checkpoint, is another to torch; and what is called when it ends is still of it.
+        # torch numbers a nested pass, as of a checkpoint, separately. Calls at its end still belong to the outer pass.
         self._backward_pass = get_backward_pass()
         self._is_over = False
         Variable._execution_engine.queue_callback(self._end_backward)  # noqa: SLF001

@@ -1,8 +1,9 @@
 """Optimizer state: momenta and the like, and learning rates.
 
-Tensors are named `optimizer/<class>/<number>/<key>` as `optimizer.state_dict()` has them, which numbers parameters in
-the order of its groups; learning rates `optimizer/<class>/group_<number>/lr`. A second optimizer of one class is
-`<class>_1`. Parameters' own names are left out on purpose: with them these would be weights and biases to every reader.
+Tensors are named `optimizer/<class>/<number>/<key>`, with the numbers and keys of `optimizer.state_dict()`, which
+numbers parameters in the order of its groups. Learning rates are named `optimizer/<class>/group_<number>/lr`. A second
+optimizer of one class is named `<class>_1`. The names deliberately omit those of the parameters, because the regexes
+of weights and biases would match them.
 """
 
 from collections.abc import Callable
@@ -17,15 +18,15 @@ OPTIMIZER_REGEX = f"^{OPTIMIZER_PREFIX}"
 
 
 class OptimizerCapture:
-    """Saves the state of optimizers as a step leaves it."""
+    """Saves the state of optimizers after a step."""
 
     def __init__(self, save: Callable[[str, Any], None]) -> None:
-        """Take what saves a tensor or number by name."""
+        """Initialize with a callback that saves a tensor or number by name."""
         self._save = save
         self._names: WeakKeyDictionary[Optimizer, str] = WeakKeyDictionary()
 
     def save_state(self, optimizer: Optimizer) -> None:
-        """Save each tensor and number of the state, and each group's learning rate; lists and the like are left out."""
+        """Save each tensor and number of the state, and each group's learning rate; other values are skipped."""
         prefix = f"{OPTIMIZER_PREFIX}{self._get_name(optimizer)}"
         number = 0
         for group_number, group in enumerate(optimizer.param_groups):

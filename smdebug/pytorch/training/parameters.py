@@ -15,7 +15,7 @@ from smdebug.pytorch.training.loss_scales import LossScales
 
 
 class ParameterCapture:
-    """Knows the parameters of registered models by `<model class>_<path>`; a shared one by its first path."""
+    """Saves parameters of registered models as `<model class>_<path>`; a shared parameter has its first path."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class ParameterCapture:
         gradient_prefix: str,
         loss_scales: LossScales,
     ) -> None:
-        """Take what saves a tensor by name, what is told of a failure, and what gradients are scaled by."""
+        """Initialize with callbacks that save a tensor by name and report a failure, and with the loss scales."""
         self._save = save
         self._report = report
         self._gradient_prefix = gradient_prefix
@@ -32,15 +32,15 @@ class ParameterCapture:
         self._loss_scales = loss_scales
         self._handles: list[RemovableHandle] = []
         self._awaited = self._seen = False
-        # Those of the step in progress: walking a model takes longer than looking at its parameters.
+        # Parameters of the step in progress, cached because walking a model takes longer than reading its parameters.
         self._current: list[tuple[str, torch.Tensor]] = []
-        # Those that lazy modules make of the first batch.
+        # Parameters not saved yet in this step, including those that lazy modules create from the first batch.
         self._unmade: list[tuple[str, torch.Tensor]] = []
 
     def add_model(self, name: str, model: nn.Module) -> None:
-        """Know a model's parameters, those it gets later included."""
+        """Add a model's parameters, including those it gets later."""
         self._models.append((name, model))
-        # If a step is in progress, `save_new` has these to save.
+        # If a step is in progress, `save_new` saves these.
         self._unmade += _name_parameters(name, model)
 
     @property
@@ -50,21 +50,21 @@ class ParameterCapture:
 
     @property
     def model_names(self) -> list[str]:
-        """Names of the registered models."""
+        """The names of the registered models."""
         return [name for name, _ in self._models]
 
     def begin_step(self) -> None:
-        """Take the models' parameters as they are in this step; `save_new` saves them."""
+        """Collect the models' parameters of this step, for `save_new` to save."""
         self.deactivate()
         self._unmade = list(self._iterate())
 
     @property
     def has_unmade(self) -> bool:
-        """Whether a lazy module has parameters that its first batch will make."""
+        """Whether a lazy module has parameters that its first batch will create."""
         return bool(self._unmade)
 
     def save_new(self) -> list[tuple[str, torch.Tensor]]:
-        """Save the parameters that have been made since this was last asked, and return them."""
+        """Save the parameters created since the last call, and return them."""
         found = [(name, parameter) for name, parameter in self._unmade if not is_lazy(parameter)]
         self._unmade = [(name, parameter) for name, parameter in self._unmade if is_lazy(parameter)]
         for name, parameter in found:
@@ -75,9 +75,14 @@ class ParameterCapture:
     def activate_gradients(
         self, plan: StepPlan, parameters: Iterable[tuple[str, torch.Tensor]], *, are_expected: bool
     ) -> None:
-        """Save, in this step, each gradient when its backward pass has it; where one is expected, it is missed.
+        """Save each gradient of this step when the backward pass computes it.
 
-        Frozen parameters have none, but may be thawed within the step, as by scripts that train two models in turn.
+        Frozen parameters have no gradient, but a script that trains two models in turn may unfreeze them within a step.
+
+        Args:
+            plan: what is saved at this step.
+            parameters: parameters with their names.
+            are_expected: whether missing gradients count for `lacks_gradients`.
         """
         for name, parameter in parameters:
             gradient_name = f"{self._gradient_prefix}{name}"
@@ -87,14 +92,14 @@ class ParameterCapture:
                     self._awaited = self._awaited or are_expected
                     self._handles.append(_register(capture, parameter))
             elif _can_be_thawed(parameter) and any(found.matches(gradient_name) for found in plan.due):
-                # torch takes a hook of such a tensor only while it is to have a gradient.
+                # torch registers a hook only on a tensor that requires a gradient.
                 parameter.requires_grad = True
                 try:
                     self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
                 finally:
                     parameter.requires_grad = False
         if self._handles:
-            # Scalers of a class that was made since the model was registered, too.
+            # Includes scaler classes that were defined after the model was registered.
             self._loss_scales.start()
             self._loss_scales.is_watching = True
 
@@ -109,31 +114,31 @@ class ParameterCapture:
 
     @property
     def lacks_gradients(self) -> bool:
-        """Whether gradients were to be saved and no backward pass ever brought any."""
+        """Whether gradients should be saved, but no backward pass has computed any so far."""
         return self._awaited and not self._seen
 
     def deactivate(self) -> None:
-        """Watch no gradient, and hold no parameter."""
+        """Stop watching gradients, and release the parameters."""
         self._current = []
         self._unmade = []
         self._loss_scales.is_watching = False
         if is_in_backward():
-            # A failure has ended the step. fully_shard() walks its hooks while it calls them, so they stay for now.
+            # A failure has ended the step. fully_shard() is iterating over the hooks, so they cannot be removed now.
             return
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
 
     def get_foreign(self, parameter_ids: set[int]) -> set[int]:
-        """Return those that are no parameters of a registered model."""
+        """Return the ids that are not parameters of a registered model."""
         return parameter_ids.difference(id(parameter) for _, parameter in self._iterate())
 
     def find_outside(self, parameter_ids: set[int]) -> list[torch.Tensor]:
-        """Return the parameters of the step in progress that are none of these."""
+        """Return the parameters of the step in progress that have other ids."""
         return [parameter for _, parameter in self._current if id(parameter) not in parameter_ids]
 
     def forget(self) -> None:
-        """Know no model any more."""
+        """Forget all models."""
         self.deactivate()
         self._models.clear()
 
@@ -151,8 +156,8 @@ def _name_parameters(model_name: str, model: nn.Module) -> Iterator[tuple[str, t
 def _register(capture: "_CapturedGradient", parameter: torch.Tensor) -> RemovableHandle:
     if not is_sharded(parameter):
         return cast("RemovableHandle", parameter.register_hook(capture))  # type: ignore[no-untyped-call]
-    # fully_shard() gives a parameter its gradient itself, and calls only the hooks of this kind: ours before those of a
-    # script whose optimizers step within the backward pass.
+    # fully_shard() sets a parameter's gradient itself, and calls only hooks of this kind. Ours must run before those of
+    # a script whose optimizers step within the backward pass.
     sharded = cast("Any", parameter)
     handle: RemovableHandle = sharded.register_post_accumulate_grad_hook(capture.save_accumulated)
     sharded._post_accumulate_grad_hooks.move_to_end(handle.id, last=False)  # noqa: SLF001 - there is no other way
@@ -169,7 +174,7 @@ def _can_be_thawed(parameter: torch.Tensor) -> bool:
 
 
 class _CapturedGradient:
-    """A tensor hook that saves one gradient and leaves it as it is."""
+    """A tensor hook that saves one gradient and does not change it."""
 
     def __init__(self, save: Callable[[str, torch.Tensor], None], name: str) -> None:
         self._save = save
@@ -179,6 +184,6 @@ class _CapturedGradient:
         self._save(self._name, gradient)
 
     def save_accumulated(self, parameter: torch.Tensor) -> None:
-        """Save what the parameter's backward passes have added up to."""
+        """Save the gradient accumulated over the parameter's backward passes."""
         if parameter.grad is not None:
             self._save(self._name, parameter.grad)

@@ -15,21 +15,21 @@ _is_compiling = torch.compiler.is_compiling
 
 
 class TellsOfEnd(Protocol):
-    """What is called when all gradients there are have been used."""
+    """Callback for the time when all existing gradients have been used."""
 
     def __call__(self, *, more_may_come: bool = False) -> None:
-        """Hear whether another optimizer has not stepped, whose gradients may come yet."""
+        """Handle the end; `more_may_come` if another optimizer has not stepped yet, whose gradients may follow."""
 
 
 class TellsOfOptimizer(Protocol):
-    """What is called with an optimizer's first step."""
+    """Callback for an optimizer's first step."""
 
     def __call__(self, *, is_known: bool) -> None:
-        """Hear whether it trains registered models only."""
+        """Handle the step; `is_known` if the optimizer trains only registered models."""
 
 
 class StepEndWatch:
-    """Tells when every gradient of the registered models has been used, by one optimizer or by several in turn."""
+    """Detects when one or several optimizers have used every gradient of the registered models."""
 
     def __init__(
         self,
@@ -38,37 +38,37 @@ class StepEndWatch:
         on_saved: Callable[[Optimizer], None],
         on_new: TellsOfOptimizer,
     ) -> None:
-        """Take what is called at the end of a step, before it if it is saved, and at an optimizer's first step."""
+        """Initialize with callbacks for the end of a step, each optimizer in a saved step, and a new optimizer."""
         self._parameters = parameters
         self._on_end = on_end
         self._on_saved = on_saved
         self._on_new = on_new
         self._is_ours: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
-        # The one that stepped last: asking a dict of weak keys takes ten times as long.
+        # The optimizer that stepped last: a lookup in the WeakKeyDictionary takes ten times as long.
         self._last_of_ours: Callable[[], Optimizer | None] = _get_none
         self._used: set[int] = set()
-        # In a step that saves nothing the first optimizer ends the step, which is cheaper.
+        # In a step that saves nothing, the first optimizer ends the step, which is cheaper.
         self.is_saving = False
         self._handle: RemovableHandle | None = None
 
     def start(self) -> None:
-        """Watch the optimizers of this process, whenever they are made."""
+        """Watch all present and future optimizers of this process."""
         if self._handle is None:
             self._handle = register_optimizer_step_post_hook(self._on_optimizer_step)
 
     def stop(self) -> None:
-        """Watch no optimizer."""
+        """Stop watching."""
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
 
     def forget_optimizers(self) -> None:
-        """Ask again which optimizers are of interest: another model was registered."""
+        """Forget which optimizers train registered models, because another model was registered."""
         self._is_ours.clear()
         self._last_of_ours = _get_none
 
     def begin_saved_step(self) -> None:
-        """Forget earlier steps."""
+        """Begin a step that is saved, and forget the earlier ones."""
         self.is_saving = True
         self._used = set()
 
@@ -81,14 +81,14 @@ class StepEndWatch:
         self._on_saved(optimizer)
         self._used |= _get_parameter_ids(optimizer)
         others = self._parameters.find_outside(self._used)
-        # One that steps within the backward pass uses each gradient as it comes: others are still to come.
+        # An optimizer that steps within the backward pass uses each gradient immediately: others may still follow.
         if not is_in_backward() and all(parameter.grad is None for parameter in others):
             self._on_end(more_may_come=self._may_train(others))
 
     def _may_train(self, parameters: list[torch.Tensor]) -> bool:
-        """Tell whether some of these are trained, now or, if they are frozen, by an optimizer that has not stepped.
+        """Return whether some of the parameters are trained now, or are frozen but belong to a known optimizer.
 
-        Such as those of one model where an optimizer has just used the gradients of another.
+        This is the case for one of two models that are trained in turn, after the optimizer of the other has stepped.
         """
         if not parameters or any(parameter.requires_grad for parameter in parameters):
             return bool(parameters)
@@ -97,7 +97,7 @@ class StepEndWatch:
         return any(id(parameter) in trained for parameter in parameters)
 
     def is_of_ours(self, optimizer: Optimizer) -> bool:
-        """Tell whether an optimizer trains registered models, or parts of them."""
+        """Return whether an optimizer trains registered models, or parts of them."""
         is_ours = self._is_ours.get(optimizer)
         if is_ours is None:
             ids = _get_parameter_ids(optimizer)
@@ -114,4 +114,4 @@ def _get_parameter_ids(optimizer: Optimizer) -> set[int]:
 
 
 def _get_none() -> None:
-    """Return what the reference to an optimizer that is gone returns."""
+    """Return None, like a weak reference to a deleted optimizer."""

@@ -23,7 +23,7 @@ class StepWatch:
     tells_modes = False
 
     def __init__(self, get_models: Callable[[], Iterable[nn.Module]], is_ours: Callable[[Optimizer], bool]) -> None:
-        """Take what tells the registered models, and whether an optimizer trains them."""
+        """Initialize with functions that return the registered models, and whether an optimizer trains them."""
         self.tracer: StepTracer | None = None
         self._get_models = get_models
         self._is_ours = is_ours
@@ -73,7 +73,7 @@ class StepWatch:
             self._unwatch.append(partial(setattr, owner, name, written))
 
     def _time(self, written: Callable[..., Any], phase: str, event: str) -> Callable[..., Any]:
-        """Return a function that does the same, and records how long it took."""
+        """Wrap a function to record its duration."""
 
         def timed(loader: Any) -> Any:
             began = time.time()

@@ -20,7 +20,7 @@ _STARTS_REPLICAS = ("tensorflow.python.distribute.mirrored_run", "_call_for_each
 
 
 def is_inside_keras_loop() -> bool:
-    """Tell whether a loop of Keras is running in this thread, or building its functions; a replica's thread is its."""
+    """Return whether a Keras loop runs in this thread or builds its functions, or started this replica's thread."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to see who calls
     if _is_in_loop(frame):
         return True

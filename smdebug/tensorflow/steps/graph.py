@@ -11,30 +11,30 @@ from tensorflow.python.client.session import register_session_run_conversion_fun
 
 v1 = tf.compat.v1
 
-# TensorFlow counts reading a variable among what changes something.
+# Stateful for TensorFlow, although these operations only read a variable.
 _READS = frozenset({"ReadVariableOp", "VarHandleOp", "Variable", "VariableV2"})
-# Those of few rows take the gradient's values, as is saved of a gradient anyway.
+# Sparse updates take the values of a gradient, which are what is saved of it.
 _UPDATE = re.compile("(Resource)?(Sparse)?Apply[A-Z]")
-# A script that makes what it fetches anew for each run would fill the memory.
+# Limits memory use if a script creates new fetches for each run.
 _MOST_RECALLED = 64
-# The graph's attribute: each refers to the other, and they go together.
+# Attribute of the graph: the two objects refer to each other, and are freed together.
 _KEPT_AS = "_smdebug_fetched_graph"
 
 
 class NamedTensors:
-    """What to fetch, as one thing to a session; its value is a dictionary of arrays by name.
+    """Tensors to fetch, as one fetch for a session; the fetched value is a dictionary of arrays by name.
 
-    A session that is given a dictionary asks what each of its values may be, which takes as long as fetching it.
+    If a session fetches a dictionary, it checks the type of each value, which takes as long as the fetch itself.
     """
 
     def __init__(self, tensors: dict[str, Any]) -> None:
-        """Take tensors of one graph by the names that their values get."""
+        """Initialize with tensors of one graph, by the names of their values."""
         self.names = tuple(tensors)
         self.tensors = list(tensors.values())
 
 
 def _expand(fetched: NamedTensors) -> tuple[list[Any], Callable[[list[Any]], dict[str, Any]]]:
-    """Return what a session wants to know: the tensors, and what makes their values one."""
+    """Return the tensors, and a function that combines their values, for TensorFlow's fetch conversion."""
     return fetched.tensors, lambda values: dict(zip(fetched.names, values, strict=True))
 
 
@@ -42,24 +42,24 @@ register_session_run_conversion_functions(NamedTensors, _expand)
 
 
 class FetchedGraph:
-    """Tensors of one graph by the names that runs hold, and which of them a run computes anyway.
+    """Tensors of one graph by their names in the run, and those that a run computes anyway.
 
     Attributes:
-        trainable: names of the variables that are trained.
-        gradients: names of the gradients that operations of the graph update variables by, whoever made them.
-        optimizer_variables: names of the variables that these operations keep for themselves.
+        trainable: names of the trainable variables.
+        gradients: names of the gradients with which operations of the graph update variables.
+        optimizer_variables: names of the variables that hold the state of these operations.
     """
 
     @classmethod
     def look_at(cls, graph: Any) -> FetchedGraph:
-        """Return that of a graph as it is now; of one that is final, as it was before."""
+        """Read a graph and return the result; a finalized graph that was read before is not read again."""
         if not (graph.finalized and hasattr(graph, _KEPT_AS)):
             setattr(graph, _KEPT_AS, cls(graph))
         return cls.of(graph)
 
     @classmethod
     def of(cls, graph: Any) -> FetchedGraph:
-        """Return that of a graph that was looked at."""
+        """Return the result for a graph that has been read."""
         known: FetchedGraph = getattr(graph, _KEPT_AS)
         return known
 
@@ -72,14 +72,14 @@ class FetchedGraph:
             variables = v1.global_variables() + v1.local_variables()
             self.trainable = [variable.name for variable in v1.trainable_variables()]
         self.optimizer_variables = [variable.name for variable in variables if variable.name.partition(":")[0] in kept]
-        # A variable is read by an operation of its own, and is called what it is itself.
+        # A separate operation reads each variable; the value gets the variable's name.
         self._variables = {variable.name: _get_read(variable) for variable in variables}
         self._computed: dict[Any, dict[str, Any]] = {}
-        # By the objects that were asked for; kept, so that no other has the id of one.
+        # By ids of the fetched objects, which are kept alive so that no other object gets their id.
         self._recalled: dict[Any, tuple[list[Any], NamedTensors]] = {}
 
     def recall(self, fetches: Any, circumstances: Hashable, find: Callable[[], NamedTensors]) -> NamedTensors:
-        """Return what `find` has returned for the same fetches under the same circumstances."""
+        """Return the cached result of `find` for the same fetches and circumstances."""
         asked = tf.nest.flatten(fetches)
         key = (tuple(map(id, asked)), circumstances)
         found = self._recalled.get(key)
@@ -90,12 +90,12 @@ class FetchedGraph:
         return found[1]
 
     def get_computed(self, fetches: Any, named: frozenset[str]) -> dict[str, Any]:
-        """Return, by name, what can be fetched together with `fetches` without doing anything more.
+        """Return, by name, the tensors that can be fetched together with `fetches` without side effects.
 
         Args:
-            fetches: what the script asks for.
-            named: tensors that may be computed for their own sake, as a loss that only its gradients are asked of, if
-                they need nothing that is not there and change nothing.
+            fetches: what the script fetches.
+            named: tensors that may be computed additionally, such as a loss of which only the gradients are fetched, if
+                they need no further input and change no state.
         """
         operations = _get_operations(self._graph, fetches)
         key = (frozenset(operation.name for operation in operations), named)
@@ -123,7 +123,7 @@ class FetchedGraph:
         names = {operation.name for operation in done}
         for name, tensor in self._variables.items():
             base = name.partition(":")[0]
-            # An initializer is no step of training: what it is about to set cannot be read yet.
+            # A variable that the run initializes cannot be read yet.
             if base in names and not {f"{base}/Assign", f"{base}/IsInitialized/VarIsInitializedOp"} & names:
                 found[name] = tensor
         return found
@@ -137,11 +137,11 @@ class FetchedGraph:
 
 
 class Update(NamedTuple):
-    """An operation that trains a variable, as optimizers of TensorFlow 1's way and Keras' legacy ones make them.
+    """An operation that trains a variable, as created by optimizers of TensorFlow 1 and Keras' legacy optimizers.
 
     Attributes:
-        gradients: what the variable is updated by: one tensor.
-        kept: names of the variables that the optimizer keeps beside it, as momenta.
+        gradients: the gradient that updates the variable, if the operation has one.
+        kept: names of the optimizer's variables for it, such as momenta.
     """
 
     gradients: list[Any]
@@ -163,7 +163,7 @@ def find_updates(graph: Any) -> Iterator[Update]:
 
 
 def _find_variable(tensor: Any) -> str:
-    """Return the name of the variable that an operation is given, which may come by way of others."""
+    """Return the name of the variable that an operation's input refers to, directly or through other operations."""
     operation = tensor.op
     while operation.inputs and operation.type in ("Identity", "Enter", "RefIdentity"):
         operation = operation.inputs[0].op
@@ -171,7 +171,7 @@ def _find_variable(tensor: Any) -> str:
 
 
 def _get_ancestors(operations: list[Any]) -> set[Any]:
-    """Return all that has to run for the operations, themselves included."""
+    """Return all operations that must run for the given ones, including those."""
     seen: set[Any] = set()
     waiting = list(operations)
     while waiting:
@@ -184,7 +184,7 @@ def _get_ancestors(operations: list[Any]) -> set[Any]:
 
 
 def _is_special(operation: Any) -> bool:
-    """Tell whether an operation needs something from outside, or changes something."""
+    """Return whether an operation needs a fed value, or changes state."""
     return operation.type in ("Placeholder", "PlaceholderV2") or bool(operation.op_def.is_stateful)
 
 

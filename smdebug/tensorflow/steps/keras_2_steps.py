@@ -40,7 +40,7 @@ def read_update(
 
 
 def runs_functions(model: Any) -> bool:
-    """Tell whether the model's loops call a function for each step, in this process and in no session."""
+    """Return whether the model's loops call a function for each step, in this process and in no session."""
     return not isinstance(model, _training_v1.Model) and model._cluster_coordinator is None  # noqa: SLF001 - no other way
 
 
@@ -51,7 +51,7 @@ def get_batches(model: Any, mode: ModeKeys, data: Any) -> tuple[Iterator[Any], i
 
 
 def is_compiled_by_xla(model: Any) -> bool:
-    """Tell whether Keras has the step compiled by XLA."""
+    """Return whether Keras has the step compiled by XLA."""
     return bool(model._jit_compile)  # noqa: SLF001 - there is no public member in 2.11
 
 

@@ -24,7 +24,7 @@ def read_update(
 
 
 def runs_functions(model: Any) -> bool:  # noqa: ARG001 - as of Keras 2
-    """Tell whether the model's loops call a function for each step: all do."""
+    """Return whether the model's loops call a function for each step: all do."""
     return True
 
 
@@ -34,7 +34,7 @@ def get_batches(model: Any, mode: ModeKeys, data: Any) -> tuple[Iterator[Any], i
 
 
 def is_compiled_by_xla(model: Any) -> bool:
-    """Tell whether Keras has the whole function compiled by XLA."""
+    """Return whether Keras has the whole function compiled by XLA."""
     return bool(model.jit_compile)
 
 

@@ -50,7 +50,7 @@ class ModelNames:
         return self.model.built and all(layer.built for layer in _flatten(self.model))
 
     def refresh(self) -> bool:
-        """Take up what the model has got since, as by its first batch; tell whether there was anything."""
+        """Take up what the model has got since, as by its first batch; return whether there was any."""
         if not self.is_outdated:
             return False
         self.is_listed = False
@@ -79,7 +79,7 @@ class ModelNames:
 
 
 def is_bias(name: str) -> bool:
-    """Tell whether a tensor is one of the collection biases, whose regex this is."""
+    """Return whether a tensor is one of the collection biases, whose regex this is."""
     return bool(_BIAS.search(name))
 
 

@@ -19,7 +19,7 @@ class RegisteredModels:
             self._models.append(model)
 
     def refresh(self) -> bool:
-        """Take up variables and layers that were made since; tell whether there were any."""
+        """Take up variables and layers that were made since; return whether there were any."""
         if len(self._names) == len(self._models) and not any(names.is_outdated for names in self._names):
             return False
         self._names = [ModelNames(model) for model in self._models]

@@ -1,8 +1,8 @@
 """Steps of custom training loops, captured from `tf.GradientTape`.
 
-A step begins when the outermost tape begins to record. Inside a `tf.function` Python runs only while it is traced, so
-the steps are counted and saved by calls that become part of the traced function; what they save is computed there
-anyway, and nothing of it is handed to Python in a step that is not due.
+A step begins when the outermost tape starts recording. Inside a `tf.function`, Python runs only during tracing, so
+calls that become part of the traced function count and save the steps. The function computes the saved values anyway,
+and passes them to Python only in a step that is due.
 """
 
 import threading
@@ -28,11 +28,11 @@ from smdebug.tracing.step_tracer import StepTracer
 
 
 class TracedStep:
-    """The step that the function being traced is going to make at each call.
+    """The step that each call of the function being traced makes.
 
     Attributes:
-        graph: of the function.
-        is_due: tensor of truth: whether the step that runs saves something.
+        graph: graph of the function.
+        is_due: boolean tensor: whether the running step saves something.
     """
 
     def __init__(self, graph: Any, is_due: Any) -> None:
@@ -41,7 +41,7 @@ class TracedStep:
 
 
 class _Recording(threading.local):
-    """What the tapes of one thread record: a strategy traces each replica in a thread of its own."""
+    """What the tapes of one thread record: a strategy traces each replica in a separate thread."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -52,10 +52,10 @@ class _Recording(threading.local):
 
 
 class TapeCapture:
-    """Saves what the tapes and optimizers of a loop show.
+    """Saves the values that the tapes and optimizers of a custom loop show.
 
     Attributes:
-        models: those of which layers, inputs and predictions are shown too.
+        models: models whose layers, inputs and predictions are also saved.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TapeCapture:
         get_wants: Callable[[RegisteredModels, StepPlan], Wants],
         tracer: StepTracer | None = None,
     ) -> None:
-        """Take what saves steps, what tells what models are to show by a plan, and what traces steps."""
+        """Initialize with the recorder, a function that returns what a plan wants of models, and the tracer."""
         self.models = RegisteredModels()
         self._recorder = recorder
         self._get_wants = get_wants
@@ -73,19 +73,19 @@ class TapeCapture:
         self._said_xla = False
 
     def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost."""
+        """Report a loss once."""
         self._recorder.report_loss(lost, error)
 
     # Called for a tape.
 
     @guarded("a step")
     def on_push(self, *, is_new: bool) -> None:
-        """Note that a tape records; the first of those that do so together begins a step."""
+        """Handle the start of recording; of nested tapes, the outermost begins a step."""
         depth = self._recording.depth
         self._recording.depth = depth + 1
         if not is_new or depth:
             return
-        # What happens in a step that Keras makes is that step's.
+        # Tapes inside a step of Keras' own loops belong to that step.
         self._recording.is_step = not is_inside_keras_loop()
         if not self._recording.is_step:
             return
@@ -97,26 +97,26 @@ class TapeCapture:
             self._begin_traced()
 
     def on_pop(self) -> None:
-        """Note that a tape does not record any more; layers show what they do while one does."""
+        """Handle the end of recording; layers are tapped while a tape records."""
         self._recording.depth = max(self._recording.depth - 1, 0)
         if not self._recording.depth:
             self._recording.taps.close()
 
     def on_forward_end(self) -> None:
-        """Note that the forward pass of a step is over: gradients are about to be computed."""
+        """Record the end of the forward pass: gradients are about to be computed."""
         if self._is_timed:
             assert self._tracer is not None
             self._tracer.end_forward(self._name_model())
 
     def on_backward_end(self) -> None:
-        """Note that gradients have been computed."""
+        """Record that gradients have been computed."""
         if self._is_timed:
             assert self._tracer is not None
             self._tracer.end_backward(self._name_model())
 
     @property
     def _is_timed(self) -> bool:
-        """Whether what happens now is timed: a function that is being traced does nothing yet."""
+        """Whether passes are timed now: a function that is only being traced is not."""
         return (
             self._tracer is not None
             and self._tracer.config is not None
@@ -129,7 +129,7 @@ class TapeCapture:
 
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
-        """Save what a tape was asked for, and what the step has shown before."""
+        """Save the gradients requested from a tape, and the values that the step has shown before."""
         if not self._is_wanted():
             return
         values = self._get_loss(target) | self._get_gradients(sources, gradients)
@@ -156,20 +156,20 @@ class TapeCapture:
         self._hand_over({}, variables)
 
     def end_step(self) -> None:
-        """Let go of the layers."""
+        """Stop tapping the layers."""
         self._recording.collector = None
         self._recording.taps.close()
 
-    # How values come to a step's file; in a function that TensorFlow has compiled, by calls out of it.
+    # Values reach the step's file directly, or from a compiled function by calls into Python.
 
     @property
     def _is_saving(self) -> bool:
         return self._recorder.plan is not None
 
     def _begin_step(self, *, lasts_to_next: bool = True) -> bool:
-        """Begin a step of a loop of the script's own; tell whether something is due at it.
+        """Begin a step of a custom loop; return whether something is due at it.
 
-        What TensorFlow has compiled begins its steps from there, and nobody sees their end.
+        A compiled function calls this to begin its steps; their end is not visible.
         """
         self._begin_recorded_step()
         if self._tracer is not None:
@@ -189,7 +189,7 @@ class TapeCapture:
             self._recorder.save(name, value)
 
     def _find_wants(self) -> Wants:
-        """Return what models are to show: at this step, or in a function that is traced for all steps."""
+        """Return what models have to show: at this step, or in a function that is traced for all steps."""
         if self.models.model is None:
             return Wants()
         plan = self._recorder.plan
@@ -228,7 +228,7 @@ class TapeCapture:
         self.end_step()
         replica = tf.distribute.get_replica_context()
         if replica is not None and replica.num_replicas_in_sync > 1:
-            # Of the replicas of this process, the first.
+            # Only the first replica of this process counts and saves steps.
             devices = len(replica.strategy.extended.worker_devices)
             if devices > 1 and int(tf.get_static_value(replica.replica_id_in_sync_group) or 0) % devices:
                 return
@@ -254,13 +254,13 @@ class TapeCapture:
         self._recording.taps.enter_context(self._recording.collector.active())
 
     def _is_wanted(self) -> bool:
-        """Tell whether values that the script shows now are to be saved, or may be once the function runs."""
+        """Return whether values shown now are to be saved, or may be saved when the traced function runs."""
         if not self._recording.is_step:
             return False
         return self._is_saving if tf.executing_eagerly() else self._get_traced() is not None
 
     def _get_traced(self) -> TracedStep | None:
-        """Return the step of the function being traced; what a loop or branch inside it computes is out of reach."""
+        """Return the step of the function being traced; None inside its loops and branches, which are not captured."""
         traced = self._recording.traced
         return traced if traced is not None and traced.graph is tf.compat.v1.get_default_graph() else None
 
@@ -279,19 +279,19 @@ class TapeCapture:
 
 
 def is_variable(source: Any) -> bool:
-    """Tell whether a tape's source is a variable, TensorFlow's or Keras'."""
+    """Return whether a tape's source is a variable of TensorFlow or Keras."""
     return isinstance(source, tf.Variable) or (hasattr(source, "path") and hasattr(source, "assign"))
 
 
 def is_compiled_by_xla(graph: Any) -> bool:
-    """Tell whether the function being traced, or one around it, is compiled by XLA."""
+    """Return whether XLA compiles the function being traced, or one that encloses it."""
     from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
     return bool(GraphOrParentsInXlaContext(graph))
 
 
 def wrap_tape(tape: Any, capture: TapeCapture) -> Any:
-    """Make a tape show what it does; the same tape is returned."""
+    """Wrap the methods of a tape to report to the capture; the same tape is returned."""
     if hasattr(tape, "smdebug_capture"):
         return tape
     push, pop, gradient = tape._push_tape, tape._pop_tape, tape.gradient  # noqa: SLF001 - `with` looks up no public method on a tape itself
@@ -312,7 +312,7 @@ def wrap_tape(tape: Any, capture: TapeCapture) -> Any:
         capture.on_gradient(target, sources, result)
         return result
 
-    # In a function that is traced, TensorFlow would rewrite what is called here; older ones cannot.
+    # AutoGraph would rewrite these functions during tracing, and older versions fail to.
     as_it_is = tf.autograph.experimental.do_not_convert
     tape._push_tape, tape._pop_tape, tape.gradient = as_it_is(push_tape), as_it_is(pop_tape), as_it_is(compute)  # noqa: SLF001 - as above
     tape.smdebug_capture = capture
@@ -320,9 +320,9 @@ def wrap_tape(tape: Any, capture: TapeCapture) -> Any:
 
 
 def wrap_optimizer(optimizer: Any, capture: TapeCapture) -> Any:
-    """Make an optimizer of Keras show its variables after each update; the same optimizer is returned.
+    """Wrap a Keras optimizer to save its variables after each update; the same optimizer is returned.
 
-    Keras 3 ends each way to update in `apply`; Keras 2 knows only `apply_gradients`.
+    In Keras 3, all updates end in `apply`; Keras 2 has only `apply_gradients`.
     """
     if hasattr(optimizer, "smdebug_capture"):
         return optimizer
@@ -330,7 +330,7 @@ def wrap_optimizer(optimizer: Any, capture: TapeCapture) -> Any:
     method = "apply" if hasattr(optimizer, "apply") else "apply_gradients"
 
     def apply(*args: Any, **kwargs: Any) -> Any:
-        # Looked up at each call: `model.fit` taps it there.
+        # Looked up at each call, because `model.fit` taps the class.
         result = getattr(type(optimizer), method)(optimizer, *args, **kwargs)
         capture.on_applied(optimizer)
         return result

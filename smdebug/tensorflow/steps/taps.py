@@ -1,7 +1,7 @@
 """Taps: values captured inside a Keras step while it runs or is traced.
 
 Layers and optimizers are tapped only while a step that is due runs in Python: eagerly, or when its function is traced.
-What was tapped in a trace are outputs of the traced function from then on, so the step stays one compiled function.
+Values tapped during tracing become outputs of the traced function, so the step remains one compiled function.
 """
 
 import threading
@@ -22,12 +22,12 @@ from smdebug.tensorflow.values import is_value, to_dense
 
 
 class Collector:
-    """What one run, or one trace, of a step's Python code shows."""
+    """Collects the values of one run, or one trace, of a step's Python code."""
 
     def __init__(
         self, names: ModelNames | RegisteredModels, wants: Wants, say: Callable[[str, Exception], None]
     ) -> None:
-        """Take what reports the loss of a value; nothing here raises into the step."""
+        """Initialize; `say` reports the loss of a value, because no error may reach the step."""
         self._names = names
         self._wants = wants
         self._say = say
@@ -38,7 +38,7 @@ class Collector:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Collect from what this thread calls meanwhile."""
+        """Collect from the calls of this thread inside the context."""
         outer = getattr(_active, "collector", None)
         _active.collector = self
         try:
@@ -47,7 +47,7 @@ class Collector:
             _active.collector = outer
 
     def get_values(self) -> dict[str, tf.Tensor]:
-        """Return what was collected, by its name in the run."""
+        """Return the collected values by their names in the run."""
         values = dict(self._gradients)
         for prefix, series in self._series.items():
             if len(series) == 1:
@@ -57,18 +57,18 @@ class Collector:
         return values
 
     def add_batch(self, name: str, structure: Any) -> None:
-        """Take the inputs, labels or predictions of the step."""
+        """Add the inputs, labels or predictions of the step."""
         if name in self._wants.batch and name not in self._series:
             self._add_series(name, structure)
 
     def add_call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Take what went into a layer of the model and came out of it."""
+        """Add the inputs and outputs of a layer of the model."""
         if layer is self._names.model:
             self.add_batch("inputs", args or list(kwargs.values())[:1])
             self.add_batch("predictions", result)
             return
         if id(layer) not in self._names.layers:
-            # The first batch has made it.
+            # The first batch has created it.
             self._names.refresh()
         name = self._names.layers.get(id(layer), "")
         if name in self._wants.layer_inputs:
@@ -77,19 +77,19 @@ class Collector:
             self._add_series(f"{name}/outputs", result)
 
     def add_gradients(self, optimizer: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
-        """Take the gradients and variables that an optimizer is given; of replicas that train together, their sum."""
+        """Add the gradients passed to an optimizer; with several replicas, their sum."""
         if self._in_optimizer or not self._wants.gradients:
             return
         scale = getattr(optimizer, "dynamic_scale", None)
         found: dict[str, Any] = {}
-        # The first batch may have made variables.
+        # The first batch may have created variables.
         self._names.refresh()
         for gradient, variable in pairs:
             name = self._names.gradients.get(id(variable), "")
             if gradient is None or name not in self._wants.gradients or not self._is_reachable(gradient):
                 continue
             dense = to_dense(gradient)
-            # What a loss scale has blown up, for numbers that half precision can hold, is no gradient of the loss.
+            # Undo the loss scale, which keeps gradients in the range of half precision.
             found[name] = dense if scale is None else dense / tf.cast(tf.convert_to_tensor(scale), dense.dtype)
         replica = tf.distribute.get_replica_context()
         if found and replica is not None and replica.num_replicas_in_sync > 1:
@@ -98,7 +98,7 @@ class Collector:
 
     @contextmanager
     def inside_optimizer(self) -> Iterator[None]:
-        """Ignore what an optimizer hands on to one that it wraps."""
+        """Ignore gradients that an optimizer passes to the optimizer it wraps."""
         outer, self._in_optimizer = self._in_optimizer, True
         try:
             yield
@@ -106,7 +106,7 @@ class Collector:
             self._in_optimizer = outer
 
     def report(self, lost: str, error: Exception) -> None:
-        """Say what could not be collected."""
+        """Report a value that could not be collected."""
         self._say(lost, error)
 
     def _add_series(self, prefix: str, structure: Any) -> None:
@@ -116,7 +116,7 @@ class Collector:
             del self._series[prefix]
 
     def _is_reachable(self, value: Any) -> bool:
-        """Tell whether it can be an output of the step's function: what a loop or a branch computes cannot."""
+        """Return whether a value can be an output of the step's function; values inside loops or branches cannot."""
         if not is_value(value):
             return False
         if self._graph is None:
@@ -131,10 +131,10 @@ _users = 0
 
 
 def find_owner(of: type, method: str) -> type:
-    """Return the class that a class has a method from.
+    """Return the class that defines a method of a class.
 
     Raises:
-        SMDebugNotImplementedError: it has no such method, as of a Keras that nobody knew yet.
+        SMDebugNotImplementedError: the class has no such method, for example in a newer Keras.
     """
     for owner in of.__mro__:
         if method in vars(owner):
@@ -144,10 +144,10 @@ def find_owner(of: type, method: str) -> type:
 
 @cache
 def find_tapped() -> dict[tuple[type, str], Any]:
-    """Return what is tapped, by its class and name.
+    """Return the tapped methods by class and name.
 
     Raises:
-        SMDebugNotImplementedError: this Keras lacks one of them.
+        SMDebugNotImplementedError: this Keras lacks one of the methods.
     """
     methods = [(keras.layers.Layer, "__call__"), *((of, keras_steps.UPDATE) for of in keras_steps.UPDATERS)]
     owners = [(find_owner(of, method), method) for of, method in methods]
@@ -156,10 +156,10 @@ def find_tapped() -> dict[tuple[type, str], Any]:
 
 @contextmanager
 def tapped_classes() -> Iterator[None]:
-    """Let layers and optimizers show what they do to the collector of their thread, if it has one.
+    """Tap layers and optimizers, which then report to the collector of their thread, if it has one.
 
     Raises:
-        SMDebugNotImplementedError: see `find_tapped`; who has called that before is safe from it.
+        SMDebugNotImplementedError: this Keras lacks a tapped method; call `find_tapped` first to check.
     """
     global _users
     tapped = find_tapped()
@@ -180,7 +180,7 @@ def tapped_classes() -> Iterator[None]:
 
 
 def _tap_call(original: Any) -> Any:
-    # TensorFlow rewrites the Python of no module of Keras, which is what this one is taken for.
+    # AutoGraph does not rewrite the Python of Keras modules, and takes this function for one of Keras.
     @wraps(original)
     def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - stands in for it
         result = original(layer, *args, **kwargs)
@@ -203,7 +203,7 @@ def _tap_update(original: Any) -> Any:
             return original(optimizer, *args, **kwargs)
         try:
             given = kwargs.pop(keras_steps.UPDATE_TAKES) if keras_steps.UPDATE_TAKES in kwargs else args[0]
-            # It may be read only once.
+            # It may be an iterator.
             args = (list(given), *args[1:])
             collector.add_gradients(optimizer, keras_steps.read_update(optimizer, *args, **kwargs))
         except Exception as error:  # noqa: BLE001 - the step must not see it
