@@ -15,8 +15,7 @@ class RequiredTensorsForTrial:
         self._steps: dict[str, list[int]] = {}
 
     def add(self, name: str, steps: Sequence[int], should_match_regex: bool = False) -> None:
-        """Require a tensor, or all whose names match a regex, at these global steps; steps of several calls are
-        combined.
+        """Require a tensor, or all whose names match a regex, at these global steps; steps of all calls add up.
 
         Raises:
             TensorUnavailable: no tensor of this name has been saved so far.

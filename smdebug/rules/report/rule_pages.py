@@ -167,7 +167,7 @@ def _build_json_example(rule: type[BuiltInRule]) -> str:
 
 
 def _to_function_name(name: str) -> str:
-    """Return the rule's function name in rule_configs: dead_relu for DeadRelu, nlp_sequence_ratio for NLPSequenceRatio."""
+    """Return its function name in rule_configs: dead_relu for DeadRelu, nlp_sequence_ratio for NLPSequenceRatio."""
     letters = [
         f"_{letter}"
         if at and letter.isupper() and not (name[at - 1].isupper() and not name[at + 1 : at + 2].islower())
