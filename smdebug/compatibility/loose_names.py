@@ -53,7 +53,7 @@ __all__ = [
     "setup_profiler_report",
 ]
 
-# Tests written for smdebug reset it; it has no effect on model parallelism here.
+# Tests written for smdebug reset it; model parallelism changes nothing here.
 _is_using_smmodelparallel: bool | None = None
 
 _PROCESSING_JOB_ARN = re.compile(r"arn:[^:]*:sagemaker:(?P<region>[^:]+):\d*:processing-job/.+")

@@ -22,7 +22,7 @@ class RecordWriter:
     """Writes a local file or an S3 object, which becomes visible under its name when it is closed."""
 
     def __init__(self, path: str, write_checksum: bool = False) -> None:
-        """Set the path; `write_checksum` writes true payload checksums, which TensorBoard needs and runs must not have."""
+        """Set the path; `write_checksum` writes true payload checksums, which TensorBoard needs and runs must lack."""
         self._output = open_output(str(path))
         self._write_checksum = write_checksum
         self._closed = False
