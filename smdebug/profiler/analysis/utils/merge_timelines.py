@@ -21,7 +21,7 @@ from smdebug.profiler.trace_event_file_parser import TraceEvent
 from smdebug.storage.output import is_s3_path
 from smdebug.storage.s3 import build_s3_client, explained, get_path_text, is_s3
 
-# Rows in this order, from top to bottom, with the maximum number of rows of each kind.
+# Rows appear in this order, from top to bottom. Each kind has a range of _ROOM row numbers.
 _ORDER = (
     "Step:",
     "Forward",

@@ -69,8 +69,7 @@ class PandasFrameAnalysis:
         frame.loc[missing, "step"] = steps["step"].to_numpy()[at_or_first][missing]
 
     def get_job_statistics(self) -> JobStats:
-        """Return begin and end of the job and its training loop, and the durations of their parts, in microseconds and
-        %.
+        """Return begin and end of the job and its training loop, and the durations of its parts, in µs and %.
 
         If no step was traced, only the statistics of the job are returned.
 
