@@ -17,19 +17,19 @@ SMDEBUG_TEMP_PATH_SUFFIX = TEMP_SUFFIX
 
 
 def get_temp_path(file_path: str) -> str:
-    """Return the name that a file has while it is written."""
+    """Return the name of a file while it is being written."""
     return f"{file_path}{SMDEBUG_TEMP_PATH_SUFFIX}"
 
 
 class WholeFile:
-    """What files and objects have in common: writing, and appearing at the end."""
+    """Common part of files and objects: they are written in pieces and become visible when they are closed."""
 
     def __init__(self, output: Output | None) -> None:
-        """Take what is written to; None for reading."""
+        """Set the output; None for reading."""
         self._output = output
 
     def write(self, data: bytes | str) -> tuple[int, int]:
-        """Append; returns the first byte and the number of bytes. SMDebugValueError when open for reading."""
+        """Append data; returns its first byte and its length in bytes. Raises SMDebugValueError if open for reading."""
         if self._output is None:
             raise SMDebugValueError("This was opened for reading.")
         content = data.encode() if isinstance(data, str) else data
@@ -38,10 +38,10 @@ class WholeFile:
         return start, len(content)
 
     def flush(self) -> None:
-        """Do nothing: what was written is kept already."""
+        """Do nothing: written data needs no flushing."""
 
     def close(self) -> None:
-        """Make what was written visible, in place of what was there."""
+        """Make the written data visible; it replaces any earlier content."""
         if self._output is not None:
             output, self._output = self._output, None
             output.commit()
@@ -56,14 +56,14 @@ class WholeFile:
 
 
 class TSAccessFile(WholeFile):
-    """A local file open for writing (`w`, `wb`), adding (`a`, `a+`) or reading (`r`, `rb`)."""
+    """A local file open for writing (`w`, `wb`), appending (`a`, `a+`) or reading (`r`, `rb`)."""
 
     def __init__(self, path: str, mode: str) -> None:
-        """Open the file; folders are made for writing.
+        """Open the file; missing folders are created for writing.
 
         Raises:
-            SMDebugValueError: another mode.
-            FileNotFoundError: nothing is there to be read.
+            SMDebugValueError: the mode is another one.
+            FileNotFoundError: the file to read does not exist.
         """
         if mode[:1] not in ("w", "a", "r"):
             raise SMDebugValueError(f"A file is opened to be written, added to or read (w, a, r), not by {mode!r}.")
@@ -78,7 +78,7 @@ class TSAccessFile(WholeFile):
 
 
 class TSAccessS3(WholeFile):
-    """An object gathered in memory and uploaded by `close`; the bucket is made if it is not there."""
+    """An object that is collected in memory and uploaded by `close`; a missing bucket is created."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class TSAccessS3(WholeFile):
         aws_secret_access_key: str | None = None,  # noqa: ARG002
         binary: bool = True,
     ) -> None:
-        """Take bucket and key; repeated slashes of the key are collapsed."""
+        """Set bucket and key; repeated slashes in the key are collapsed."""
         self.bucket_name = bucket_name
         self.key_name = key_name
         self.binary = binary

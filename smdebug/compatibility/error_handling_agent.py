@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class ErrorHandlingAgent:
-    """Ends errors where it stands and says what was lost. It turns nothing off: the next call is made as ever."""
+    """Catches errors of the decorated function and logs what was lost. Later calls are not affected."""
 
     def __init__(self) -> None:
         self._losses = LossReport()
@@ -23,11 +23,11 @@ class ErrorHandlingAgent:
     def catch_smdebug_errors(
         self, default_return_val: Any = None, *, return_type: Any = None
     ) -> Callable[[Callable[P, R]], Callable[P, R | Any]]:
-        """Make a function return a default where it would raise.
+        """Make a function return a default value instead of raising an error.
 
         Args:
-            default_return_val: what is returned then.
-            return_type: called for what is returned then, if it is given.
+            default_return_val: the value to return.
+            return_type: if given, it is called and its result is returned.
         """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R | Any]:

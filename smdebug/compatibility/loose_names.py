@@ -53,7 +53,7 @@ __all__ = [
     "setup_profiler_report",
 ]
 
-# Tests written for smdebug reset it; model parallelism makes no difference here.
+# Tests written for smdebug reset it; model parallelism changes nothing here.
 _is_using_smmodelparallel: bool | None = None
 
 _PROCESSING_JOB_ARN = re.compile(r"arn:[^:]*:sagemaker:(?P<region>[^:]+):\d*:processing-job/.+")
@@ -70,42 +70,42 @@ class FRAMEWORK(Enum):
 
 
 def is_framework_version_supported(framework_type: FRAMEWORK | None = None) -> bool:  # noqa: ARG001
-    """Answer True: no version is turned away, what a hook cannot do fails by itself and says so."""
+    """Return True: no version is rejected; a hook that cannot do something logs an error about that."""
     return True
 
 
 def get_path_to_collections(path: str | os.PathLike[str]) -> str:
-    """Return the folder, or the prefix, of the collections files of the run at `path`."""
+    """Return the folder or prefix of the collections files of the run at `path`."""
     return f"{get_path_text(path).rstrip('/')}/{COLLECTIONS_DIR}"
 
 
 def get_worker_name_from_collection_file(filename: str) -> str:
-    """Return the worker that wrote a collections file; ValueError for a name without one."""
+    """Return the worker that wrote a collections file; raises ValueError for a name without one."""
     return parse_worker_of_collections_file(filename)
 
 
 def parse_worker_name_from_file(filename: str) -> str:
-    """Return the worker that wrote an index or event file; ValueError for a name without one."""
+    """Return the worker that wrote an index or event file; raises ValueError for a name without one."""
     return parse_worker(filename)
 
 
 def ensure_dir(file_path: str | os.PathLike[str], is_file: bool = True) -> None:
-    """Make the folder of a file, or the folder itself where `is_file` is False."""
+    """Create the folder of a file, or the folder itself if `is_file` is False."""
     folder = Path(file_path).parent if is_file else Path(file_path)
     folder.mkdir(parents=True, exist_ok=True)
 
 
 def remove_file_if_exists(file_path: str | os.PathLike[str]) -> None:
-    """Delete a file; nothing happens where there is none."""
+    """Delete a file if it exists."""
     Path(file_path).unlink(missing_ok=True)
 
 
 def is_first_process(path: str | os.PathLike[str], is_dir: bool = True) -> bool:
-    """Tell whether this process is the first that asks for a run, and keep the run for it until it ends; True on S3.
+    """Whether this process is the first to claim a run; it then holds the claim until it ends. Always True on S3.
 
     Args:
-        path: of the run; of a file in it where `is_dir` is False.
-        is_dir: whether the path is that of the run's folder.
+        path: path of the run, or of a file in it if `is_dir` is False.
+        is_dir: whether the path is the run's folder.
     """
     path = get_path_text(path)
     if is_s3_path(path):
@@ -116,7 +116,7 @@ def is_first_process(path: str | os.PathLike[str], is_dir: bool = True) -> bool:
 
 
 def get_aws_region_from_processing_job_arn(processing_job_arn: str) -> str:
-    """Return the region in a processing job's ARN; SMDebugValueError for a text that is none."""
+    """Return the region in a processing job's ARN; raises SMDebugValueError for any other text."""
     found = _PROCESSING_JOB_ARN.fullmatch(processing_job_arn)
     if not found:
         raise SMDebugValueError(f"{processing_job_arn!r} is no ARN of a processing job.")
@@ -124,7 +124,7 @@ def get_aws_region_from_processing_job_arn(processing_job_arn: str) -> str:
 
 
 def setup_profiler_report(processing_job_arn: str, opt_out_telemetry: bool = False) -> None:
-    """Do nothing: the original tells AWS here that a report was opened, and nothing of ours ever does such a thing."""
+    """Do nothing: upstream reports to AWS here that a report was opened, and this package never does that."""
 
 
 def _prepare_telemetry_url(processing_job_arn: str) -> str:
@@ -133,14 +133,14 @@ def _prepare_telemetry_url(processing_job_arn: str) -> str:
 
 
 class ConfigValidator:
-    """Reads the environment each time it is asked: nothing is turned off behind a script's back."""
+    """Reads the environment at each call, and never disables hooks by itself."""
 
     def __init__(self, framework: object = None) -> None:
-        """Take the framework's name, for whoever asks; every version that runs is supported."""
+        """Store the framework's name for callers that read it; every version is supported."""
         self.framework = framework
 
     def validate_training_job(self) -> bool:
-        """Tell whether hooks may be made; ValueError for a USE_SMDEBUG that is neither on nor off."""
+        """Whether hooks may be created; raises ValueError if USE_SMDEBUG is neither on nor off."""
         return is_switched_on()
 
 
@@ -156,20 +156,20 @@ def get_config_validator(framework: object = None) -> ConfigValidator:
 
 
 def reset_config_validator() -> None:
-    """Forget this process's validator."""
+    """Discard this process's validator."""
     global _validator
     _validator = None
 
 
-# Names of TensorFlow's DataTypes for numpy's types where the two differ beyond capitals.
+# Names of TensorFlow's DataTypes for the numpy types whose names differ in more than case.
 _NAMES = {"float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE"}
 
 
 def _get_proto_dtype(npdtype: np.dtype[Any]) -> tuple[bool, str]:
-    """Return whether the type is one of numbers, and its DataType's name, such as `DT_FLOAT`.
+    """Return whether the type is numeric, and the name of its DataType, such as `DT_FLOAT`.
 
     Raises:
-        SMDebugTypeError: records hold no such type.
+        SMDebugTypeError: records cannot hold the type.
     """
     dtype = np.dtype(npdtype)
     if dtype.kind == "U":
@@ -180,7 +180,7 @@ def _get_proto_dtype(npdtype: np.dtype[Any]) -> tuple[bool, str]:
 
 
 class TimelineFileWriter:
-    """Would write the profiler's trace events."""
+    """Stands for upstream's writer of trace events, which is not available."""
 
     def __init__(self, *_arguments: Any, **_named: Any) -> None:
         """Raise SMDebugNotImplementedError: there is no profiler here."""

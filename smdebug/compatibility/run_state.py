@@ -24,32 +24,32 @@ __all__ = [
     "verify_and_get_out_dir",
 ]
 
-# Seconds that a job goes on after a rule has said that it should stop.
+# Seconds that a job continues after a rule has signalled it to stop.
 DEFAULT_GRACETIME_FOR_RULE_STOP_SEC = 60
 ENV_RULE_STOP_SIGNAL_FILENAME = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
 ENV_RULE_STOP_GRACE_TIME = "rule_stop_grace_time_secs"
 
 
 def has_training_ended(trial_prefix: str | os.PathLike[str]) -> bool:
-    """Tell whether the run at a folder or `s3://` prefix has its end-of-job file."""
+    """Whether the run at a folder or `s3://` prefix has its end-of-job file."""
     return path_exists(f"{get_path_text(trial_prefix).rstrip('/')}/{END_OF_JOB_FILE}")
 
 
 def training_has_ended(trial_prefix: str | os.PathLike[str]) -> None:
-    """Write the end-of-job file of a run: readers load nothing that comes after it."""
+    """Write the end-of-job file of a run: readers load no data that is written after it."""
     write_whole_file(f"{get_path_text(trial_prefix).rstrip('/')}/{END_OF_JOB_FILE}", [])
 
 
 def check_dir_exists(path: str | os.PathLike[str]) -> None:
-    """Refuse the place of a run that has ended; SMDebugRuntimeError says what to do."""
+    """Check that the run at this path has not ended; otherwise raise SMDebugRuntimeError, which says what to do."""
     check_out_dir(path)
 
 
 def delete_s3_prefixes(bucket: str, keys: str | list[str]) -> None:
-    """Delete all objects of a bucket whose keys begin with one of some texts; an empty text would mean all of them.
+    """Delete all objects of a bucket whose keys begin with one of the given texts.
 
     Raises:
-        SMDebugValueError: an empty text.
+        SMDebugValueError: a text is empty, which would match all objects.
     """
     prefixes = [keys] if isinstance(keys, str) else list(keys)
     if not all(prefixes):
@@ -58,13 +58,13 @@ def delete_s3_prefixes(bucket: str, keys: str | list[str]) -> None:
 
 
 def is_rule_signalled_gracetime_passed(trial_prefix: str | os.PathLike[str]) -> bool:
-    """Tell whether a rule told the job to stop, and the grace time after that is over.
+    """Whether a rule has signalled the job to stop, and the grace period after that has passed.
 
-    The run holds a file named by SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE with the time of that, in seconds since the
-    epoch; the environment's rule_stop_grace_time_secs is the grace in seconds, 60 without it.
+    The signal is a file in the run, named by SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE. It contains the time of the signal in
+    seconds since the epoch. The environment's rule_stop_grace_time_secs is the grace period in seconds, 60 by default.
 
     Raises:
-        SMDebugValueError: the file or the environment holds no number.
+        SMDebugValueError: the file or the environment variable contains no number.
     """
     name = os.environ.get(ENV_RULE_STOP_SIGNAL_FILENAME)
     if not name:

@@ -15,13 +15,13 @@ Answer = TypeVar("Answer")
 __all__ = ["DeleteRequest", "ListRequest", "ReadObjectRequest", "S3Handler", "list_s3_objects"]
 
 _THREADS = 16
-# What one request deletes at most.
+# The maximum number of objects that one request deletes.
 _DELETE_BATCH = 1000
 
 
 @dataclass(frozen=True)
 class ListRequest:
-    """What to list: keys of `Bucket` that begin with `Prefix` and sort after `StartAfter`, cut at `Delimiter`."""
+    """A listing request: keys of `Bucket` that begin with `Prefix` and sort after `StartAfter`, cut at `Delimiter`."""
 
     Bucket: str
     Prefix: str = ""
@@ -31,17 +31,17 @@ class ListRequest:
 
 @dataclass(frozen=True)
 class DeleteRequest:
-    """What to delete: all objects of `Bucket` whose keys begin with `Prefix`."""
+    """A deletion request: all objects of `Bucket` whose keys begin with `Prefix`."""
 
     Bucket: str
     Prefix: str = ""
 
 
 class ReadObjectRequest:
-    """What to read: an object, or `length` bytes of it from byte `start` on; to its end without a length."""
+    """A read request: an object, or `length` bytes of it from byte `start`; without a length, up to its end."""
 
     def __init__(self, path: str, start: int | None = None, length: int | None = None) -> None:
-        """Take `s3://bucket/key`; SMDebugValueError for any other path, and for a length without a start."""
+        """Parse `s3://bucket/key`; raises SMDebugValueError for any other path, and for a length without a start."""
         self.is_s3, _, _ = is_s3(path)
         if not self.is_s3:
             raise SMDebugValueError(f"{path!r} is no path on S3. Give one of the form s3://bucket/key.")
@@ -54,14 +54,14 @@ class ReadObjectRequest:
 
 
 class S3Handler:
-    """Requests to S3. Every method raises ObjectStoreError where S3 refuses or does not answer after retries."""
+    """Requests to S3. Every method raises ObjectStoreError if S3 refuses, or does not answer after retries."""
 
-    # How often its client tries.
+    # The number of attempts of its client.
     NUM_RETRIES = 5
 
     @staticmethod
     def list_prefix(request: ListRequest) -> list[str]:
-        """Return sorted keys; with a delimiter the common beginnings up to it."""
+        """Return sorted keys; with a delimiter, the common prefixes up to it."""
         given: dict[str, Any] = {"Bucket": request.Bucket, "Prefix": request.Prefix}
         given |= {name: value for name in ("Delimiter", "StartAfter") if (value := getattr(request, name))}
         keys: list[str] = []
@@ -75,12 +75,12 @@ class S3Handler:
 
     @classmethod
     def list_prefixes(cls, requests: Iterable[ListRequest]) -> list[list[str]]:
-        """Return the keys of each request, in their order."""
+        """Return the keys of each request, in the order of the requests."""
         return _map(cls.list_prefix, requests)
 
     @staticmethod
     def get_object(request: ReadObjectRequest) -> bytes | None:
-        """Return the bytes; None where there is no such object."""
+        """Return the bytes; None if there is no such object."""
         given: dict[str, Any] = {"Bucket": request.bucket, "Key": request.key}
         if request.start is not None:
             end = "" if request.length is None else str(request.start + request.length - 1)
@@ -94,7 +94,7 @@ class S3Handler:
 
     @classmethod
     def get_objects(cls, requests: Iterable[ReadObjectRequest]) -> list[bytes | None]:
-        """Return the bytes of each request, in their order."""
+        """Return the bytes of each request, in the order of the requests."""
         return _map(cls.get_object, requests)
 
     @classmethod
@@ -111,13 +111,13 @@ class S3Handler:
 
     @classmethod
     def delete_prefixes(cls, requests: Iterable[DeleteRequest]) -> None:
-        """Delete what each request names."""
+        """Delete the objects of each request."""
         for request in requests:
             cls.delete_prefix(delete_request=request)
 
 
 def _map(function: Callable[[Request], Answer], requests: Iterable[Request]) -> list[Answer]:
-    # Clients are made before threads: that is not safe in several at a time.
+    # Clients are created before the threads, because creating them in several threads at once is not safe.
     get_s3_client()
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(function, requests))
@@ -126,7 +126,7 @@ def _map(function: Callable[[Request], Answer], requests: Iterable[Request]) -> 
 def list_s3_objects(
     bucket: str, prefix: str, start_after_key: str | None = None, delimiter: str = ""
 ) -> tuple[list[str], str | None]:
-    """Return the keys under a prefix, sorted, and the last of them; `start_after_key` where there is none.
+    """Return the sorted keys under a prefix, and the last of them, or `start_after_key` if there are none.
 
     Raises:
         ObjectStoreError: S3 refuses, or does not answer after retries.

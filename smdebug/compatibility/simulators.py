@@ -1,6 +1,6 @@
 """Simulated SageMaker job environments for tests of training scripts.
 
-One simulator sets up a job's environment, the other an empty folder.
+`SagemakerSimulator` sets up a job's environment, `ScriptSimulator` an empty folder.
 """
 
 import os
@@ -25,10 +25,10 @@ _VARIABLES = (CONFIG_FILE_PATH_ENV_STR, TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, TR
 
 
 class ScriptSimulator:
-    """Inside it the folders of a script outside SageMaker are new; there is no hook before or after."""
+    """Context in which the folders of a script outside SageMaker are empty; it removes any hook before and after."""
 
     def __init__(self, out_dir: str = "/tmp/test", tensorboard_dir: str | None = None) -> None:  # noqa: S108
-        """Take the folders, which are deleted when the block is entered and when it is left."""
+        """Set the folders, which are deleted at the beginning and at the end of the context."""
         self.out_dir = out_dir
         self.tensorboard_dir = tensorboard_dir
 
@@ -50,12 +50,13 @@ class ScriptSimulator:
 
 
 class SagemakerSimulator(ScriptSimulator):
-    """Inside it the environment is that of a SageMaker job with a hook config; no hook is there before or after.
+    """Context with the environment of a SageMaker job with a hook config; it removes any hook before and after.
 
     Attributes:
-        out_dir: where the config's hook writes; emptied first, and last unless `cleanup` is False.
-        json_file_path: the hook config's file.
-        tensorboard_dir: what the TensorBoard config names.
+        out_dir: output folder of the config's hook. It is emptied at the beginning, and at the end unless `cleanup` is
+            False.
+        json_file_path: the file of the hook config.
+        tensorboard_dir: the folder in the TensorBoard config.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class SagemakerSimulator(ScriptSimulator):
         json_file_contents: str = "{}",
         cleanup: bool = True,
     ) -> None:
-        """Take where the config goes and what is in it; nothing is written before the block is entered."""
+        """Set the path and the content of the config; nothing is written before the context begins."""
         super().__init__(DEFAULT_SAGEMAKER_OUTDIR, tensorboard_dir)
         self.json_file_path = json_config_path
         self.training_job_name = training_job_name

@@ -19,10 +19,10 @@ __all__ = ["CHECKSUM_MAGIC_BYTES", "RecordReader", "RecordWriter", "TensorReader
 
 
 class RecordWriter:
-    """Writes a local file or an S3 object, visible under its name once it is closed."""
+    """Writes a local file or an S3 object, which becomes visible under its name when it is closed."""
 
     def __init__(self, path: str, write_checksum: bool = False) -> None:
-        """Take the path; `write_checksum` for true payload checksums, as TensorBoard wants them and runs must not."""
+        """Set the path; `write_checksum` writes true payload checksums, which TensorBoard needs and runs must lack."""
         self._output = open_output(str(path))
         self._write_checksum = write_checksum
         self._closed = False
@@ -35,7 +35,7 @@ class RecordWriter:
         return start, len(record)
 
     def flush(self) -> None:
-        """Do nothing: what was written is with the operating system already."""
+        """Do nothing: written data is already with the operating system."""
 
     def close(self) -> None:
         """Make the file visible."""
@@ -48,24 +48,24 @@ class RecordReader:
     """Reads a local file of records from its beginning."""
 
     def __init__(self, path: str | Path) -> None:
-        """Read the file at `path`; FileNotFoundError where there is none."""
+        """Read the file at `path`; raises FileNotFoundError if it does not exist."""
         self._path = Path(path)
         self._content = memoryview(self._path.read_bytes())
         self._offset = 0
 
     def has_data(self) -> bool:
-        """Tell whether another record follows."""
+        """Whether another record follows."""
         return self._offset < len(self._content)
 
     def read_record(self, check: str = "minimal") -> bytes:
         """Return the next payload.
 
         Args:
-            check: `minimal`: the payload's checksum must be the constant of a run; `full`: it must be true; anything
-                else: it is not looked at.
+            check: `minimal`: the payload's checksum must be the constant of a run; `full`: it must be correct; any
+                other value: it is not checked.
 
         Raises:
-            SMDebugValueError: the record is cut or damaged, or its checksum is another.
+            SMDebugValueError: the record is truncated or damaged, or its checksum is wrong.
         """
         payload, end = read_record(self._content, self._offset)
         expected = {"minimal": masked_crc32c(CHECKSUM_MAGIC_BYTES), "full": masked_crc32c(payload)}.get(check)
@@ -76,17 +76,17 @@ class RecordReader:
 
 
 class TensorReader:
-    """Reads the tensors of an event file, or of a part of one that begins and ends with a record."""
+    """Reads the tensors of an event file, or of a part of one that begins and ends at record boundaries."""
 
     def __init__(self, data: bytes) -> None:
-        """Take the bytes."""
+        """Set the bytes to read."""
         self._data = data
 
     def read_tensors(self) -> Iterator[tuple[str, int, NDArray[Any], ModeKeys | None, int | None]]:
         """Yield (name, global step, read-only array, mode, mode step) of each tensor.
 
         Raises:
-            SMDebugValueError: a record is cut or damaged.
+            SMDebugValueError: a record is truncated or damaged.
         """
         for event in read_events(self._data):
             for value in event.values:

@@ -16,7 +16,7 @@ _NO_PROFILE = "there is no profile: the job was not profiled, or its first minut
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print it; returns the exit code."""
+    """Print the report; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m smdebug.profiler",
         description="Says what a profiled job used of its machines, and where its time went.",

@@ -24,7 +24,7 @@ class AlgorithmMetricsReader(MetricsReaderBase[TraceEvent]):
     def _find_times(self, names: Iterable[str]) -> dict[str, int]:
         names = list(names)
         found: dict[str, int] = {}
-        # Of a profile of TensorFlow's own: the node and the time, told by the name of an empty file beside it.
+        # The node and the time of a TensorFlow profile, from the name of an empty file beside it.
         self._metadata = {match[1]: match for name in names if (match := _METADATA.fullmatch(name))}
         for name in names:
             match, detailed = trace_events.FILE_NAME.fullmatch(name), _DETAILED.fullmatch(name)
@@ -50,7 +50,7 @@ class AlgorithmMetricsReader(MetricsReaderBase[TraceEvent]):
         passed: set[str] = set()
         for name, (_, time) in self._known.items():
             writer = name.rpartition("/")[2].partition("_")[2]
-            # What began in the time but went on after it lies in the next file of the same writer.
+            # An event that began in the interval and ended after it is in the next file of the same writer.
             if time >= start - buffer and writer not in passed:
                 chosen.append(name)
                 if time > end + buffer:
@@ -72,7 +72,7 @@ class AlgorithmMetricsReader(MetricsReaderBase[TraceEvent]):
             except (OSError, EOFError, zlib.error):
                 self.damaged += 1
                 return []
-        # The host first, so that processes of one host stand together.
+        # The host comes first, so that the processes of a host are listed together.
         swapped = _NODE.fullmatch(node)
         node = f"{swapped[2]}-{swapped[1]}" if swapped else node
         suffix = SUFFIXES[find_suffix(name)] if find_suffix(name) < len(SUFFIXES) else ""
@@ -82,12 +82,12 @@ class AlgorithmMetricsReader(MetricsReaderBase[TraceEvent]):
 
 
 def find_suffix(name: str) -> int:
-    """Return which of the suffixes a file's name ends in, by its number; their number where it is none."""
+    """Return the index of the suffix that a file's name ends in; the number of suffixes if there is none."""
     return next((at for at, suffix in enumerate(SUFFIXES) if name.endswith(suffix)), len(SUFFIXES))
 
 
 def build_event(event: trace_events.TraceEvent, suffix: str) -> TraceEvent:
-    """Return an event with upstream's names."""
+    """Return an event with upstream's attribute names."""
     start, duration = round(event.start * 1e6), round(event.duration * 1e6)
     return TraceEvent(
         event_phase=event.phase or "Unknown",
@@ -105,7 +105,7 @@ def build_event(event: trace_events.TraceEvent, suffix: str) -> TraceEvent:
 
 
 def _make_plain(value: Any) -> Any:
-    """Return a number or text as it is; frames and charts can compare nothing else."""
+    """Return a number or text unchanged, and other values as text, since frames and charts cannot compare them."""
     return value if isinstance(value, (int, float, str)) else str(value)
 
 

@@ -10,46 +10,46 @@ from smdebug.profiler.trace_events import TraceEvent, TraceParser
 
 _SYSTEM = "/system/"
 _EVENTS = "/framework/pevents/"
-# Either of them says that no more comes.
+# Either file marks the end of the profile.
 _ENDS = ("/system/training_job_end.ts", "/framework/training_job_end.ts")
 
 
 class JobProfile:
-    """Follows the files of one job.
+    """Reads the files of one job as they grow.
 
     Args:
         path: `profiler-output`, as a folder or `s3://bucket/prefix`.
-        unfinished: a folder in which those of its files lie that are not whole yet.
+        unfinished: a folder that contains those of the job's files that are not complete yet.
 
     Raises:
         SMDebugValueError: the path names no bucket.
 
     Attributes:
-        ended: whether no more comes.
-        files: all that there are.
+        ended: whether the profile is complete.
+        files: all files of the profile.
     """
 
     def __init__(self, path: str, unfinished: str | None = None) -> None:
         self.files = open_profile_files(path, unfinished)
         self._samples = SampleBuilder()
         self._events = TraceParser()
-        # Bytes of each file that were read.
+        # The number of bytes read of each file.
         self._read: dict[str, int] = {}
         self.ended = False
 
     @property
     def damaged(self) -> int:
-        """How many lines could not be read and were passed over."""
+        """Number of lines that could not be read and were skipped."""
         return self._samples.damaged + self._events.damaged
 
     def read_new(self) -> tuple[list[Sample], list[TraceEvent]]:
-        """Return what has come since the last call: samples, and events by their start.
+        """Return the data added since the last call: samples, and events ordered by start.
 
         Raises:
             ObjectStoreError: S3 refuses or cannot be reached.
             OSError: a file cannot be read.
         """
-        # What is listed after the end was seen is all there is.
+        # A listing made after the end was seen is complete.
         ended = any(name in self.files.list_sizes(name) for name in _ENDS)
         samples = [sample for content in self._read_system(ended) for sample in self._samples.add_lines(content)]
         if ended:
@@ -65,7 +65,7 @@ class JobProfile:
         return samples, sorted(events, key=lambda event: event.start)
 
     def _read_system(self, ended: bool) -> list[bytes]:
-        """Return what files of system metrics have more than before, in whole lines until the job has ended."""
+        """Return the data added to files of system metrics, in whole lines until the job has ended."""
         found = []
         for name, size in self.files.list_sizes(_SYSTEM).items():
             start = self._read.get(name, 0)

@@ -16,10 +16,10 @@ Event = TypeVar("Event")
 
 
 def read_time_buffer() -> int:
-    """Return how long before the time that its name tells a file may reach, in microseconds.
+    """Return how long before the time in its name the events of a file may begin, in microseconds.
 
     Raises:
-        SMDebugValueError: the environment variable holds no whole number.
+        SMDebugValueError: the environment variable is not a whole number.
     """
     given = os.environ.get(ENV_TIME_BUFFER, str(TIME_BUFFER_DEFAULT))
     if not given.strip().isdecimal():
@@ -28,18 +28,18 @@ def read_time_buffer() -> int:
 
 
 class MetricsReaderBase(ABC, Generic[Event]):
-    """Reads events of a time.
+    """Reads the events of a time interval.
 
     Args:
-        path: `profiler-output`, as a folder or `s3://bucket/prefix`; it need not be there yet.
-        use_in_memory_cache: whether what was read of a file is kept; otherwise it is read again when it is asked for.
+        path: `profiler-output`, as a folder or `s3://bucket/prefix`; it may not exist yet.
+        use_in_memory_cache: whether to keep the content of the files; otherwise each request reads them again.
 
     Raises:
         SMDebugValueError: the path names no bucket.
         ObjectStoreError: S3 refuses or cannot be reached.
 
     Attributes:
-        damaged: how many lines of the files that were read could not be read.
+        damaged: number of damaged lines in the files that were read.
     """
 
     _under = ""
@@ -51,12 +51,12 @@ class MetricsReaderBase(ABC, Generic[Event]):
         self._files = open_profile_files(self.path)
         self._keeps = use_in_memory_cache
         self._kept: dict[str, tuple[int, list[Event]]] = {}
-        # Size of each file, and the time of its name.
+        # The size of each file, and the time in its name.
         self._known: dict[str, tuple[int, int]] = {}
         self.refresh_event_file_list()
 
     def refresh_event_file_list(self) -> None:
-        """Look which files there are now.
+        """Update the list of files.
 
         Raises:
             ObjectStoreError: S3 refuses or cannot be reached.
@@ -67,14 +67,14 @@ class MetricsReaderBase(ABC, Generic[Event]):
 
     @abstractmethod
     def _find_times(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the files that are the reader's, with the time of each name in microseconds."""
+        """Return the files of this reader, with the time in each name in microseconds."""
 
     def get_timestamp_of_first_available_file(self) -> int:
-        """Return the earliest time of a file's name in microseconds; 0 where there is none."""
+        """Return the earliest time in a file's name in microseconds; 0 if there is no file."""
         return min((time for _, time in self._known.values()), default=0)
 
     def get_timestamp_of_latest_available_file(self) -> int:
-        """Return the latest time of a file's name in microseconds; 0 where there is none."""
+        """Return the latest time in a file's name in microseconds; 0 if there is no file."""
         return max((time for _, time in self._known.values()), default=0)
 
     def get_events(
@@ -85,16 +85,16 @@ class MetricsReaderBase(ABC, Generic[Event]):
         event_type: str | None = None,
         file_suffix_filter: Sequence[str] | None = None,
     ) -> list[Event]:
-        """Return what happened, or was going on, between two times since the epoch, both included.
+        """Return the events that overlap an interval between two times since the epoch, both included.
 
-        Lines that are damaged are passed over, and said in the log.
+        Damaged lines are skipped and logged.
 
         Args:
             start_time: in the unit.
             end_time: in the unit.
-            unit: of both.
-            event_type: only system metrics of this type, such as cpu.
-            file_suffix_filter: only of files whose names end in one of these.
+            unit: unit of both times.
+            event_type: return only system metrics of this type, such as cpu.
+            file_suffix_filter: read only files whose names end in one of these suffixes.
 
         Raises:
             ObjectStoreError: S3 refuses or cannot be reached.
@@ -121,7 +121,7 @@ class MetricsReaderBase(ABC, Generic[Event]):
         event_type: str | None = None,
         file_suffix_filter: Sequence[str] | None = None,
     ) -> list[Event]:
-        """Return what happened from the first event of one step to that of another; nothing where one is missing."""
+        """Return the events from the first event of one step to that of another; none if a step is missing."""
         span = self.find_step_interval(start_step, end_step)
         if span is None:
             self.logger.warning("The profile has no steps %s to %s.", start_step, end_step)
@@ -130,18 +130,19 @@ class MetricsReaderBase(ABC, Generic[Event]):
 
     @abstractmethod
     def find_step_interval(self, start_step: int, end_step: int) -> tuple[int, int] | None:
-        """Return from where to where some steps last, by the hook's trace events; None where one of them is missing.
+        """Return begin and end of a range of steps, by the hook's trace events; None if one of the steps is missing.
 
-        From the first event of the first step to just before the first event of the last one, in microseconds.
+        The interval is from the first event of the first step to just before the first event of the last one, in
+        microseconds.
         """
 
     @abstractmethod
     def _choose_files(self, start: int, end: int) -> list[str]:
-        """Return the files in which something of a time may be."""
+        """Return the files that may contain data of an interval."""
 
     @abstractmethod
     def _is_within(self, event: Event, start: int, end: int, event_type: str | None) -> bool:
-        """Tell whether an event is one of a time and a type."""
+        """Whether an event belongs to an interval and a type."""
 
     @abstractmethod
     def _parse(self, name: str, content: bytes) -> list[Event]:
@@ -150,13 +151,13 @@ class MetricsReaderBase(ABC, Generic[Event]):
     def _read(self, name: str) -> list[Event]:
         size = self._known[name][0]
         kept = self._kept.get(name)
-        # A local file may have grown.
+        # A local file may have grown since it was listed.
         if kept is not None and kept[0] == size:
             return kept[1]
         try:
             found = self._parse(name, self._files.get(name))
         except FileNotFoundError:
-            # It was taken away since it was listed.
+            # The file was removed since it was listed.
             return []
         if self._keeps:
             self._kept[name] = size, found

@@ -8,7 +8,7 @@ TENSORBOARDTIMELINE_SUFFIX = "trace.json.gz"
 HOROVODTIMELINE_SUFFIX = "horovod_timeline.json"
 SMDATAPARALLELTIMELINE_SUFFIX = "smdataparallel_timeline.json"
 MERGEDTIMELINE_SUFFIX = "merged_timeline.json"
-# The files' end, in the order in which readers give their events.
+# Suffixes of the files, in the order in which readers return their events.
 SUFFIXES = (
     PYTHONTIMELINE_SUFFIX,
     MODELTIMELINE_SUFFIX,
@@ -18,7 +18,7 @@ SUFFIXES = (
 )
 # Later than any event, in microseconds since the epoch.
 LAST = 1 << 62
-# A file may hold what happened so long before the time that its name tells.
+# A file may contain events that happened this long before the time in its name.
 TIME_BUFFER_DEFAULT = 180_000_000
 ENV_TIME_BUFFER = "TIME_BUFFER_MICROSECONDS"
 CONVERT_TO_MICROSECS = 1_000_000

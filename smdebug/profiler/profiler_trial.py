@@ -17,27 +17,27 @@ _ENDS = ("/system/training_job_end.ts", "/framework/training_job_end.ts")
 
 
 class ProfilerTrial:
-    """Reads a job's profile while it comes.
+    """Reads a job's profile while the job runs.
 
     Args:
-        name: of the trial.
+        name: name of the trial.
         trial_dir: `profiler-output`, as a folder or `s3://bucket/prefix`.
-        output_dir: where a rule writes; made where it is not there. Its folder `.sagemaker-ignore` is for what is not
-            to be uploaded.
-        poll_interval_s: between two looks while waiting.
+        output_dir: the folder for a rule's output, created if it is missing. Its subfolder `.sagemaker-ignore` is for
+            files that must not be uploaded.
+        poll_interval_s: time between two checks while waiting.
 
     Raises:
         SMDebugValueError: the path names no bucket.
         ObjectStoreError: S3 refuses or cannot be reached.
-        OSError: the folder cannot be made.
-        NoMoreProfilerData: the job has ended and left nothing.
+        OSError: the folder cannot be created.
+        NoMoreProfilerData: the job ended without a profile.
 
     Attributes:
         path: trial_dir.
-        first_timestamp: of the first file, in microseconds since the epoch; it is waited for.
+        first_timestamp: time of the first file in microseconds since the epoch; reading it waits for that file.
     """
 
-    # A rule on a profile is asked again and again, until NoMoreProfilerData: what it is asked about are numbers only.
+    # A rule on a profile is invoked repeatedly until NoMoreProfilerData; its steps are only numbers.
     dynamic_refresh = False
 
     def __init__(self, name: str | None, trial_dir: str, output_dir: str, *, poll_interval_s: float = 1.0) -> None:
@@ -58,7 +58,7 @@ class ProfilerTrial:
         """Wait for the first file, and return its time in microseconds since the epoch.
 
         Raises:
-            NoMoreProfilerData: the job has ended and left nothing.
+            NoMoreProfilerData: the job ended without a profile.
         """
         while self.first_timestamp == 0:
             ended = self.job_finished()
@@ -73,18 +73,18 @@ class ProfilerTrial:
         return self.first_timestamp
 
     def get_latest_timestamp(self) -> int:
-        """Return the time of the latest file in microseconds since the epoch; 0 where there is none."""
+        """Return the time of the latest file in microseconds since the epoch; 0 if there is no file."""
         return max(each.get_timestamp_of_latest_available_file() for each in self._refresh())
 
     def job_finished(self) -> bool:
-        """Whether no more comes."""
+        """Whether the profile is complete."""
         return any(name in self._files.list_sizes(name) for name in _ENDS)
 
     def wait_for_data(self, end_time: float, start_time: float) -> None:
-        """Wait until there are files of a time, in microseconds since the epoch, or the job has ended.
+        """Wait until files of an interval, in microseconds since the epoch, exist or the job has ended.
 
         Raises:
-            NoMoreProfilerData: the job has ended, and nothing lies after start_time.
+            NoMoreProfilerData: the job has ended, and there is no data after start_time.
         """
         while True:
             ended = self.job_finished()
@@ -92,7 +92,7 @@ class ProfilerTrial:
             if end_time < latest:
                 return
             if ended:
-                # A file's name tells the minute that it begins with, or its end.
+                # The name of a file contains either the minute at which it begins or its end.
                 if not (
                     self.get_system_metrics(start_time, 1 << 62) or self.get_framework_metrics(start_time, 1 << 62)
                 ):

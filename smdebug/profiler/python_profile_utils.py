@@ -4,7 +4,7 @@ from enum import Enum, IntEnum
 
 
 class PythonProfileModes(IntEnum):
-    """What the training did when a profile began or ended."""
+    """The activity of the training when a profile began or ended."""
 
     TRAIN = 1
     EVAL = 2
@@ -15,7 +15,7 @@ class PythonProfileModes(IntEnum):
 
 
 class StepPhase(Enum):
-    """Where in a step a profile began or ended."""
+    """The point in a step at which a profile began or ended."""
 
     START = "start"
     STEP_START = "stepstart"
@@ -25,14 +25,14 @@ class StepPhase(Enum):
 
 
 class PythonProfilerName(Enum):
-    """Who made a profile."""
+    """The profiler that made a profile."""
 
     CPROFILE = "cprofile"
     PYINSTRUMENT = "pyinstrument"
 
 
 class cProfileTimer(Enum):  # noqa: N801 -- smdebug's name
-    """What cProfile counts."""
+    """The time that cProfile measures."""
 
     TOTAL_TIME = "total_time"
     CPU_TIME = "cpu_time"
@@ -41,17 +41,17 @@ class cProfileTimer(Enum):  # noqa: N801 -- smdebug's name
 
 
 def str_to_python_profile_mode(mode_str: str) -> PythonProfileModes:
-    """Return the mode of a folder's name.
+    """Return the mode for its name in a folder's name.
 
     >>> str_to_python_profile_mode("prestepzero").name
     'PRE_STEP_ZERO'
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: there is no mode of that name.
     """
     return {python_profile_mode_to_str(mode): mode for mode in PythonProfileModes}[mode_str]
 
 
 def python_profile_mode_to_str(mode: PythonProfileModes) -> str:
-    """Return how a folder's name calls a mode."""
+    """Return the name of a mode in a folder's name."""
     return mode.name.lower().replace("_", "")

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ProfilerSystemEvent:
-    """One figure of a node.
+    """One measurement of a node.
 
     Attributes:
         type: cpu, gpu, memory, i/o or network.
-        name: such as cpu0; None where there is none.
-        dimension: what was measured of it.
+        name: such as cpu0; None if there is none.
+        dimension: the measured quantity.
         value: in the unit of the dimension.
         node_id: such as algo-1.
         timestamp: in seconds since the epoch.

@@ -20,20 +20,20 @@ NETWORK: Kind = ("network", "Algorithm")
 # What of it is not the container's own.
 MACHINE_NETWORK: Kind = ("network", "Platform")
 
-# Rows of one sample lie at most so far apart; the shortest interval is twice as long.
+# Maximum distance between the rows of one sample; the shortest sampling interval is twice as long.
 _TOLERANCE_S = 0.05
-# What lies beyond, in seconds since the epoch, is no time.
+# Values beyond this, in seconds since the epoch, are not valid times.
 _LAST_S = 2.0**41
 
 
 @dataclass
 class Sample:
-    """What was measured of a node at one time.
+    """The measurements of a node at one time.
 
     Attributes:
         node: such as algo-1.
-        time: of its first row, in seconds since the epoch.
-        figures: by kind and by name, such as cpu0.
+        time: time of its first row, in seconds since the epoch.
+        figures: values by kind and by name, such as cpu0.
     """
 
     node: str
@@ -41,7 +41,7 @@ class Sample:
     figures: dict[Kind, dict[str, float]] = field(default_factory=dict)
 
     def get(self, kind: Kind) -> Mapping[str, float]:
-        """Return the figures of a kind by name; none where it was not measured."""
+        """Return the values of a kind by name; empty if it was not measured."""
         return self.figures.get(kind, {})
 
 
@@ -57,10 +57,10 @@ class Row:
 
 
 def parse_row(line: bytes) -> Row:
-    """Read a line of a system metrics file.
+    """Parse a line of a system metrics file.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the line is damaged.
 
     >>> line = b'{"Type": "cpu", "Name": "cpu0", "Dimension": "CPUUtilization", "Value": 7.5, "NodeId": "algo-1",'
     >>> parse_row(line + b' "Timestamp": 10.25}')
@@ -79,7 +79,7 @@ def parse_row(line: bytes) -> Row:
 
 
 def parse_rows(content: bytes) -> tuple[list[Row], int]:
-    """Read whole lines; returns their rows, and how many lines are damaged."""
+    """Parse whole lines; returns their rows and the number of damaged lines."""
     rows, damaged = [], 0
     for line in filter(bytes.strip, content.splitlines()):
         try:
@@ -90,10 +90,10 @@ def parse_rows(content: bytes) -> tuple[list[Row], int]:
 
 
 class SampleBuilder:
-    """Puts rows together to samples: those of a node that lie close to each other, each figure once.
+    """Joins rows into samples: rows of a node that are close in time, with each value once.
 
     Attributes:
-        damaged: how many lines could not be read.
+        damaged: number of lines that could not be read.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class SampleBuilder:
         self._open: dict[str, Sample] = {}
 
     def add_lines(self, content: bytes) -> Iterator[Sample]:
-        """Read whole lines; a sample is given when the next one of its node has begun."""
+        """Parse whole lines; a sample is yielded when the next one of its node has begun."""
         rows, damaged = parse_rows(content)
         self.damaged += damaged
         for row in rows:
@@ -113,6 +113,6 @@ class SampleBuilder:
             sample.figures.setdefault(row.kind, {})[row.name] = row.value
 
     def finish(self) -> Iterator[Sample]:
-        """Give the last sample of each node, as no more rows come."""
+        """Yield the last sample of each node, after all rows were added."""
         yield from self._open.values()
         self._open = {}

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# A silence of so many usual distances between two points is shown as one.
+# A gap of this many usual distances between two points is shown as a gap.
 _SILENCE = 8
 
 
 @dataclass(frozen=True)
 class Bands:
-    """The lowest, mean and highest number of each part of a time; a part of which there is none is a silence: None.
+    """The minimum, mean and maximum of each part of an interval; parts in a gap without values have None.
 
     Attributes:
-        times: of the parts, in seconds since the epoch.
+        times: times of the parts, in seconds since the epoch.
     """
 
     times: list[float]
@@ -26,9 +26,9 @@ class Bands:
 def reduce_to_bands(
     times: NDArray[np.float64], values: NDArray[np.float64], span: tuple[float, float], points: int
 ) -> Bands:
-    """Cut a time into so many parts, or into its own numbers where there are no more.
+    """Divide an interval into at most `points` parts; if there are no more values than that, each is a part.
 
-    Times need no order: a clock that was set back gives what it gave in the part that it came back to.
+    Times need no order: after a clock was set back, its values are added to the parts of the new times.
 
     >>> reduce_to_bands(np.array([2.0, 0.0, 1.0]), np.array([5.0, 3.0, 9.0]), (0.0, 2.0), 2)
     Bands(times=[0.0, 1.5], low=[3.0, 5.0], mean=[3.0, 7.0], high=[3.0, 9.0])
@@ -46,7 +46,7 @@ def reduce_to_bands(
     middles = np.add.reduceat(times - span[0], begins) / counts + span[0]
     found = [np.minimum.reduceat(values, begins), np.add.reduceat(values, begins) / counts]
     found.append(np.maximum.reduceat(values, begins))
-    # Where nothing was measured for long, no line is drawn.
+    # No line is drawn across a long gap.
     distances = np.diff(middles)
     silent = np.flatnonzero(distances > _SILENCE * np.median(distances)) if distances.size else distances.astype(int)
     at = np.insert(middles, silent + 1, middles[silent] + distances[silent] / 2)

@@ -7,20 +7,20 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TraceEvent:
-    """Something that took time; times are whole microseconds since the epoch.
+    """An event with a duration; times are whole microseconds since the epoch.
 
     Attributes:
-        event_phase: which row of the time line it belongs to, such as Forward.
-        event_name: of the event.
-        start_time: when it began.
-        duration: how long it was.
-        end_time: when it was over.
-        node_id: of the process, host first, such as algo-1-0.
-        pid: of the process where the event tells it, of the row otherwise.
-        tid: of the thread where the event tells it.
-        phase_pid: of the row.
-        event_args: what else is known of it; None where there is nothing.
-        file_type: the end of the name of the file that it was in.
+        event_phase: the timeline row of the event, such as Forward.
+        event_name: name of the event.
+        start_time: begin of the event.
+        duration: length of the event.
+        end_time: end of the event.
+        node_id: name of the process, host first, such as algo-1-0.
+        pid: process id if the event has it, otherwise the number of the row.
+        tid: thread id if the event has it.
+        phase_pid: number of the row.
+        event_args: further data of the event; None if there is none.
+        file_type: suffix of the name of the event's file.
     """
 
     event_phase: str

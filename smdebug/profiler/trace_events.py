@@ -8,7 +8,7 @@ from typing import Any
 
 FILE_NAME = re.compile(r".+/(\d+)_([^/_]+)_[^/]+\.json")
 
-# What lies beyond, in microseconds since the epoch, is no time.
+# Values beyond this, in microseconds since the epoch, are not valid times.
 _LAST_US = 2.0**61
 
 STEP = "Step:"
@@ -22,17 +22,17 @@ DATA_ITERATOR = "DataIterator"
 
 @dataclass(frozen=True)
 class TraceEvent:
-    """Something that took time.
+    """An event with a duration.
 
     Attributes:
-        node: of the process, such as 0-algo-1.
-        phase: which row of the time line it belongs to, such as Forward.
-        name: of the event.
+        node: name of the process, such as 0-algo-1.
+        phase: the timeline row of the event, such as Forward.
+        name: name of the event.
         start: in seconds since the epoch.
         duration: in seconds.
-        args: what else is known of it.
-        row: of the time line, as a number of its file.
-        thread: within the row.
+        args: further data of the event.
+        row: number of the row in its file.
+        thread: thread within the row.
     """
 
     node: str
@@ -46,17 +46,17 @@ class TraceEvent:
 
     @property
     def end(self) -> float:
-        """When it was over, in seconds since the epoch."""
+        """The end of the event, in seconds since the epoch."""
         return self.start + self.duration
 
     @property
     def host(self) -> str:
-        """Return the node as system metrics name it, without the process."""
+        """The node's name in system metrics, without the process."""
         return self.node.partition("-")[2]
 
 
 def _read_time(value: Any, base_us: float = 0.0) -> float:
-    """Return microseconds; ValueError or TypeError for what is no time."""
+    """Return microseconds; raises ValueError or TypeError for an invalid time."""
     time = base_us + float(value)
     if not abs(time) < _LAST_US:
         raise ValueError("no time")
@@ -64,22 +64,22 @@ def _read_time(value: Any, base_us: float = 0.0) -> float:
 
 
 class TraceParser:
-    """Reads files of trace events.
+    """Parses files of trace events.
 
     Attributes:
-        damaged: how many lines, or things in them, could not be read.
+        damaged: number of lines, or items in them, that could not be read.
     """
 
     def __init__(self) -> None:
         self.damaged = 0
 
     def parse(self, node: str, content: bytes, base_us: float = 0.0) -> Iterator[TraceEvent]:
-        """Return a file's events in their order; of a cut file those that are whole.
+        """Yield a file's events in order; of a truncated file, the complete ones.
 
         Args:
-            node: of the process that wrote it.
-            content: of the file.
-            base_us: what times are counted from where the file does not say it, in microseconds since the epoch.
+            node: name of the process that wrote it.
+            content: content of the file.
+            base_us: origin of the times if the file does not contain it, in microseconds since the epoch.
         """
         phases: dict[Any, str] = {}
         begun: dict[tuple[Any, Any], list[tuple[str, float, Mapping[str, Any]]]] = {}
@@ -110,7 +110,7 @@ class TraceParser:
         try:
             found = json.loads(content)
         except (ValueError, RecursionError):
-            # One event a line: what is whole of a damaged file counts.
+            # The file has one event per line, so that the complete lines of a damaged file can be used.
             for line in content.splitlines():
                 stripped = line.strip().rstrip(b",")
                 if stripped in (b"", b"[", b"]"):
@@ -121,7 +121,7 @@ class TraceParser:
                     self.damaged += 1
             return
         if isinstance(found, dict):
-            # As the frameworks' own profilers write it.
+            # The format of the frameworks' own profilers.
             found = found.get("traceEvents")
         if isinstance(found, list):
             yield from found

@@ -1,6 +1,6 @@
 """Resource use of each node over time.
 
-Cores and GPUs give their mean; disk and network give each figure.
+Cores and GPUs are shown as their mean; disk and network as separate values.
 """
 
 from array import array
@@ -24,7 +24,7 @@ from smdebug.profiler.system_samples import (
 )
 from smdebug.profiler.time_bands import Bands, reduce_to_bands
 
-# What is told as the mean of its devices, and how it is called.
+# Kinds that are shown as the mean of their devices, with their names.
 _MEANS: tuple[tuple[str, Kind], ...] = (
     ("CPU", CPU),
     ("I/O wait", IO_WAIT),
@@ -36,21 +36,21 @@ _OF_THE_MACHINE = " (machine)"
 
 
 class UsageSeries:
-    """Takes note of samples, in two numbers for each figure of one.
+    """Collects samples; each value needs the memory of two numbers.
 
     Attributes:
-        samples: how many there were.
+        samples: number of samples.
     """
 
     def __init__(self) -> None:
         self.samples = 0
-        # Times in seconds since the epoch and values, by node, figure and unit.
+        # Times in seconds since the epoch and values, by node, name of the value and unit.
         self._series: dict[tuple[str, str, str], tuple[array[float], array[float]]] = defaultdict(
             lambda: (array("d"), array("d"))
         )
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Take note of samples."""
+        """Add samples."""
         for sample in samples:
             self.samples += 1
             for figure, unit, value in _list_figures(sample):
@@ -60,16 +60,16 @@ class UsageSeries:
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes of which samples came, sorted."""
+        """The nodes that have samples, sorted."""
         return sorted({node for node, _, _ in self._series})
 
     def find_span(self) -> tuple[float, float] | None:
-        """Return when the first and the last figure was measured, in seconds since the epoch; None without any."""
+        """Return the times of the first and the last value, in seconds since the epoch; None without any."""
         ends = [time for times, _ in self._series.values() for time in (min(times), max(times))]
         return (min(ends), max(ends)) if ends else None
 
     def summarize(self) -> list[dict[str, Any]]:
-        """Return the mean, median, 95th percentile and maximum of each figure of each node."""
+        """Return the mean, median, 95th percentile and maximum of each series of each node."""
         found = []
         for (node, figure, unit), (_, series) in sorted(self._series.items()):
             values = np.asarray(series)
@@ -87,7 +87,7 @@ class UsageSeries:
         return found
 
     def reduce(self, span: tuple[float, float], points: int) -> Iterator[tuple[str, str, str, Bands]]:
-        """Give node, figure, unit and the bands of each series over a time, in at most so many points."""
+        """Yield node, name, unit and bands of each series over an interval, with at most `points` points."""
         for (node, figure, unit), (times, values) in sorted(self._series.items()):
             yield node, figure, unit, reduce_to_bands(np.asarray(times), np.asarray(values), span, points)
 

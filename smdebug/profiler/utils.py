@@ -8,7 +8,7 @@ TIME_FORMAT = "%Y-%m-%dT%H:%M:%S:%f"
 
 
 class TimeUnits(Enum):
-    """What a time is given in."""
+    """Units of time."""
 
     SECONDS = 1
     MILLISECONDS = 2
@@ -25,7 +25,7 @@ _MICROSECONDS = {
 
 
 def convert_utc_timestamp_to_microseconds(timestamp: float, unit: TimeUnits = TimeUnits.MICROSECONDS) -> int:
-    """Return a time in whole microseconds.
+    """Convert a time to whole microseconds.
 
     >>> convert_utc_timestamp_to_microseconds(1.5, TimeUnits.SECONDS)
     1500000
@@ -34,17 +34,17 @@ def convert_utc_timestamp_to_microseconds(timestamp: float, unit: TimeUnits = Ti
 
 
 def convert_utc_timestamp_to_seconds(timestamp: float, unit: TimeUnits = TimeUnits.MICROSECONDS) -> float:
-    """Return a time in seconds."""
+    """Convert a time to seconds."""
     return timestamp * _MICROSECONDS[unit] / 1e6
 
 
 def convert_utc_datetime_to_microseconds(timestamp_datetime: datetime) -> int:
-    """Return microseconds since the epoch."""
+    """Convert a datetime in UTC to microseconds since the epoch."""
     return round(timestamp_datetime.timestamp() * 1e6)
 
 
 def us_since_epoch_to_human_readable_time(us_since_epoch: float) -> str:
-    """Return a time in UTC; one that no calendar has is given as it is.
+    """Format a time in UTC; a time outside the calendar is returned as a number.
 
     >>> us_since_epoch_to_human_readable_time(1700000040500000)
     '2023-11-14T22:14:00:500000'
@@ -56,5 +56,5 @@ def us_since_epoch_to_human_readable_time(us_since_epoch: float) -> str:
 
 
 def ns_since_epoch_to_human_readable_time(ns_since_epoch: float) -> str:
-    """Return a time in UTC."""
+    """Format a time in UTC."""
     return us_since_epoch_to_human_readable_time(ns_since_epoch / 1e3)

@@ -11,26 +11,26 @@ from numpy.typing import NDArray
 from smdebug.profiler.time_bands import Bands, reduce_to_bands
 from smdebug.profiler.trace_events import BACKWARD, DATA_ITERATOR, DATA_LOADING, FORWARD, STEP, TraceEvent
 
-# What the time of the loop is split into, by phase.
+# The parts of the loop's time, by phase.
 _PARTS = {FORWARD: "forward", BACKWARD: "backward", DATA_LOADING: "data_loading", DATA_ITERATOR: "data_loading"}
 PARTS = tuple(dict.fromkeys(_PARTS.values()))
 _Spans = tuple["array[float]", "array[float]"]
 
 
 class LoopTime:
-    """Takes note of when each process was in which phase of its loop: begin and duration of each, in two numbers.
+    """Collects begin and duration of each phase of the loop in each process; each span needs two numbers.
 
     Attributes:
-        events: how many there were, those of other phases included.
+        events: number of events, including those of other phases.
     """
 
     def __init__(self) -> None:
         self.events = 0
-        # By process, then by part or, of steps, by the phase's name.
+        # By process, then by part; steps by the phase's name instead.
         self._spans: dict[str, dict[str, _Spans]] = defaultdict(lambda: defaultdict(lambda: (array("d"), array("d"))))
 
     def add(self, events: Iterable[TraceEvent]) -> None:
-        """Take note of events."""
+        """Add events."""
         for event in events:
             self.events += 1
             part = event.phase if event.phase.startswith(STEP) else _PARTS.get(event.phase)
@@ -40,22 +40,22 @@ class LoopTime:
                 durations.append(event.duration)
 
     def find_span(self) -> tuple[float, float] | None:
-        """Return when the first of them began and the last one ended, in seconds since the epoch; None without any."""
+        """Return the begin of the first and the end of the last span, in seconds since the epoch; None without any."""
         spans = [np.asarray(each) for parts in self._spans.values() for each in parts.values()]
         if not spans:
             return None
         return float(min(each[0].min() for each in spans)), float(max(each.sum(axis=0).max() for each in spans))
 
     def split(self) -> list[dict[str, Any]]:
-        """Return for each process where the time of its loop went, in seconds: None for what was not traced.
+        """Return how each process spent the time of its loop, in seconds; None for parts that were not traced.
 
-        Where the waiting for data was traced, it is the time from the first wait to the last; otherwise that from the
+        If waiting for data was traced, the loop's time is from the first wait to the last. Otherwise it is from the
         beginning of the first step to the end of the last one.
         """
         return [_split_process(process, parts) for process, parts in self._list_processes()]
 
     def reduce_steps(self, span: tuple[float, float], points: int) -> Iterator[tuple[str, str, Bands]]:
-        """Give process, mode and the durations in seconds of its steps over a time, in at most so many points."""
+        """Yield process, mode and the durations in seconds of its steps over an interval, at most `points` points."""
         for process, parts in self._list_processes():
             for phase, (begins, durations) in sorted(parts.items()):
                 if phase.startswith(STEP):
@@ -63,9 +63,10 @@ class LoopTime:
                     yield process, phase.rpartition(".")[2], bands
 
     def share_time(self, span: tuple[float, float], columns: int) -> Iterator[tuple[str, dict[str, list[float]]]]:
-        """Give each process and what share of each of so many equal parts of a time it was in each phase.
+        """Yield each process and its share of each phase in each of `columns` equal parts of an interval.
 
-        `step` is the share of the part in which a step was in progress; what of it is none of the others is elsewhere.
+        `step` is the share in which a step was in progress. The part of it that is in none of the other phases was
+        spent elsewhere.
         """
         edges = np.linspace(0.0, span[1] - span[0], columns + 1)
         for process, parts in self._list_processes():
@@ -74,11 +75,11 @@ class LoopTime:
                 name = "step" if phase.startswith(STEP) else phase
                 covered = _measure_cover(np.asarray(begins) - span[0], np.asarray(durations), edges)
                 shares[name] = shares.get(name, np.zeros(columns)) + covered
-            # Several threads may be in one phase at once.
+            # Several threads may be in the same phase at once.
             yield process, {name: np.clip(each, 0, 1).round(4).tolist() for name, each in shares.items()}
 
     def _list_processes(self) -> Iterator[tuple[str, dict[str, _Spans]]]:
-        """Give the processes with steps, by name."""
+        """Yield the processes with steps, by name."""
         for process, parts in sorted(self._spans.items()):
             if any(phase.startswith(STEP) for phase in parts):
                 yield process, parts
@@ -94,7 +95,7 @@ def _split_process(process: str, parts: dict[str, _Spans]) -> dict[str, Any]:
         begin, end = float(steps[0].min()), float(steps.sum(axis=0).max())
 
     def choose(found: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the durations of those that began in the loop."""
+        """Return the durations of the spans that began in the loop."""
         chosen: NDArray[np.float64] = found[1][(begin <= found[0]) & (found[0] < end)]
         return chosen
 
@@ -114,12 +115,12 @@ def _split_process(process: str, parts: dict[str, _Spans]) -> dict[str, Any]:
 def _measure_cover(
     begins: NDArray[np.float64], durations: NDArray[np.float64], edges: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what share of the parts between some edges lies in spans.
+    """Return the share of the part between each two successive edges that is covered by spans.
 
     >>> _measure_cover(np.array([0.5, 2.0]), np.array([1.0, 1.0]), np.array([0.0, 1.0, 2.0, 3.0]))
     array([0.5, 0.5, 1. ])
     """
-    # Until each edge: what has begun by then, less what had ended by then.
+    # Up to each edge: the time begun by then, minus the time ended by then.
     passed = np.zeros(len(edges))
     for ends, sign in ((np.sort(begins), 1), (np.sort(begins + durations), -1)):
         number = np.searchsorted(ends, edges)

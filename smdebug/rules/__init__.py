@@ -1,9 +1,9 @@
 """Rules that judge the tensors of a run, step by step.
 
-`rule` and `built_in_rule` are what rules derive from, `builtin/` one file a rule, `action/` what they do when they
-fire, `measuring/` what several of them compute. `report/` and `drawing/` tell what came out; `evaluator` is the program
-of a rule container, `container/` what it does before and after judging. `profiling/` are the profiler's
-rules, which judge no tensors.
+All rules derive from the classes in `rule` and `built_in_rule`. `builtin/` has one module for each built-in rule,
+`action/` the actions that a rule performs when it fires, and `measuring/` the computations that several rules share.
+`report/` and `drawing/` write the results. `evaluator` is the program of a rule container, and `container/` is the work
+that it does before and after an evaluation. `profiling/` has the profiler's rules, which judge no tensors.
 """
 
 from smdebug.rules.required_tensors import RequiredTensors, RequiredTensorsForTrial

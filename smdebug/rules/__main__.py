@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def judge_trial(options: argparse.Namespace) -> tuple[Verdict, BuiltInRule | None]:
-    """Evaluate the rule that the options name; errors of files and those raised on purpose become a verdict."""
+    """Evaluate the rule that the options name; file errors and errors raised on purpose become a verdict."""
     rule: BuiltInRule | None = None
     try:
         rule_class = find_built_in_rule(options.name)
@@ -96,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _open(path: str, *, may_begin: bool) -> Trial:
-    # A folder that is not there would be waited for, as that of a training that has not begun.
+    # Without this check the rule waits for a missing folder, as it waits for a training that has not started.
     if not is_s3_path(path) and not Path(path).expanduser().is_dir():
         raise SMDebugValueError(f"There is no folder {path}: --trial is a run's folder, or s3://bucket/prefix.")
     if not open_files(path).list_collections_files():
@@ -123,7 +123,7 @@ def _parse_parameters(given: Sequence[str]) -> dict[str, str]:
 
 
 def _show_progress(rule_class: type[BuiltInRule]) -> type[BuiltInRule]:
-    """Return the same rule, saying on standard error which step it has come to, in lines or in one that changes."""
+    """Return the same rule, reporting the current step on standard error, in lines or in one line that is updated."""
     said_at = 0.0
 
     def invoke_at_step(self: BuiltInRule, step: int) -> bool:
@@ -152,7 +152,7 @@ def _write(text: str) -> None:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """As argparse has it, but not with the exit code of IssuesFound."""
+        """Report an error as argparse does, but with another exit code than that of IssuesFound."""
         self.print_usage(sys.stderr)
         self.exit(EXIT_CODES[ERROR], f"{self.prog}: error: {message}\n")
 

@@ -17,10 +17,10 @@ from smdebug.rules.watched_quantity import Limit
 from smdebug.trials.step_tensors import WorkerTensor
 from smdebug.trials.trial import Trial
 
-# Reductions by name and whether of the absolute values.
+# Each reduction as its name and whether it is of the absolute values.
 Reductions = Sequence[tuple[str, bool]]
 
-# What is measured together is less exact than what is measured alone, by less than this part of it.
+# Measuring tensors together is less exact than measuring one alone, by less than this fraction of the value.
 INEXACT = 1e-3
 # The parameters of every rule that lets its user choose the tensors.
 TENSOR_CHOICE = (texts("collection_names"), regex("tensor_regex", None))
@@ -37,28 +37,28 @@ class BuiltInRule(Rule):
     """A rule that comes with smdebug.
 
     Args:
-        base_trial: the run that is judged.
-        other_trials: runs to compare with, where the rule compares.
-        given: its parameters as text or as what the text stands for.
+        base_trial: the run to judge.
+        other_trials: runs to compare with, for rules that compare runs.
+        given: the rule's parameters, as text or as converted values.
 
     Raises:
-        SMDebugValueError: a parameter that the rule does not have, or a value that it cannot use.
+        SMDebugValueError: the rule does not have a parameter, or cannot use its value.
 
     Attributes:
-        parameters: the parameters that a rule has.
+        parameters: the parameters that the rule has.
         values: their values by name.
-        tensors: names, places and values of the run's tensors, step by step.
-        inspected: how many tensors were looked at so far, over all steps and workers.
-        output_dir: folder for files that the rule writes; None: the rule writes below the current folder.
-        inspects: what is looked at, in words, for the message when nothing of it was found.
-        needs: what must be saved of a tensor for the rule to judge it, for the message when it was not.
-        frameworks: whose runs the rule is for.
-        collections: what to save for it: collections by name, with their parameters.
+        tensors: names, locations and values of the run's tensors, step by step.
+        inspected: the number of tensors inspected so far, over all steps and workers.
+        output_dir: folder for the files that the rule writes; None: below the current folder.
+        inspects: what the rule inspects, in words, for the message when the run has none of it.
+        needs: what must be saved of a tensor for the rule to judge it, for the message when it was not saved.
+        frameworks: the frameworks whose runs the rule can judge.
+        collections: the collections to save for the rule, by name, with their parameters.
         example: parameters of an example configuration.
-        advice: what to do about what the rule found, three lines.
-        configure: how to make the rule find what it looks at, in words.
-        compares_runs: whether it needs other_trials.
-        can_fire: whether it ever fires; the page of all rules shows how.
+        advice: what to do about a finding, in three lines.
+        configure: how to configure the rule so that it finds its tensors, in words.
+        compares_runs: whether the rule needs other_trials.
+        can_fire: whether the rule ever fires; the page of all rules shows how.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -82,21 +82,21 @@ class BuiltInRule(Rule):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Check parameters against each other, and set up what a rule remembers; nothing by default.
+        """Check parameters against each other, and set up the rule's state; does nothing by default.
 
         Raises:
-            SMDebugValueError: parameters that do not go together.
+            SMDebugValueError: the parameters contradict each other.
         """
 
     def finish(self) -> None:
-        """To be called once after the last step that is evaluated: writes what the rule leaves behind."""
+        """Write the rule's output; called once, after the last step that is evaluated."""
 
     def remark(self) -> str:
-        """Return what has to be said beside a verdict that found no issue; nothing by default."""
+        """Return a note to add to a verdict that found no issue; empty by default."""
         return ""
 
     def refuse(self, problem: str) -> SMDebugValueError:
-        """Return the error for parameters that do not go together."""
+        """Return the error for parameters that contradict each other."""
         return SMDebugValueError(f"Rule {self.rule_name}: {problem}")
 
     def is_default(self, parameter: str) -> bool:
@@ -105,12 +105,12 @@ class BuiltInRule(Rule):
         return bool(self.values[parameter] == declared.default)
 
     def require_choice(self) -> None:
-        """Refuses parameters that choose no tensors, for rules that look at none by themselves."""
+        """Raise an error if the parameters choose no tensors, for rules that have no default choice."""
         if self.values["collection_names"] is None and self.values["tensor_regex"] is None:
             raise self.refuse("collection_names or tensor_regex is required: it says which tensors are looked at.")
 
     def chosen_names(self, step: int) -> list[str]:
-        """Names that collection_names and tensor_regex choose at a global step; all where neither is given."""
+        """Return the names that collection_names and tensor_regex choose at a global step; all if neither is given."""
         collections, patterns = self.values["collection_names"], self.values["tensor_regex"]
         if collections is None and patterns is None:
             return list(self.tensors.names(step))
@@ -123,15 +123,15 @@ class BuiltInRule(Rule):
     def inspect(
         self, places: Sequence[WorkerTensor], judge: Callable[[WorkerTensor], bool | None], reductions: Reductions = ()
     ) -> bool:
-        """Judge one tensor after the other until one fires.
+        """Judge one tensor after another until one fires.
 
         Args:
             places: the tensors.
-            judge: True (after `find`) if the rule fires, False if not, None if what was saved cannot tell.
-            reductions: what is read in place of a tensor's value where it was saved.
+            judge: returns True (after `find`) if the rule fires, False if not, None if the saved data cannot decide it.
+            reductions: reductions to read instead of a tensor's value if they were saved.
 
         Raises:
-            TensorUnavailableForStep: there are tensors, and none of them could be judged.
+            TensorUnavailableForStep: there are tensors, but none of them could be judged.
         """
         self.tensors.prefetch(places, reductions)
         judged = 0
@@ -153,13 +153,13 @@ class BuiltInRule(Rule):
     def inspect_doubtful(
         self, rows: StackRows, step: int, doubtful: NDArray[np.bool_], judge: Callable[[WorkerTensor], bool | None]
     ) -> bool:
-        """`inspect` after small tensors were measured together.
+        """Judge the remaining tensors, as `inspect` does, after small ones were measured together.
 
         Args:
             rows: the tensors.
             step: global step.
-            doubtful: which of them are so near to firing, or so odd, that they have to be judged by themselves.
-            judge: as for `inspect`; it is asked about these, and about those that could not be measured together.
+            doubtful: which of them have to be judged one by one, because they are close to firing or unusual.
+            judge: as for `inspect`; called for these, and for the tensors that could not be measured together.
         """
         names = rows.others + [rows.names[at] for at in np.flatnonzero(doubtful)]
         self.inspected += len(rows.names) + len(rows.others) - len(names)
@@ -179,16 +179,16 @@ class BuiltInRule(Rule):
         judge: Callable[[WorkerTensor], bool | None],
         reductions: Reductions = (),
     ) -> bool:
-        """Judge tensors of which one number decides: small ones are measured together, the others one by one.
+        """Judge tensors by one number each: small ones are measured together, the others one by one.
 
         Args:
             names: the tensors.
             step: global step.
-            limits: what the number is measured against.
-            measure: the number of each of many tensors, exact but for INEXACT; NaN or infinite where it has to be
-                measured alone.
-            judge: as for `inspect`; it is asked about tensors near a limit and about those not measured together.
-            reductions: what is read in place of a tensor's value where it was saved.
+            limits: the limits that the number is compared with.
+            measure: returns the number of each of many tensors, exact except for INEXACT; NaN or infinite if a tensor
+                has to be measured alone.
+            judge: as for `inspect`; called for tensors close to a limit and for those not measured together.
+            reductions: reductions to read instead of a tensor's value if they were saved.
         """
         rows = self.tensors.stack(names, step, tuple(reductions))
         if rows is None:
@@ -203,7 +203,7 @@ class BuiltInRule(Rule):
     def weigh(
         self, place: WorkerTensor, value: float, limits: Sequence[Limit], describe: Callable[[Limit], str]
     ) -> bool:
-        """`weigh_number` for what one worker saved."""
+        """Call `weigh_number` for the tensor of one worker."""
         return self.weigh_number(place.name, place.step, value, limits, describe, place.worker)
 
     def weigh_number(
@@ -215,15 +215,15 @@ class BuiltInRule(Rule):
         describe: Callable[[Limit], str],
         worker: str | None = None,
     ) -> bool:
-        """Keep a measured value for the report, and answer whether the rule fires; then it is its finding.
+        """Record a measured value for the report, and return whether the rule fires; if it does, store the finding.
 
         Args:
-            tensor: whose value it is.
+            tensor: name of the tensor.
             step: global step.
-            value: what was measured.
-            limits: what it is measured against.
-            describe: says how the value lies to a limit that it has passed.
-            worker: the worker whose tensor it is; None: that of all.
+            value: the measured value.
+            limits: the limits that it is compared with.
+            describe: returns the sentence that compares the value with a limit that it has passed.
+            worker: the worker that saved the tensor; None: all workers.
         """
         for limit in limits:
             self.watch_limit(limit, step, value, tensor, worker)
@@ -233,11 +233,11 @@ class BuiltInRule(Rule):
         return False
 
     def watch_limit(self, limit: Limit, step: int, value: float, tensor: str, worker: str | None = None) -> None:
-        """`watch` for a value that is measured against a limit."""
+        """Call `watch` for a value that is compared with a limit."""
         self.watch(limit.quantity, step, value, limit.threshold, fires=limit.fires, tensor=tensor, worker=worker)
 
     def watch_nearest(self, limit: Limit, step: int, rows: StackRows, values: NDArray[np.float64]) -> None:
-        """`watch` for the one of many tensors that is nearest to firing; NaN is left to who judges it."""
+        """Call `watch` for the one of many tensors that is closest to firing; NaN is left to the caller's judge."""
         known = np.where(np.isnan(values), np.inf if limit.fires == "below" else -np.inf, values)
         at = int(known.argmin() if limit.fires == "below" else known.argmax())
         if not np.isnan(values[at]):
@@ -246,7 +246,7 @@ class BuiltInRule(Rule):
     def find(
         self, tensor: str, step: int, value: float, threshold: float | None, text: str, worker: str | None = None
     ) -> bool:
-        """Keep what was found and answer True; see `Finding` for the arguments."""
+        """Store the finding and return True; see `Finding` for the arguments."""
         mode, mode_step = self.base_trial.mode_modestep(step)
         self.finding = Finding(tensor, step, mode, mode_step, value, threshold, text, worker, self.advice)
         return True

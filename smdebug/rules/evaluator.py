@@ -2,10 +2,10 @@
 
     python -m smdebug.rules.evaluator
 
-reads ruleconfig.json (SMDEBUG_RULE_CONFIG_PATH names it), follows the run as its steps come, and ends at the first
-step where the rule's condition is met, or when the job has ended. Exit code 0 with the verdict IssuesFound or
-NoIssuesFound, 1 with Error, 143 and no verdict after SIGTERM. A rule of the profiler follows the job's profile instead,
-to its end.
+The program reads ruleconfig.json, whose path is in SMDEBUG_RULE_CONFIG_PATH, and evaluates each step of the run as it
+is saved. It ends at the first step where the rule's condition is met, or when the job has ended. The exit code is 0
+with the verdict IssuesFound or NoIssuesFound, 1 with Error, and 143 without a verdict after SIGTERM. A profiler rule
+reads the job's profile instead, up to its end.
 """
 
 import logging
@@ -42,17 +42,17 @@ from smdebug.rules.wording import count_noun
 from smdebug.trials import create_trial
 
 TERMINATED = 128 + signal.SIGTERM
-# Between two looks for steps. A look at S3 costs a container some 3 ms and the service as much: ten rules of one job
-# that looked twice as often would take most of a processor from the training.
+# Time between two checks for new steps. A check of S3 costs a container about 3 ms and the service as much: checking
+# twice as often, ten rules of one job would take most of a processor from the training.
 POLL_INTERVAL_S = 0.1
-# A longer StatusDetails is cut by the service, and the advice stands at its end.
+# The service truncates a longer StatusDetails, and the advice is at its end.
 MOST_DETAILS = 1024
-# For which S3 may be away, as while the service that runs the jobs is started again: the rule goes on where it was.
+# How long S3 may be unavailable, for example while the service that runs the jobs restarts, before the rule gives up.
 S3_OUTAGE_WAIT_S = 300
 
 
 def main() -> int:
-    """Evaluate the rule of the container; returns the exit code."""
+    """Evaluate the container's rule; returns the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     os.environ.setdefault(S3_OUTAGE_WAIT_KEY, str(S3_OUTAGE_WAIT_S))
     logger = get_logger()
@@ -67,7 +67,7 @@ def main() -> int:
         verdict = judge(config, Path(folder), report)
     write_verdict(verdict, config.verdict_path)
     logger.info("%s: %s", verdict.status, verdict.details)
-    # Who waits for the verdict has it by now.
+    # The verdict has already been written for its reader.
     try:
         report.write(verdict, config.output_path)
     except OSError as error:
@@ -76,17 +76,17 @@ def main() -> int:
 
 
 def new_report(config: RuleConfig) -> RuleReport:
-    """Return the report of a rule that was not evaluated yet."""
+    """Return the report of a rule that has not been evaluated yet."""
     return RuleReport(config.rule_to_invoke, config.configuration_name, config.training_job_name, config.parameters)
 
 
 def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = None) -> Verdict:
-    """Evaluate a rule until there is a verdict; whatever goes wrong becomes an Error with its type and message.
+    """Evaluate a rule until there is a verdict; any error becomes the verdict Error with its type and message.
 
     Args:
         config: what to evaluate.
         source_folder: empty folder for a custom rule's code.
-        report: filled meanwhile.
+        report: the report to fill during the evaluation.
     """
     logger = get_logger()
     report = new_report(config) if report is None else report
@@ -107,16 +107,16 @@ def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = N
         report.rule = fired.rule
         return describe_firing(fired.rule, RuleEvaluationConditionMet(fired.rule.rule_name, -1))
     except Exception as error:
-        # A user's rule may raise anything, and its author has to be told.
+        # A user's rule may raise anything, and its author has to see the error.
         logger.exception("Rule %s ended with an error.", config.rule_to_invoke)
         return Verdict(ERROR, f"{type(error).__name__}: {error}")
 
 
 def find_custom_rule(config: RuleConfig, source_folder: Path) -> type[ProfilerRule] | None:
-    """Return the class of a custom rule of the profiler; None for a built-in rule, or one that judges tensors.
+    """Return the class of a custom profiler rule; None for a built-in rule, or one that judges tensors.
 
     Raises:
-        SMDebugValueError: there is no such class in the source.
+        SMDebugValueError: the source has no such class.
         Exception: whatever the source raises when it is imported.
     """
     if config.source_s3_uri is None:
@@ -130,7 +130,7 @@ def find_custom_rule(config: RuleConfig, source_folder: Path) -> type[ProfilerRu
 def evaluate_to_end(
     rule: Rule, start_step: int, end_step: int | None, output_dir: Path | None, report: RuleReport
 ) -> Verdict:
-    """`evaluate`, and then what the rule leaves behind in a folder.
+    """Call `evaluate`, and then write the rule's output to a folder.
 
     Raises:
         Exception: whatever the rule raises.
@@ -146,15 +146,16 @@ def evaluate_to_end(
 def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, report: RuleReport | None = None) -> Verdict:
     """Evaluate a rule step by step until its condition is met, end_step is reached or the job has ended.
 
-    A run without steps gives an Error: nothing was there to be judged. So does one whose files are damaged so that no
-    step could be read. A run whose steps lack what the rule looks at (its tensors were never saved, or its regex finds
-    none) gives NoIssuesFound; the reason stands in the details, and is said once in the log as soon as it shows.
+    A run without steps gives the verdict Error, because there is nothing to judge. So does a run whose files are so
+    damaged that no step can be read. If the steps lack what the rule inspects (its tensors were never saved, or its
+    regex matches none), the verdict is NoIssuesFound. The details then contain the reason, and the log contains it
+    once, as soon as it is known.
 
     Args:
         rule: the rule.
         start_step: first global step.
-        end_step: global step to stop before; None: go on until the job has ended.
-        report: takes note of the steps.
+        end_step: global step to stop before; None: continue until the job has ended.
+        report: the report that counts the steps.
 
     Raises:
         Exception: whatever the rule raises.
@@ -165,7 +166,7 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
     try:
         for step, outcome in evaluate_steps(rule, start_step, end_step):
             met = isinstance(outcome, RuleEvaluationConditionMet)
-            # A custom rule does not say what it looked at.
+            # A custom rule does not say what it inspects.
             looked_at = rule.inspected if isinstance(rule, BuiltInRule) else inspected + 1
             report.count(step, evaluated=met or outcome is None, with_values=looked_at > inspected)
             inspected = looked_at
@@ -181,7 +182,7 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
                     )
                 lacking = outcome
     except NoMoreData:
-        # The training has ended, and every step that it saved was evaluated.
+        # The training has ended, and all steps that it saved were evaluated.
         rule.logger.info("The training has ended; the last step was %s.", report.last_step)
     name, last, evaluated = rule.rule_name, report.last_step, report.evaluated
     if last is None:
@@ -189,18 +190,18 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
         saved = f"the steps saved are {known[0]} to {known[-1]}" if known else "the training saved no step"
         return Verdict(ERROR, f"Rule {name} had no step to evaluate: {saved}. Check the hook's save configuration.")
     if lacking is not None and not evaluated:
-        # What a damaged or missing file says has that file's error as its cause.
+        # The message about a damaged or missing file has that file's error as its cause.
         status = NO_ISSUES_FOUND if lacking.__cause__ is None else ERROR
         details = f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}"
         if status == NO_ISSUES_FOUND:
-            # The log has been warned at the first of these steps.
+            # The log already has a warning, from the first of these steps.
             warn_user(RULE_WITHOUT_COLLECTION, "%s", details, level=logging.INFO)
         return Verdict(status, details)
     return Verdict(NO_ISSUES_FOUND, describe_no_issue(rule, report))
 
 
 def describe_no_issue(rule: Rule, report: RuleReport) -> str:
-    """Say that nothing was found, and what makes that worth less than it seems, which is logged as well."""
+    """Say that nothing was found, and any reason to doubt it, which is also logged."""
     details = f"Rule {rule.rule_name} found no issue in {count_noun(report.evaluated, 'step')}, the last of them "
     details += f"{report.last_step}."
     if not isinstance(rule, BuiltInRule):
@@ -215,7 +216,7 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
     elif report.with_values < report.evaluated or report.evaluated == 1:
         silence = describe_silence(rule, report)
         details = f"{details} {silence}"
-        # The first step of a rule that compares steps has no value, which is nothing to warn of.
+        # The first step of a rule that compares steps has no value, which needs no warning.
         if report.with_values <= 1 or 2 * report.with_values < report.evaluated + report.passed_over:
             code = RULE_HAD_LITTLE_TO_JUDGE
     details = " ".join(filter(None, (details, rule.remark())))
@@ -227,7 +228,7 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
 
 
 def describe_silence(rule: BuiltInRule, report: RuleReport) -> str:
-    """Say of a rule that had little to judge in how many steps it had, and how often its collections are saved."""
+    """Describe a rule that had little to judge: how many steps had data, and how often its collections are saved."""
     steps = report.evaluated + report.passed_over
     saved = rule.base_trial.collections()
     wanted = rule.values.get("collection_names") or rule.collections
@@ -242,9 +243,9 @@ def describe_silence(rule: BuiltInRule, report: RuleReport) -> str:
 
 
 def describe_firing(rule: Rule, met: RuleEvaluationConditionMet) -> Verdict:
-    """IssuesFound: AWS's sentence, then what the rule found, and what to do about it."""
+    """Return IssuesFound: AWS's sentence, then what the rule found, and what to do about it."""
     details = f"{type(met).__name__}: {met}"
-    # A user's rule may keep something of its own under this name.
+    # A user's rule may use this attribute name for another purpose.
     found: Any = rule.finding
     if found:
         told = found.explain(MOST_DETAILS - len(details) - 1) if isinstance(found, Finding) else found
@@ -259,7 +260,7 @@ def _terminate(signal_number: int, frame: FrameType | None) -> None:  # noqa: AR
 def _exit(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads that still fetch are not waited for.
+    # Threads that are still downloading are not waited for.
     os._exit(code)
 
 

@@ -16,10 +16,10 @@ class Parameter:
     """One parameter of a rule.
 
     Attributes:
-        name: as it stands in RuleParameters.
-        default: the value where none is given; where it is None, the texts "" and "None" mean None too.
-        convert: makes the value of a text; ValueError if it cannot.
-        expected: what a right value is, for the message.
+        name: its key in RuleParameters.
+        default: the value if none is given. If it is None, the texts "" and "None" also mean None.
+        convert: converts a text to the value; raises ValueError for an invalid text.
+        expected: description of a valid value, for the error message.
     """
 
     name: str
@@ -29,45 +29,45 @@ class Parameter:
 
 
 def number(name: str, default: float | None, minimum: float = -math.inf, maximum: float = math.inf) -> Parameter:
-    """Return a number within bounds."""
+    """Declare a number within bounds."""
     return Parameter(name, default, _within(float, minimum, maximum), f"a number{_describe_bounds(minimum, maximum)}")
 
 
 def integer(name: str, default: int | None, minimum: float = -math.inf, maximum: float = math.inf) -> Parameter:
-    """Return a whole number within bounds."""
+    """Declare a whole number within bounds."""
     expected = f"a whole number{_describe_bounds(minimum, maximum)}"
     return Parameter(name, default, _within(_to_int, minimum, maximum), expected)
 
 
 def boolean(name: str, default: bool) -> Parameter:
-    """Return True or False, in any case."""
+    """Declare True or False; case does not matter."""
     return Parameter(name, default, _to_bool, "True or False")
 
 
 def texts(name: str) -> Parameter:
-    """Texts separated by commas; None by default."""
+    """Declare texts separated by commas; None by default."""
     return Parameter(name, None, _to_texts, "names separated by commas")
 
 
 def text(name: str, default: str) -> Parameter:
-    """One text, as it is."""
+    """Declare one text, which is not converted."""
     return Parameter(name, default, _to_text, "a text that is not empty")
 
 
 def numbers(name: str, default: list[float], minimum: float = -math.inf, maximum: float = math.inf) -> Parameter:
-    """Numbers within bounds, separated by commas."""
+    """Declare numbers within bounds, separated by commas."""
     one = _within(float, minimum, maximum)
     expected = f"numbers{_describe_bounds(minimum, maximum)} separated by commas"
     return Parameter(name, default, lambda value: [one(part) for part in _to_texts(value)], expected)
 
 
 def regex(name: str, default: str | None) -> Parameter:
-    """Regexes separated by commas, to be found anywhere in a tensor's name."""
+    """Declare regexes separated by commas, each of which may match anywhere in a tensor's name."""
     return Parameter(name, default and _to_patterns(default), _to_patterns, "regular expressions separated by commas")
 
 
 def choice(name: str, default: str | None, options: Sequence[str]) -> Parameter:
-    """One of some words, in any case."""
+    """Declare one of several words; case does not matter."""
 
     def convert(value: Any) -> str:
         word = str(getattr(value, "name", value)).strip().upper()
@@ -79,10 +79,10 @@ def choice(name: str, default: str | None, options: Sequence[str]) -> Parameter:
 
 
 def convert_parameters(rule_name: str, declared: Sequence[Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of every declared parameter, converted from what is given.
+    """Return the value of every declared parameter, converted from the given ones.
 
     Raises:
-        SMDebugValueError: names that are not declared and values that cannot be converted, all in one message.
+        SMDebugValueError: undeclared names and invalid values, all in one message.
     """
     by_name = {parameter.name: parameter for parameter in declared}
     values = {name: parameter.default for name, parameter in by_name.items()}
@@ -111,7 +111,7 @@ def _describe_bounds(minimum: float, maximum: float) -> str:
 def _within(convert: Callable[[Any], Any], minimum: float, maximum: float) -> Callable[[Any], Any]:
     def convert_and_check(value: Any) -> Any:
         converted = convert(value)
-        # NaN lies within no bounds: it fails this comparison, and passes the opposite one.
+        # NaN is within no bounds: it fails this comparison, but would pass the negated one.
         if not minimum <= converted <= maximum:
             raise ValueError(value)
         return converted
@@ -149,7 +149,7 @@ def _to_texts(value: Any) -> list[str]:
 
 
 def _to_patterns(value: Any) -> list[str]:
-    # The comma of a repetition, as in \d{1,2}, separates nothing.
+    # The comma inside a repetition, such as \d{1,2}, does not separate regexes.
     patterns = _to_texts(re.split(r",(?!\d*\})", value) if isinstance(value, str) else value)
     for pattern in patterns:
         re.compile(pattern)

@@ -8,17 +8,17 @@ from smdebug.trials.trial import Trial
 
 
 class RequiredTensorsForTrial:
-    """What is required of one trial: names, each with the global steps at which it is needed."""
+    """The tensors required of one trial: names, each with the global steps at which it is needed."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
         self._steps: dict[str, list[int]] = {}
 
     def add(self, name: str, steps: Sequence[int], should_match_regex: bool = False) -> None:
-        """Require a tensor, or all whose names match a regex, at these global steps; steps add up.
+        """Require a tensor, or all whose names match a regex, at these global steps; steps of all calls add up.
 
         Raises:
-            TensorUnavailable: no tensor of this name was saved so far.
+            TensorUnavailable: no tensor of this name has been saved so far.
         """
         if should_match_regex:
             names = self.trial.tensor_names(regex=name)
@@ -30,23 +30,23 @@ class RequiredTensorsForTrial:
             self._steps.setdefault(found, []).extend(steps)
 
     def get_names(self) -> list[str]:
-        """Names required."""
+        """Return the names of the required tensors."""
         return list(self._steps)
 
     def get_tensor_steps(self, name: str) -> list[int]:
-        """Global steps at which a tensor is required; empty for one that is not."""
+        """Return the global steps at which a tensor is required; empty if it is not required."""
         return self._steps.get(name, [])
 
     def get(self) -> list[Tensor]:
-        """Return the tensors required."""
+        """Return the required tensors."""
         return [self.trial.tensor(name) for name in self._steps]
 
     def clear(self) -> None:
-        """Require nothing any more."""
+        """Remove all required tensors."""
         self._steps.clear()
 
     def fetch(self) -> None:
-        """Wait for all steps, then read what is not at hand: on S3 with few requests for all tensors together.
+        """Wait for all steps, then read the data not loaded yet; on S3 with few requests for all tensors together.
 
         Raises:
             TensorUnavailableForStep: a tensor was not saved at a step where it is required.
@@ -65,7 +65,7 @@ class RequiredTensorsForTrial:
 
 
 class RequiredTensors:
-    """What a rule requires of its trials; a trial that is not given means the base trial."""
+    """The tensors that a rule requires of its trials; without a trial, the methods use the base trial."""
 
     def __init__(self, base_trial: Trial, other_trials: Iterable[Trial] | None = None) -> None:
         self.base_trial = base_trial
@@ -77,16 +77,16 @@ class RequiredTensors:
         """Require a tensor, or all whose names match a regex, at these global steps.
 
         Raises:
-            TensorUnavailable: no tensor of this name was saved so far.
+            TensorUnavailable: no tensor of this name has been saved so far.
         """
         self._of(trial).add(name, steps, should_match_regex)
 
     def get_names(self, trial: Trial | None = None) -> list[str]:
-        """Names required of a trial."""
+        """Return the names of the tensors required of a trial."""
         return self._of(trial).get_names()
 
     def get_tensor_steps(self, name: str, trial: Trial | None = None) -> list[int]:
-        """Global steps at which a tensor is required."""
+        """Return the global steps at which a tensor is required."""
         return self._of(trial).get_tensor_steps(name)
 
     def get(self, trial: Trial | None = None) -> list[Tensor]:
@@ -94,12 +94,12 @@ class RequiredTensors:
         return self._of(trial).get()
 
     def clear(self) -> None:
-        """Require nothing any more, of any trial."""
+        """Remove all required tensors of all trials."""
         for required in self._of_trials.values():
             required.clear()
 
     def fetch(self) -> None:
-        """Wait for what is required and read it; errors as `RequiredTensorsForTrial.fetch` raises them."""
+        """Wait for the required tensors and read them; raises the errors of `RequiredTensorsForTrial.fetch`."""
         for required in self._of_trials.values():
             required.fetch()
 

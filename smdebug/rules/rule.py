@@ -15,18 +15,18 @@ from smdebug.trials.trial import Trial
 
 @dataclass(frozen=True)
 class Finding:
-    """What made a rule answer True.
+    """The reason why a rule returned True.
 
     Attributes:
         tensor: name of the tensor.
-        step: global step; -1 where none had come.
+        step: global step; -1 if no step was saved yet.
         mode: the mode of that step.
         mode_step: its number in that mode.
-        value: what was measured, in the unit of the threshold.
-        threshold: what it was measured against; None where there is no number.
-        text: one sentence that says what `value` is and how it lies to the threshold.
-        worker: the worker whose tensor it is.
-        what_to_do: advice, a sentence or two a line.
+        value: the measured value, in the unit of the threshold.
+        threshold: the value that it is compared with; None if there is no number.
+        text: one sentence that says what `value` is and how it compares with the threshold.
+        worker: the worker that saved the tensor.
+        what_to_do: advice, one or two sentences per line.
     """
 
     tensor: str
@@ -47,10 +47,10 @@ class Finding:
         return f"{self.tensor} at {place}{worker}: {self.text}"
 
     def explain(self, most: int | None = None) -> str:
-        """Return the finding, and under it what to do.
+        """Return the finding, and below it what to do.
 
         Args:
-            most: characters; of a longer text the finding's end is left out.
+            most: maximum length in characters; in a longer text the end of the finding is left out.
         """
         advice = "".join(f"\n- {line}" for line in self.what_to_do)
         advice = advice and f"\nWhat to do:{advice}"
@@ -61,28 +61,30 @@ class Finding:
 
 
 def _to_number(value: Any) -> float:
-    """Return what a rule measured as a plain number, which the report can hold; numpy has kinds of its own."""
+    """Convert a measured value to a plain number, which the report can hold, from numpy's number types."""
     return value if type(value) is float else float(value.item() if hasattr(value, "item") else value)
 
 
 class Rule(ABC):
-    """What judges a run. Override `invoke_at_step`, and `set_required_tensors` to have tensors fetched together.
+    """Base class of rules that judge a run.
 
-    Apart from trials the arguments of a rule's constructor come as text when it is run by SageMaker.
+    Override `invoke_at_step`. To load several tensors together, override `set_required_tensors` too.
+
+    If SageMaker runs the rule, all arguments of its constructor except trials are text.
 
     Args:
-        base_trial: the run that is judged.
-        action_str: JSON of built-in actions, carried out when the condition is met; see `smdebug.rules.action`.
-        other_trials: runs to compare with. `Rule(base_trial, other_trials)` is understood as well.
+        base_trial: the run to judge.
+        action_str: JSON of built-in actions, performed when the condition is met; see `smdebug.rules.action`.
+        other_trials: runs to compare with. `Rule(base_trial, other_trials)` is accepted as well.
 
     Attributes:
-        trials: base_trial and then other_trials.
-        req_tensors: what `set_required_tensors` asked for.
-        rule_name: the class's name.
+        trials: base_trial, followed by other_trials.
+        req_tensors: the tensors that `set_required_tensors` requires.
+        rule_name: the name of the class.
         report: counts and details for a report.
-        finding: what made `invoke_at_step` answer True, where the rule tells.
-        watched_quantities: what `watch` was told, by the quantity's name.
-        logger: where rules may write.
+        finding: why `invoke_at_step` returned True, if the rule says so.
+        watched_quantities: the values passed to `watch`, by the quantity's name.
+        logger: a logger for the rule.
     """
 
     def __init__(self, base_trial: Trial, action_str: Any = "", other_trials: Any = None) -> None:
@@ -110,10 +112,10 @@ class Rule(ABC):
         self.set_actions(self.action_str)
 
     def set_actions(self, action_str: str) -> None:
-        """Make ready what is to be done when the condition is met; a blank text changes nothing.
+        """Set up the actions to perform when the condition is met; a blank text changes nothing.
 
         Raises:
-            json.JSONDecodeError: the text is no JSON.
+            json.JSONDecodeError: the text is not JSON.
         """
         if action_str.strip():
             self._actions = Actions(action_str, self.rule_name)
@@ -129,19 +131,19 @@ class Rule(ABC):
         tensor: str = "",
         worker: str | None = None,
     ) -> None:
-        """Keep a measured value for the report and the plot that the rule leaves behind.
+        """Record a measured value for the report and the plot of the rule.
 
         Args:
-            quantity: what was measured, with its unit.
+            quantity: what is measured, with its unit.
             step: global step.
-            value: what was measured; of several at one step the one nearest to firing is kept.
-            threshold: what it is measured against.
+            value: the measured value. If a step has several, the one closest to firing is kept.
+            threshold: the value that it is compared with.
             fires: on which side of the threshold the rule fires.
-            tensor: whose value it is.
-            worker: the worker whose tensor that is.
+            tensor: name of the measured tensor.
+            worker: the worker that saved the tensor.
 
         Raises:
-            TypeError, ValueError: value or threshold is not one number; arrays of one element are.
+            TypeError, ValueError: value or threshold is not one number; arrays of one element are allowed.
         """
         watched = self.watched_quantities.get(quantity)
         if watched is None:
@@ -151,27 +153,27 @@ class Rule(ABC):
         watched.add(step, _to_number(value), tensor, worker, None if mode is None else mode.name)
 
     def set_required_tensors(self, step: int) -> None:  # noqa: B027 -- a rule may require nothing
-        """Add to `req_tensors` what `invoke_at_step` will read at a global step."""
+        """Add to `req_tensors` the tensors that `invoke_at_step` will read at a global step."""
 
     @abstractmethod
     def invoke_at_step(self, step: int) -> bool:
-        """Whether what the rule watches for is there at a global step."""
+        """Whether the rule's condition is met at a global step."""
 
     def check_idle(self) -> bool:
-        """Whether the run is what the rule watches for, as no step comes; asked about once a second while none does."""
+        """Whether the rule's condition is met while no new step comes; called about once a second during that time."""
         return False
 
     def invoke(self, step: int) -> None:
-        """Wait for a global step and evaluate the rule there, on what is known at that moment.
+        """Wait for a global step and evaluate the rule there, on the data available at that moment.
 
         Raises:
-            RuleEvaluationConditionMet: the rule answered True.
+            RuleEvaluationConditionMet: the rule returned True.
             StepUnavailable, NoMoreData: the step will not come.
-            Exception: whatever the rule raises; refreshing is on or off again as it was before.
+            Exception: whatever the rule raises; the setting of refreshing is restored first.
         """
         self.base_trial.wait_for_steps([step])
         self.finding = None
-        # What `analysis.utils.no_refresh` does, without a generator at every step of every rule.
+        # Does the same as `analysis.utils.no_refresh`, without a generator at every step of every rule.
         refreshing = [trial.dynamic_refresh for trial in self.trials]
         for trial in self.trials:
             trial.dynamic_refresh = False
@@ -188,10 +190,10 @@ class Rule(ABC):
             self._fire(step)
 
     def invoke_idle(self) -> None:
-        """Evaluate the rule while no step comes.
+        """Evaluate the rule while no new step comes.
 
         Raises:
-            RuleEvaluationConditionMet: `check_idle` answered True.
+            RuleEvaluationConditionMet: `check_idle` returned True.
             Exception: whatever the rule raises.
         """
         self.finding = None

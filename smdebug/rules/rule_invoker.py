@@ -16,25 +16,25 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.rule import Rule
 
-# How often a rule is asked about a run that no step comes from, in seconds.
+# Seconds between two calls of a rule's idle check while no new step comes.
 _ASK_IDLE_EVERY_S = 1.0
 
 
 def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Iterator[tuple[int, SMDebugError | None]]:
-    """Evaluate a rule at each step that was saved, as the steps come; numbers never saved cost nothing.
+    """Evaluate a rule at each saved step, as the steps come; step numbers that were never saved cost nothing.
 
     Args:
         rule_obj: the rule.
         start_step: first global step.
-        end_step: global step to stop before; None: go on until the job has ended.
+        end_step: global step to stop before; None: continue until the job has ended.
 
     Yields:
-        The step, and None if the rule answered False, RuleEvaluationConditionMet if it answered True, or the error
-        that says what the step lacks for the rule. Where the rule fires because no step comes, the step is the last
-        one that came, -1 if none did.
+        The step, with None if the rule returned False, RuleEvaluationConditionMet if it returned True, or the error
+        that says which data the step lacks. If the rule fires because no new step comes, the step is the last one that
+        came, or -1 if there was none.
 
     Raises:
-        NoMoreData: the job has ended before end_step.
+        NoMoreData: the job ended before end_step.
         Exception: whatever else the rule raises.
     """
     trial = rule_obj.base_trial
@@ -44,7 +44,7 @@ def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Ite
             found = trial.wait_for_next_step(step, end_step, while_waiting=build_idle_check(rule_obj))
         except RuleEvaluationConditionMet as idle:
             yield idle.step, idle
-            # It has said so: now a step is waited for.
+            # The rule has fired for this pause: only a new step can change anything.
             found = trial.wait_for_next_step(step, end_step)
         if found is None:
             known = trial.steps(show_incomplete_steps=True)
@@ -63,7 +63,7 @@ def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Ite
 
 
 def build_idle_check(rule_obj: Rule) -> Callable[[], None]:
-    """Return what asks a rule about the waiting for a step, now and then."""
+    """Return a function that runs a rule's idle check at intervals while a step is waited for."""
     asked_at = time.monotonic()
 
     def ask() -> None:
@@ -79,19 +79,19 @@ def build_idle_check(rule_obj: Rule) -> Callable[[], None]:
 def invoke_rule(
     rule_obj: Rule, start_step: int = 0, end_step: int | None = None, raise_eval_cond: bool = False
 ) -> None:
-    """Evaluate a rule at each step that was saved, as the steps come.
+    """Evaluate a rule at each saved step, as the steps come.
 
-    Steps that lack what the rule reads are passed over.
+    Steps that lack data that the rule reads are skipped.
 
     Args:
         rule_obj: the rule.
         start_step: first global step.
-        end_step: global step to stop before; None: go on until the job has ended.
-        raise_eval_cond: end at the first step where the condition is met, with RuleEvaluationConditionMet; otherwise
-            that is logged and the evaluation goes on.
+        end_step: global step to stop before; None: continue until the job has ended.
+        raise_eval_cond: whether to end with RuleEvaluationConditionMet at the first step where the condition is met. If
+            False, that is logged and the evaluation continues.
 
     Raises:
-        NoMoreData: the job has ended before end_step; with end_step None this is how a whole evaluation ends.
+        NoMoreData: the job ended before end_step; if end_step is None, a whole evaluation ends this way.
         RuleEvaluationConditionMet: see raise_eval_cond.
         Exception: whatever else the rule raises.
     """

@@ -5,18 +5,18 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-# Longer series are thinned, so that a training of a million steps costs no more memory than one of some thousand.
+# Longer series are thinned, so that a training of a million steps uses no more memory than one of a few thousand.
 MOST_POINTS = 4000
 
 Side = Literal["above", "at or above", "below"]
 
 
 class Limit(NamedTuple):
-    """What a rule measures, and where it fires: the one place at which a value and a threshold are compared.
+    """A measured quantity and its threshold: the only code that compares a value with a threshold.
 
     Attributes:
         quantity: what is measured, with its unit.
-        threshold: what it is measured against, in the same unit.
+        threshold: the value that it is compared with, in the same unit.
         fires: on which side of the threshold the rule fires.
     """
 
@@ -31,7 +31,7 @@ class Limit(NamedTuple):
     def is_passed_by(self, value: NDArray[np.float64], inexact: float = 0.0) -> NDArray[np.bool_]: ...
 
     def is_passed_by(self, value: Any, inexact: float = 0.0) -> Any:
-        """Whether a value, or each of an array, lies where the rule fires; NaN lies nowhere.
+        """Whether a value, or each value of an array, is on the side where the rule fires; NaN never is.
 
         >>> Limit("loss", 2.0).is_passed_by(2.0), Limit("loss", 2.0, "at or above").is_passed_by(2.0)
         (False, True)
@@ -39,8 +39,9 @@ class Limit(NamedTuple):
         True
 
         Args:
-            value: what was measured.
-            inexact: by which part of the threshold it may be wrong; where that decides, it counts as passing.
+            value: the measured value.
+            inexact: possible error of the value, as a fraction of the threshold. A value within this error of the
+                threshold counts as passing.
         """
         margin = inexact * abs(self.threshold)
         if self.fires == "below":
@@ -51,21 +52,21 @@ class Limit(NamedTuple):
 
 
 class WatchedQuantity:
-    """One measured quantity: of every step the value nearest to firing, and whose value that is.
+    """One measured quantity: for each step the value closest to firing, and the tensor that has it.
 
-    A series that has grown to twice MOST_POINTS is halved: of two neighbours the one nearer to firing stays.
+    A series that reaches twice MOST_POINTS is halved: of two neighbours the one closer to firing is kept.
 
     Args:
         name: what it is, with its unit.
-        threshold: what it is measured against, in the same unit; None where it is shown only.
+        threshold: the value that it is compared with, in the same unit; None if it is only shown.
         fires: on which side of the threshold the rule fires.
 
     Attributes:
-        steps: global steps, rising.
-        values: one a step.
+        steps: global steps, ascending.
+        values: one value per step.
         tensors: the tensor of each value.
-        workers: the worker of each value; None where it is that of all.
-        modes: the name of each step's mode; None where it is not known.
+        workers: the worker of each value; None if the value is of all workers.
+        modes: the name of each step's mode; None if it is not known.
     """
 
     def __init__(self, name: str, threshold: float | None, fires: Side) -> None:
@@ -79,7 +80,7 @@ class WatchedQuantity:
         self.modes: list[str | None] = []
 
     def add(self, step: int, value: float, tensor: str, worker: str | None, mode: str | None = None) -> None:
-        """Take a value; of several at one step the one nearest to firing is kept, NaN only where there is no other."""
+        """Add a value; if a step has several, the one closest to firing is kept, and NaN only if there is no other."""
         if self.steps and self.steps[-1] == step:
             if not self._is_nearer(value, self.values[-1]):
                 return
@@ -94,14 +95,14 @@ class WatchedQuantity:
             self._thin()
 
     def fires_at(self, step: int) -> bool:
-        """Tells whether the value of a step, if there is one, lies where the rule fires."""
+        """Whether a step has a value, and it is on the side where the rule fires."""
         if self.threshold is None or step not in self.steps:
             return False
         value = self.values[self.steps.index(step)]
         return Limit(self.name, self.threshold, self.fires).is_passed_by(value)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the series for a report; numbers that JSON does not have become the texts nan, inf and -inf."""
+        """Return the series for a report; numbers that JSON cannot represent become the texts nan, inf and -inf."""
         return {
             "Quantity": self.name,
             "Threshold": to_json_number(self.threshold),
@@ -131,7 +132,7 @@ class WatchedQuantity:
 
 
 def to_json_number(value: float | None) -> float | str | None:
-    """Return the number, or its name where JSON has no such number."""
+    """Return the number, or its name as text if JSON cannot represent it."""
     if value is None or abs(value) < float("inf"):
         return value
     return str(float(value))

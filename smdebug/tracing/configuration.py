@@ -23,30 +23,30 @@ _TIMERS = ("total_time", "cpu_time", "off_cpu_time")
 
 @dataclass(frozen=True)
 class Range:
-    """When something is traced: in steps from a first to before a last, or in seconds since the epoch."""
+    """Limits of tracing: from a first step to before a last one, or between two times in seconds since the epoch."""
 
     first: float
     end: float
     in_steps: bool = True
 
     def holds(self, step: int, now: float) -> bool:
-        """Tell whether a step that begins at an epoch time belongs to it."""
+        """Whether a step that begins at a time, in seconds since the epoch, is in the range."""
         return self.first <= (step if self.in_steps else now) < self.end
 
 
 @dataclass(frozen=True)
 class TracingConfig:
-    """What is traced.
+    """Settings of tracing.
 
     Attributes:
-        folder: where it goes.
-        max_file_bytes, max_file_seconds: after which a file of trace events is closed.
-        max_failures: openings of files in a row that may fail before no more are tried.
-        detailed, data_loading, python: when the framework's own profiler runs, when loading of data is traced, and when
+        folder: the folder of the output.
+        max_file_bytes, max_file_seconds: size and age at which a file of trace events is closed.
+        max_failures: number of consecutive failures to open a file after which no more are tried.
+        detailed, data_loading, python: when the framework's own profiler runs, when data loading is traced, and when
             Python is profiled; None for never.
-        metrics_regex: which metrics of data loading.
+        metrics_regex: regex of the data loading metrics to trace.
         python_profiler: cprofile or pyinstrument.
-        python_timer: what cprofile counts: total_time, cpu_time or off_cpu_time.
+        python_timer: the timer of cprofile: total_time, cpu_time or off_cpu_time.
     """
 
     folder: Path
@@ -61,21 +61,21 @@ class TracingConfig:
     python_timer: str
 
     def wants_metric(self, name: str) -> bool:
-        """Tell whether a metric of data loading is asked for, by its name or a part of it."""
+        """Whether a data loading metric is requested, by its name or a part of it."""
         return re.search(self.metrics_regex, name, re.IGNORECASE) is not None
 
 
 def find_config_path() -> Path:
-    """Find where the configuration is, whether it is there or not."""
+    """Return the path of the configuration, whether the file exists or not."""
     return Path(os.environ.get(PROFILER_CONFIG_PATH_ENV_STR, DEFAULT_SAGEMAKER_PROFILER_CONFIG_FILE))
 
 
 def read_config(path: Path, step: int) -> TracingConfig | None:
-    """Read the configuration; None where nothing is to be traced, or the file says nothing that can be read.
+    """Read the configuration; None if nothing is to be traced, or the file cannot be read.
 
     Args:
-        path: of profilerconfig.json.
-        step: that comes next; a range without a first step begins at it.
+        path: path of profilerconfig.json.
+        step: the next step; a range without a first step begins at it.
     """
     try:
         content = _lower_names(json.loads(path.read_text(encoding="utf-8")))
@@ -119,7 +119,7 @@ def read_config(path: Path, step: int) -> TracingConfig | None:
 
 
 def _lower_names(content: Any) -> dict[str, Any]:
-    """Return a dict with its names in lower case, as the original reads them; an empty one for anything else."""
+    """Return a dict with its names in lower case, as upstream reads them; an empty dict for any other value."""
     return {str(name).lower(): value for name, value in content.items()} if isinstance(content, dict) else {}
 
 
@@ -137,7 +137,7 @@ def _read_number(parameters: Mapping[str, Any], name: str, default: float) -> fl
 
 
 def _read_inner(parameters: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Read a text that is a dict of Python's; empty where it is none. It is never evaluated."""
+    """Parse a text that is a Python dict literal, without evaluating it; return an empty dict for any other text."""
     text = parameters.get(name)
     if text is None:
         return {}
@@ -155,7 +155,7 @@ def _read_inner(parameters: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _read_range(name: str, inner: Mapping[str, Any], step: int) -> Range | None:
-    """Read when something is traced; None for never."""
+    """Read the range of a kind of tracing; None for never."""
     keys = ("startstep", "numsteps", "starttimeinsecsinceepoch", "durationinseconds", "duration")
     given = {key: inner[key] for key in keys if key in inner}
     if not inner:
@@ -173,7 +173,7 @@ def _read_range(name: str, inner: Mapping[str, Any], step: int) -> Range | None:
         first = numbers.get("starttimeinsecsinceepoch", time.time())
         duration = numbers.get("durationinseconds", numbers.get("duration"))
         if duration is None:
-            # One step, the first that begins then.
+            # A single step: the first one that begins after that time.
             return Range(first, first + 1)
         return Range(first, first + duration, in_steps=False)
     first_step = numbers.get("startstep", float(step))

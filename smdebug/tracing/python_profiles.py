@@ -21,29 +21,29 @@ class PythonProfiler(Protocol):
     name: str
 
     def start(self) -> None:
-        """Begin."""
+        """Start profiling."""
 
     def stop(self) -> Callable[[Path], None]:
-        """End, and return what writes the profile into a folder."""
+        """Stop profiling, and return a function that writes the profile into a folder."""
 
 
 class CProfiler:
-    """cProfile, by one of AWS's timers."""
+    """Profiles with cProfile, using one of AWS's timers."""
 
     name = "cprofile"
 
     def __init__(self, timer: str) -> None:
-        """Take the name of a timer."""
+        """Set the timer by its name."""
         self._timer = _TIMERS[timer]
         self._profile: cProfile.Profile | None = None
 
     def start(self) -> None:
-        """See `PythonProfiler`."""
+        """Start profiling."""
         self._profile = cProfile.Profile(self._timer)
         self._profile.enable()
 
     def stop(self) -> Callable[[Path], None]:
-        """See `PythonProfiler`."""
+        """Stop profiling, and return a function that writes the profile into a folder."""
         profile, self._profile = self._profile, None
         assert profile is not None
         profile.disable()
@@ -51,23 +51,23 @@ class CProfiler:
 
 
 class Pyinstrument:
-    """pyinstrument, where it is installed: ImportError where it is not."""
+    """Profiles with pyinstrument; raises ImportError if it is not installed."""
 
     name = "pyinstrument"
 
     def __init__(self) -> None:
-        """Find it."""
+        """Import pyinstrument."""
         self._package: Any = importlib.import_module("pyinstrument")
         self._renderers: Any = importlib.import_module("pyinstrument.renderers")
         self._profiler: Any = None
 
     def start(self) -> None:
-        """See `PythonProfiler`."""
+        """Start profiling."""
         self._profiler = self._package.Profiler()
         self._profiler.start()
 
     def stop(self) -> Callable[[Path], None]:
-        """See `PythonProfiler`."""
+        """Stop profiling, and return a function that writes the profile into a folder."""
         profiler, self._profiler = self._profiler, None
         session = profiler.stop()
 
@@ -80,26 +80,26 @@ class Pyinstrument:
 
 
 class PythonProfiles:
-    """The profiles of one process, each in a folder that says between which points it was taken."""
+    """The profiles of one process, each in a folder named by the points between which it was taken."""
 
     def __init__(self, folder: Path, framework: str, node: str, profiler: PythonProfiler) -> None:
-        """Take where they go: below `framework/<framework>/<profiler>/<node>` of the folder."""
+        """Set the output folder: `framework/<framework>/<profiler>/<node>` below the given one."""
         self._folder = folder / "framework" / framework / profiler.name / node
         self._profiler = profiler
         self._begun: str | None = None
 
     @property
     def is_profiling(self) -> bool:
-        """Whether a profile was begun."""
+        """Whether a profile is in progress."""
         return self._begun is not None
 
     def begin(self, mode: str, step: object, phase: str) -> None:
-        """Profile from this point on."""
+        """Start a profile at this point."""
         self._begun = f"{mode}-{step}-{phase}-{time.time_ns() // 1000}"
         self._profiler.start()
 
     def end(self, mode: str, step: object, phase: str) -> None:
-        """Write the profile that ends here, if one was begun."""
+        """Stop the profile in progress, if there is one, and write it."""
         if self._begun is None:
             return
         begun, self._begun = self._begun, None

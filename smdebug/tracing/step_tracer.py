@@ -16,38 +16,38 @@ from smdebug.tracing.configuration import TracingConfig, find_config_path, read_
 from smdebug.tracing.python_profiles import CProfiler, Pyinstrument, PythonProfiles
 from smdebug.tracing.timeline import Timeline
 
-# How often it is looked whether the configuration was written anew.
+# Time between two checks for a changed configuration.
 _POLL_SECONDS = 0.5
 
 
 class Watch(Protocol):
-    """What a framework adds: callbacks that are there only while something is traced.
+    """The part of tracing that depends on the framework: callbacks that are registered only while something is traced.
 
     Attributes:
-        name: of the framework, as AWS's folders have it.
-        tells_modes: whether profiles of Python are named by a step's mode and its number in it, not by the global one.
+        name: name of the framework in AWS's folders.
+        tells_modes: whether Python profiles are named by a step's mode and its number in it, not by the global step.
     """
 
     name: str
     tells_modes: bool
 
     def start(self) -> None:
-        """Watch forward and backward passes."""
+        """Start watching forward and backward passes."""
 
     def stop(self) -> None:
-        """Watch nothing."""
+        """Stop watching forward and backward passes."""
 
     def start_loading(self) -> None:
-        """Watch the loading of data."""
+        """Start watching data loading."""
 
     def stop_loading(self) -> None:
-        """Watch it no longer, and record what is known of it."""
+        """Stop watching data loading, and record what was measured."""
 
     def start_detailed(self, step: int) -> None:
-        """Run the framework's own profiler, from a step on."""
+        """Start the framework's own profiler at a step."""
 
     def stop_detailed(self, step: int) -> None:
-        """End it, and record what it saw since a step."""
+        """Stop the framework's own profiler, and record what it measured since a step."""
 
 
 @dataclass
@@ -67,12 +67,12 @@ class StepTracer:
     """Writes the trace events and profiles of one process. Nothing is timed while nothing is traced.
 
     Attributes:
-        config: what is traced; None for nothing.
-        node: how files name this process, while something is traced.
+        config: the settings of tracing; None if nothing is traced.
+        node: name of this process in file names, while something is traced.
     """
 
     def __init__(self, watch: Watch, get_rank: Callable[[], int | None]) -> None:
-        """Take what a framework adds, and what tells this process' rank among those that train together."""
+        """Set the framework's part, and the function that returns this process's rank in distributed training."""
         self.config: TracingConfig | None = None
         self.node = ""
         self._watch = watch
@@ -90,7 +90,7 @@ class StepTracer:
 
     @guarded("what is traced of a step")
     def begin_step(self, mode: ModeKeys, mode_step: int, number: int, *, lasts_to_next: bool = False) -> None:
-        """Hear that a step begins, which ends the one before; nobody tells the end of one that lasts to the next."""
+        """Record that a step begins, which ends the previous one; `lasts_to_next`: no other call ends this step."""
         if time.monotonic() >= self._look_at:
             self._look(number)
         config = self.config
@@ -114,7 +114,7 @@ class StepTracer:
 
     @guarded("what is traced of a forward pass")
     def end_forward(self, name: str) -> None:
-        """Hear that the forward pass of the model is over."""
+        """Record that the model's forward pass has ended."""
         step = self._step
         if step is None or step.forward_ended is not None:
             return
@@ -124,54 +124,54 @@ class StepTracer:
 
     @guarded("what is traced of a backward pass")
     def end_backward(self, name: str) -> None:
-        """Hear that gradients are about to be used; of several optimizers the first tells."""
+        """Record that gradients are about to be used; with several optimizers, the first call counts."""
         step = self._step
         if step is not None and step.forward_ended is not None and step.ended == step.forward_ended:
             step.ended = time.time()
             self._record("Backward(post-forward)", name, step.forward_ended, step.ended)
 
     def end_update(self) -> None:
-        """Hear that an optimizer has used the gradients."""
+        """Record that an optimizer has used the gradients."""
         if self._step is not None:
             self._step.ended = time.time()
 
     @guarded("what is traced of a step")
     def end_call(self) -> None:
-        """Hear that the one call that makes a whole step is over."""
+        """Record that the one call that makes up a whole step has ended."""
         if self._step is not None:
             self._step.ended = time.time()
             self._split_profile(self._step, "stepend")
 
     def record_pass(self, phase: str, name: str, start: float, end: float) -> None:
-        """Record a pass of the step in progress that was timed elsewhere, in seconds since the epoch."""
+        """Record a pass of the current step that was timed elsewhere; times in seconds since the epoch."""
         if self._step is not None:
             self._record(phase, name, start, end)
 
     def record(
         self, phase: str, name: str, start: float, duration: float, args: dict[str, Any], kind: str = "X"
     ) -> None:
-        """Record an event of anybody's, while something is traced; times in seconds."""
+        """Record any event, while something is traced; times in seconds."""
         if self._timeline is not None:
             self._timeline.record(phase, name, start, duration, args, kind)
 
     def wants_loading(self, metric: str) -> bool:
-        """Tell whether a metric of data loading is traced at the present step."""
+        """Whether a data loading metric is traced at the current step."""
         return self._is_loading_watched and self.config is not None and self.config.wants_metric(metric)
 
     @guarded("the end of what is traced")
     def close(self) -> None:
-        """Write what is left; nothing is traced any more."""
+        """Write the remaining data; nothing is traced after that."""
         if self.config is not None and os.getpid() == self._pid:
             self._stop(self._step.number if self._step else -1)
         self._look_at = float("inf")
 
     def report_loss(self, lost: str, error: Exception) -> None:
-        """Say once what was lost; nothing is traced until the configuration is another one."""
+        """Log once what was lost; nothing is traced until the configuration changes."""
         self._losses.say(lost, error)
         self.config = self._step = self._python = None
 
     def _look(self, number: int) -> None:
-        """Look whether the configuration was written anew, and follow it."""
+        """Check whether the configuration has changed, and apply it."""
         self._look_at = time.monotonic() + _POLL_SECONDS
         try:
             found = self._path.stat()
@@ -224,7 +224,7 @@ class StepTracer:
             self._timeline = None
 
     def _follow_ranges(self, config: TracingConfig, number: int, now: float) -> None:
-        """Begin and end what is traced at some steps only."""
+        """Start and stop the kinds of tracing that are limited to some steps."""
         loading = config.data_loading is not None and config.data_loading.holds(number, now)
         if loading != self._is_loading_watched:
             self._is_loading_watched = loading
@@ -241,11 +241,11 @@ class StepTracer:
             self._watch.start_detailed(number)
 
     def _name_point(self, step: _Step) -> tuple[str, int]:
-        """Return how names of Python's profiles tell a step."""
+        """Return the mode and step number by which Python profiles name a step."""
         return (step.mode.name.lower(), step.mode_step) if self._watch.tells_modes else ("global", step.number)
 
     def _split_profile(self, step: _Step, phase: str) -> None:
-        """End the profile of Python at a point within a step, and begin the next one."""
+        """End the Python profile at a point within a step, and start the next one."""
         if self._python is not None and self._python.is_profiling:
             point = self._name_point(step)
             self._python.end(*point, phase)
@@ -271,7 +271,7 @@ class StepTracer:
         return f"{os.getpid() if rank is None else rank}-{host}".replace("_", "-")
 
     def _leave_to_parent(self) -> None:
-        """Trace nothing in a child just forked: its files are the parent's, which goes on."""
+        """Trace nothing in a newly forked child: its files belong to the parent, which continues to write them."""
         if self._timeline is not None:
             self._timeline.leave_to_parent()
         self._timeline = self._python = self._step = self.config = None
@@ -279,5 +279,5 @@ class StepTracer:
 
 
 def may_be_traced() -> bool:
-    """Tell whether this process belongs to a job that may be profiled, now or after an update."""
+    """Whether this process belongs to a job that may be profiled, now or after an update."""
     return PROFILER_CONFIG_PATH_ENV_STR in os.environ or Path(DEFAULT_SAGEMAKER_PROFILER_CONFIG_FILE).exists()

@@ -17,17 +17,17 @@ _FLUSH_EVERY = 64
 
 
 class Timeline:
-    """Writes events; a file is closed, and gets its name, when it is old or large or the hour is over. Thread safe."""
+    """Writes events to files; a file is closed and renamed by age, by size or at the end of the hour. Thread safe."""
 
     def __init__(self, folder: Path, node: str, *, max_bytes: int, max_seconds: float, max_failures: int) -> None:
-        """Prepare to write; nothing is there before the first event.
+        """Prepare to write; no file exists before the first event.
 
         Args:
-            folder: what stands for `profiler-output`.
-            node: of this process.
-            max_bytes: size from which on a file is closed.
-            max_seconds: age from which on it is.
-            max_failures: openings in a row that may fail.
+            folder: the folder that corresponds to `profiler-output`.
+            node: name of this process.
+            max_bytes: size at which a file is closed.
+            max_seconds: age at which a file is closed.
+            max_failures: number of consecutive failures to open a file that are allowed.
         """
         self._framework = folder / "framework"
         self._node = node
@@ -37,11 +37,11 @@ class Timeline:
         self._file: TextIO | None = None
         self._opened_at = 0.0
         self._hour = 0
-        # What an event's time counts from.
+        # The origin of all event times.
         self._base_us = time.time_ns() // 1000
         self._end_us = 0
         self._events: list[tuple[str, str, str, float, float, dict[str, Any]]] = []
-        # A phase's number stays the same in all files of a process.
+        # A phase has the same number in all files of a process.
         self._numbers: dict[str, int] = {}
         self._described: set[str] = set()
 
@@ -51,12 +51,12 @@ class Timeline:
         """Record an event.
 
         Args:
-            phase: which row of the time line it belongs to.
-            name: of the event.
+            phase: the timeline row of the event.
+            name: name of the event.
             start: seconds since the epoch.
             duration: seconds.
-            args: what else is known, such as step_num.
-            kind: what the trace event format calls `ph`.
+            args: further data, such as step_num.
+            kind: the value of `ph` in the trace event format.
         """
         with self._lock:
             self._events.append((phase, name, kind, start, duration, args))
@@ -64,7 +64,7 @@ class Timeline:
                 self._write()
 
     def close(self) -> None:
-        """Write what is left, and give the last file its name."""
+        """Write the remaining data, and give the last file its name."""
         with self._lock:
             self._write()
             self._close_file()
@@ -135,7 +135,7 @@ class Timeline:
         self._path.rename(folder / f"{self._end_us}_{self._node}_{SUFFIX}")
 
     def leave_to_parent(self) -> None:
-        """Forget, in a child just forked, what the parent goes on to write."""
+        """Discard, in a newly forked child, the data that the parent continues to write."""
         self._lock = threading.Lock()
         self._events, self._file = [], None
         self._node = f"{os.getpid()}-{self._node.partition('-')[2]}"

@@ -29,18 +29,18 @@ _ANY = "any"
 
 
 class PythonProfileAnalysis(ABC):
-    """What all analyses of Python profiles share.
+    """Common part of all analyses of Python profiles.
 
     Args:
-        local_profile_dir: the folder of the profiles; with s3_path a local folder into which they are fetched.
+        local_profile_dir: the folder of the profiles; with s3_path, the local folder to download them to.
         s3_path: the job's `profiler-output` on S3.
 
     Raises:
-        SMDebugValueError: there is no such folder, or the path is none of S3.
+        SMDebugValueError: the folder does not exist, or s3_path is not an S3 path.
         ObjectStoreError: S3 refuses or cannot be reached.
 
     Attributes:
-        python_profile_stats: the profiles of the profiler, by time and node.
+        python_profile_stats: the profiler's profiles, ordered by time and node.
     """
 
     name = ""
@@ -65,16 +65,16 @@ class PythonProfileAnalysis(ABC):
         node_id: str = _ANY,
         refresh_stats: bool = True,
     ) -> Any:
-        """Return what the profiles tell that lie between a phase of one step and a phase of another.
+        """Return the statistics of the profiles between a phase of one step and a phase of another.
 
         Args:
-            start_step: first.
-            end_step: last; None: the first.
-            mode: PyTorch's profiles are of GLOBAL, those of TensorFlow of TRAIN, EVAL or PREDICT.
-            start_phase: of the first step.
-            end_phase: of the last step; that of STEP_END is the begin of the next one.
-            node_id: of the process; "any": the first that there is.
-            refresh_stats: whether new profiles are looked for.
+            start_step: the first step.
+            end_step: the last step; None: the first one.
+            mode: GLOBAL for PyTorch's profiles; TRAIN, EVAL or PREDICT for TensorFlow's.
+            start_phase: phase of the first step.
+            end_phase: phase of the last step; STEP_END means the beginning of the next step.
+            node_id: the process; "any": the first one found.
+            refresh_stats: whether to check for new profiles.
         """
         last = start_step if end_step is None else end_step
         return self._fetch(
@@ -93,7 +93,7 @@ class PythonProfileAnalysis(ABC):
         node_id: str = _ANY,
         refresh_stats: bool = True,
     ) -> Any:
-        """Return what the profiles tell that share a moment with a time."""
+        """Return the statistics of the profiles that overlap a time interval."""
         span = start_time_since_epoch_in_secs * 1e6, end_time_since_epoch_in_secs * 1e6
         return self._fetch(lambda each: each.in_time_interval(*span), node_id, refresh=refresh_stats)
 
@@ -104,21 +104,21 @@ class PythonProfileAnalysis(ABC):
         node_id: str = _ANY,
         refresh_stats: bool = True,
     ) -> Any:
-        """Return what the profiles tell that began in one mode and ended in another."""
+        """Return the statistics of the profiles that began in one mode and ended in another."""
         return self._fetch(
             lambda each: each.has_start_and_end_mode(start_mode, end_mode), node_id, refresh=refresh_stats
         )
 
     def fetch_pre_step_zero_profile_stats(self, node_id: str = _ANY, refresh_stats: bool = True) -> Any:
-        """Return what the profiles tell of the time before the first step."""
+        """Return the statistics of the profiles before the first step."""
         return self._fetch(StepPythonProfileStats.has_pre_step_zero_profile_stats, node_id, refresh=refresh_stats)
 
     def fetch_post_hook_close_profile_stats(self, node_id: str = _ANY, refresh_stats: bool = True) -> Any:
-        """Return what the profiles tell of the time after the hook's end."""
+        """Return the statistics of the profiles after the hook was closed."""
         return self._fetch(StepPythonProfileStats.has_post_hook_close_profile_stats, node_id, refresh=refresh_stats)
 
     def list_profile_stats(self, refresh_stats: bool = True) -> pd.DataFrame:
-        """Return a row for each file: profiler, framework, node, from when to when, and the local path."""
+        """Return a row for each file: profiler, framework, node, begin and end, and the local path."""
         self._refresh(refresh=refresh_stats)
         frame = pd.DataFrame([vars(each) for each in self.python_profile_stats])
         for column in ("start_mode", "end_mode") if len(frame) else ():
@@ -126,7 +126,7 @@ class PythonProfileAnalysis(ABC):
         return frame
 
     def list_available_node_ids(self, refresh_stats: bool = True) -> list[str]:
-        """Return the processes of which there are profiles."""
+        """Return the processes that have profiles."""
         self._refresh(refresh=refresh_stats)
         return sorted({each.node_id for each in self.python_profile_stats})
 
@@ -147,18 +147,18 @@ class PythonProfileAnalysis(ABC):
 
     @abstractmethod
     def _aggregate(self, found: list[StepPythonProfileStats]) -> Any:
-        """Return what the profiles told come to, in the analysis's own form."""
+        """Combine the profiles found, in the form specific to the analysis."""
 
 
 class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
-    """Profiles of cProfile: what is asked for is a `cProfileStats` of all together, None where there is none."""
+    """Profiles of cProfile; results are a `cProfileStats` that combines all profiles found, or None without any."""
 
     name = CPROFILE_NAME
 
     def fetch_profile_stats_by_training_phase(
         self, node_id: str = _ANY, refresh_stats: bool = True
     ) -> dict[tuple[PythonProfileModes, PythonProfileModes], cProfileStats]:
-        """Return what the profiles tell by the mode in which they began and that in which they ended."""
+        """Return statistics by the modes in which the profiles began and ended."""
         self._refresh(refresh=refresh_stats)
         pairs = dict.fromkeys((each.start_mode, each.end_mode) for each in self.python_profile_stats)
         found = {pair: self.fetch_profile_stats_between_modes(*pair, node_id, refresh_stats=False) for pair in pairs}
@@ -167,7 +167,7 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
     def fetch_profile_stats_by_job_phase(
         self, node_id: str = _ANY, refresh_stats: bool = True
     ) -> dict[str, cProfileStats]:
-        """Return what the profiles tell by `initialization`, `training_loop` and `finalization`, if any."""
+        """Return statistics by `initialization`, `training_loop` and `finalization`, as far as there are profiles."""
 
         def name(each: StepPythonProfileStats) -> str:
             if each.start_mode is PythonProfileModes.PRE_STEP_ZERO:
@@ -195,7 +195,7 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
 
 
 class PyinstrumentAnalysis(PythonProfileAnalysis):
-    """Profiles of pyinstrument: what is asked for is a list of `PyinstrumentStepStats`, None where there is none."""
+    """Profiles of pyinstrument; results are a list of `PyinstrumentStepStats`, or None without any profile."""
 
     name = PYINSTRUMENT_NAME
 

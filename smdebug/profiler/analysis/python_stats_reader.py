@@ -23,10 +23,10 @@ _PROFILERS = {
 
 
 class LocalPythonStatsReader:
-    """Lists the profiles below a folder, `<node>/<from>_<to>/<file>`, or a folder above such ones.
+    """Lists the profiles below a folder, `<node>/<from>_<to>/<file>`, or below a parent of such folders.
 
     Raises:
-        SMDebugValueError: there is no such folder.
+        SMDebugValueError: the folder does not exist.
     """
 
     def __init__(self, profile_dir: str | os.PathLike[str]) -> None:
@@ -35,19 +35,19 @@ class LocalPythonStatsReader:
             raise SMDebugValueError(f"There is no folder {self.profile_dir} with Python profiles.")
 
     def load_python_profile_stats(self) -> list[StepPythonProfileStats]:
-        """Return what there is now, by time and node; files and folders of other names are passed over."""
+        """Return the current profiles, ordered by time and node; files and folders with other names are skipped."""
         return _list_profiles(Path(self.profile_dir))
 
 
 class S3PythonStatsReader:
-    """Fetches the profiles of a job into the folder `python_stats` in a local one.
+    """Downloads the profiles of a job into the subfolder `python_stats` of a local folder.
 
     Args:
         profile_dir: a local folder.
         s3_path: the job's `profiler-output`.
 
     Raises:
-        SMDebugValueError: there is no such folder, or the path is none of S3.
+        SMDebugValueError: the folder does not exist, or s3_path is not an S3 path.
     """
 
     def __init__(self, profile_dir: str | os.PathLike[str], s3_path: str) -> None:
@@ -57,7 +57,7 @@ class S3PythonStatsReader:
         self._sizes: dict[str, int] = {}
 
     def load_python_profile_stats(self) -> list[StepPythonProfileStats]:
-        """Return what there is now, by time and node; a file that was fetched is not fetched again.
+        """Return the current profiles, ordered by time and node; a file is downloaded only once.
 
         Raises:
             ObjectStoreError: S3 refuses or cannot be reached.

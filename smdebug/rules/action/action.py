@@ -13,7 +13,7 @@ _STOP_TRAINING = "stoptraining"
 
 
 def check_actions(actions_str: str) -> None:
-    """Refuse what no action can be read from, without making one ready.
+    """Check that the text of actions can be parsed, without preparing any action.
 
     Raises:
         SMDebugValueError: the text is neither blank nor JSON.
@@ -26,12 +26,12 @@ def check_actions(actions_str: str) -> None:
 
 
 def parse_actions(actions_str: str) -> Any:
-    """Return what the JSON text of actions says.
+    """Parse the JSON text of actions.
 
-    The SDK's rule_configs write each quotation mark with a backslash before it, as for a shell; both forms are read.
+    The SDK's rule_configs write a backslash before each quotation mark, as for a shell. Both forms are read.
 
     Raises:
-        json.JSONDecodeError: the text is no JSON in either form.
+        json.JSONDecodeError: the text is not JSON in either form.
     """
     try:
         return json.loads(actions_str)
@@ -45,12 +45,12 @@ class Action(Protocol):
     """Something to do when a rule's condition is met."""
 
     def invoke(self, message: str) -> object:
-        """Do it; whatever it raises is logged by `Actions`."""
+        """Perform the action; `Actions` logs whatever this raises."""
         ...
 
 
 class Actions:
-    """Carries out actions; what one of them fails at is logged and keeps neither the others nor the rule from going on.
+    """Performs actions. If one fails, the failure is logged, and the other actions and the rule continue.
 
     The text is an object or a list of objects:
 
@@ -58,15 +58,19 @@ class Actions:
         {"name": "email", "endpoint": "somebody@example.com"}
         {"name": "sms", "endpoint": "+1555..."}
 
-    Names of actions and of keys may be written in capitals or not; what they are given stays as it is. What stands
-    beside the name may also stand in an object "parameters".
+    Case does not matter in the names of actions and keys, and is kept in the values. The keys beside the name may also
+    be in an object "parameters".
     """
 
     def __init__(self, actions_str: str | None = "", rule_name: str = "") -> None:
-        """Take the JSON text, blank or None for no action, and the rule's name for messages.
+        """Parse the actions.
+
+        Args:
+            actions_str: JSON text; blank or None for no action.
+            rule_name: the rule's name, for messages.
 
         Raises:
-            json.JSONDecodeError: the text is no JSON.
+            json.JSONDecodeError: the text is not JSON.
         """
         self._rule_name = rule_name
         self._actions: list[Action] = []
@@ -108,7 +112,7 @@ class Actions:
         return MessageAction(self._rule_name, name, given)
 
     def invoke(self, message: str = "") -> None:
-        """Carry out every action, in their order."""
+        """Perform all actions in order."""
         for action in self._actions:
             try:
                 action.invoke(message)

@@ -1,6 +1,6 @@
 """AWS clients of actions, configured by environment variables.
 
-These give the endpoint, the region and the credentials.
+The variables set the endpoint, the region and the credentials.
 """
 
 import os
@@ -12,7 +12,7 @@ _DEFAULT_REGION = "us-east-1"
 
 
 def build_client(service: str) -> Any:
-    """Return boto3's client of a service, in AWS_REGION or us-east-1; AWS_ENDPOINT_URL is honoured.
+    """Return boto3's client of a service, in AWS_REGION or us-east-1; AWS_ENDPOINT_URL sets the endpoint.
 
     Raises:
         SMDebugError: boto3 is not installed.
@@ -21,6 +21,6 @@ def build_client(service: str) -> Any:
         import boto3
     except ImportError as error:
         raise SMDebugError("Actions of rules need boto3: pip install boto3.") from error
-    # Which service is known at run time only, and boto3's types have one overload for each.
+    # The service is known at run time only, and boto3's types have one overload for each service.
     make: Any = boto3.client
     return make(service, region_name=os.environ.get("AWS_REGION") or _DEFAULT_REGION)

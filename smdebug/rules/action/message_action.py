@@ -7,22 +7,22 @@ from smdebug.logger import get_logger
 from smdebug.rules.action.client import build_client
 
 TOPIC_NAME = "SMDebugRules"
-# The attribute by which one topic's messages reach only the endpoint that they are for.
+# The attribute that delivers each message of the topic only to the endpoint that it is for.
 FILTER_KEYS = {"sms": "phone_num", "email": "email"}
-# SNS refuses longer subjects.
+# SNS rejects longer subjects.
 _MAX_SUBJECT = 100
 
 
 class MessageAction:
-    """Publishes to the topic `SMDebugRules`, of which the endpoint is made a subscriber."""
+    """Publishes to the SNS topic `SMDebugRules`, to which it subscribes the endpoint."""
 
     def __init__(self, rule_name: str, message_type: str, message_endpoint: str) -> None:
-        """Make the topic, and subscribe the endpoint if it is not subscribed yet.
+        """Create the topic, and subscribe the endpoint unless it is subscribed already.
 
         Args:
-            rule_name: named in subject and text.
+            rule_name: name of the rule, for the subject and the text.
             message_type: `sms` or `email`.
-            message_endpoint: a phone number or an address, letter for letter.
+            message_endpoint: a phone number or an e-mail address, used unchanged.
 
         Raises:
             botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError: SNS refuses or does not answer.
@@ -33,7 +33,7 @@ class MessageAction:
         self._protocol = message_type
         self._message_endpoint = message_endpoint
         self._sns_client = build_client("sns")
-        # SNS answers with the same topic if it is there.
+        # SNS returns the existing topic if there is one.
         self._topic_arn = self._sns_client.create_topic(Name=self._topic_name)["TopicArn"]
         self._last_subscription_response: Any = self._subscribe()
         self._last_send_mesg_response: Any = None
@@ -62,7 +62,7 @@ class MessageAction:
         )
 
     def invoke(self, message: str) -> None:
-        """Publish a message for the endpoint; errors of SNS come through, and `Actions` logs them."""
+        """Publish a message for the endpoint; errors of SNS are raised, and `Actions` logs them."""
         subject = f"SMDebugRule:{self._rule_name} fired"
         text = f"{subject}. {message}".strip()
         self._last_send_mesg_response = self._sns_client.publish(

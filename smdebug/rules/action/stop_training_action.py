@@ -11,12 +11,17 @@ _PAGE = 100
 class StopTrainingAction:
     """Stops the one training job in progress whose name begins with a prefix.
 
-    The job is looked for when the action is made, and again when it is carried out if it was not there yet. Nothing is
-    stopped where several jobs fit: the prefix does not say which one is meant.
+    The job is searched for when the action is created. If it was not found then, it is searched for again when the
+    action is performed. If several jobs match, none is stopped, because the prefix does not say which one is meant.
     """
 
     def __init__(self, rule_name: str, training_job_prefix: str, client: Any = None) -> None:
-        """Take the rule's name, for the log, how the job's name begins, letter for letter, and boto3's client.
+        """Search for the job.
+
+        Args:
+            rule_name: the rule's name, for the log.
+            training_job_prefix: the beginning of the job's name; case matters.
+            client: boto3's SageMaker client; None creates one.
 
         Raises:
             botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError: SageMaker refuses or does not answer.
@@ -38,17 +43,17 @@ class StopTrainingAction:
         while True:
             page = self._sm_client.list_training_jobs(**request)
             names = [summary["TrainingJobName"] for summary in page["TrainingJobSummaries"]]
-            # SageMaker looks anywhere in the name, and does not tell capitals apart.
+            # SageMaker searches anywhere in the name and ignores case.
             found += [name for name in names if name.startswith(self._training_job_prefix)]
             if not page.get("NextToken"):
                 return found
             request["NextToken"] = page["NextToken"]
 
     def invoke(self, message: str | None = None) -> str:
-        """Stop the job if exactly one fits; errors of SageMaker come through, and `Actions` logs them.
+        """Stop the job if exactly one matches; errors of SageMaker are raised, and `Actions` logs them.
 
         Returns:
-            What was done, in words.
+            A sentence that says what was done.
         """
         self._found_jobs = self._found_jobs or self._get_sm_tj_jobs_with_prefix()
         if len(self._found_jobs) != 1:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> type[BuiltInRule]:
-    # `from smdebug.rules.builtin import DeadRelu`, without a list of names to keep.
+    # Supports `from smdebug.rules.builtin import DeadRelu` without a list of names to maintain.
     if name[:1].isupper():
         try:
             return find_built_in_rule(name)
@@ -31,7 +31,7 @@ def find_built_in_rule(name: str) -> type[BuiltInRule]:
     """Return the class of a built-in rule.
 
     Raises:
-        SMDebugValueError: there is none of this name; the message lists those there are.
+        SMDebugValueError: there is no rule of this name; the message lists the existing ones.
     """
     wanted = name.lower()
     for stem in _list_files():

@@ -21,17 +21,17 @@ REQUIREMENTS = "requirements.txt"
 def download_source(source_s3_uri: str, folder: Path) -> list[Path]:
     """Download a rule's code into a folder: .py files, or all files under prefixes.
 
-    A requirements.txt that lies beside a .py file comes with it.
+    A requirements.txt beside a .py file is downloaded too.
 
     Args:
-        source_s3_uri: where it lies; several places are separated by commas.
-        folder: empty.
+        source_s3_uri: location of the code; several locations are separated by commas.
+        folder: an empty folder.
 
     Returns:
         The .py files, sorted.
 
     Raises:
-        SMDebugValueError: there is no .py file there, or an object's key would lie outside the folder.
+        SMDebugValueError: the location has no .py file, or an object's key leads outside the folder.
         SMDebugError: S3 cannot be read.
     """
     client = build_s3_client()
@@ -72,10 +72,10 @@ def _store(uri: str, content: bytes, folder: Path, name: str) -> Path:
 
 
 def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[Rule]:
-    """Import the file that defines a rule of tensors; its neighbours can be imported from it.
+    """Import the file that defines a rule that judges tensors; it can import the files beside it.
 
     Raises:
-        SMDebugValueError: no file defines such a class, or it is no Rule.
+        SMDebugValueError: no file defines such a class, or the class is not a Rule.
         Exception: whatever the file raises when it is imported.
     """
     found = import_class(sources, folder, rule_to_invoke)
@@ -87,7 +87,7 @@ def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[
 
 
 def import_class(sources: list[Path], folder: Path, rule_to_invoke: str) -> type:
-    """Import the file that defines a class; its neighbours can be imported from it.
+    """Import the file that defines a class; it can import the files beside it.
 
     Raises:
         SMDebugValueError: no file defines such a class.
@@ -101,7 +101,7 @@ def import_class(sources: list[Path], folder: Path, rule_to_invoke: str) -> type
     for place in (folder, path.parent):
         if str(place) not in sys.path:
             sys.path.insert(0, str(place))
-    # Under a name of its own, so that a file called like a module of ours or of Python's replaces neither.
+    # A separate name, so that a file named like a module of smdebug or of Python replaces neither.
     spec = importlib.util.spec_from_file_location(_MODULE, path)
     assert spec
     assert spec.loader
@@ -115,10 +115,10 @@ def import_class(sources: list[Path], folder: Path, rule_to_invoke: str) -> type
 
 
 def check_arguments(rule_class: type[Rule], given: Mapping[str, object]) -> None:
-    """Refuses parameters that the constructor does not have, and missing ones that it cannot do without.
+    """Check that the constructor accepts all given parameters, and that no required one is missing.
 
     Raises:
-        SMDebugValueError: with all problems in one message.
+        SMDebugValueError: all problems in one message.
     """
     accepted = list_arguments(rule_class)
     problems = []
@@ -137,13 +137,13 @@ def check_arguments(rule_class: type[Rule], given: Mapping[str, object]) -> None
 
 
 def convert_arguments(rule_class: type[Rule], given: Mapping[str, str]) -> dict[str, Any]:
-    """Convert the parameters whose annotation in the constructor says that they are numbers or truth values.
+    """Convert the parameters that the constructor annotates as numbers or truth values.
 
-    `def __init__(self, base_trial, threshold: float = 1e-7)` is given a number, or refused with a message that names
-    it. What has no annotation, or another one, stays the text that it is.
+    For `def __init__(self, base_trial, threshold: float = 1e-7)` the text is converted to a number; an invalid text is
+    an error that names the parameter. Parameters without an annotation, or with another one, remain text.
 
     Raises:
-        SMDebugValueError: values that are not what the annotation says, all in one message.
+        SMDebugValueError: values that do not fit their annotations, all in one message.
     """
     annotated = {name: parameter.annotation for name, parameter in list_arguments(rule_class).items() if name in given}
     declared = []
@@ -160,7 +160,7 @@ def convert_arguments(rule_class: type[Rule], given: Mapping[str, str]) -> dict[
 
 
 def list_arguments(rule_class: type[Rule]) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a rule's constructor by name, without the trial that comes first."""
+    """Return the parameters of a rule's constructor by name, without the first one, which is the trial."""
     _, _, *rest = inspect.signature(rule_class.__init__).parameters.items()
     return dict(rest)
 

@@ -11,23 +11,22 @@ from smdebug.job_warnings import REQUIREMENTS_NOT_INSTALLED, warn_user
 from smdebug.logger import get_logger
 from smdebug.rules.container.custom_source import REQUIREMENTS
 
-# Without a network pip should say so soon. What the container's environment says about pip comes first.
+# Without a network pip should fail quickly. Settings in the container's environment take precedence.
 _DEFAULTS = {"PIP_RETRIES": "1", "PIP_TIMEOUT": "15", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
 _SAID_LINES = 6
 
 
 def install_requirements(sources: Iterable[Path], folder: Path) -> None:
-    """Installs what the requirements.txt beside a rule's files asks for, into a folder of its own on sys.path.
+    """Install the requirements.txt beside a rule's files into a separate folder on sys.path.
 
-    Paths in the file are relative to it, so that wheels can lie beside it. Where there is no such file nothing
-    happens.
+    Paths in the file are relative to it, so that it can name wheels beside it. Without such a file this does nothing.
 
     Args:
         sources: the rule's .py files.
-        folder: where they all lie.
+        folder: the folder that contains all of them.
 
     Raises:
-        SMDebugError: pip failed; the message has its last lines.
+        SMDebugError: pip failed; the message contains the last lines of its output.
     """
     files = dict.fromkeys(parent / REQUIREMENTS for parent in (folder, *(source.parent for source in sources)))
     target = folder / ".requirements"
@@ -50,5 +49,5 @@ def install_requirements(sources: Iterable[Path], folder: Path) -> None:
             failure = f"The rule's {REQUIREMENTS} could not be installed. pip said:\n{said}"
             warn_user(REQUIREMENTS_NOT_INSTALLED, "%s", failure)
             raise SMDebugError(failure)
-        # Before all else: the rule is to get the version that it asked for.
+        # The folder comes first on the path, so that the rule gets the versions that it requires.
         sys.path.insert(0, str(target))

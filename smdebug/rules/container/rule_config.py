@@ -20,20 +20,20 @@ _OTHER_TRIALS = re.compile(r"other_trials|other_trial_\d+")
 
 @dataclass(frozen=True)
 class RuleConfig:
-    """One rule evaluation.
+    """Configuration of one rule evaluation.
 
     Attributes:
-        training_job_name: the job that is judged.
+        training_job_name: the job to judge.
         configuration_name: the rule's RuleConfigurationName.
         rule_to_invoke: name of a built-in rule, or of a class in the source.
-        source_s3_uri: where a custom rule's code lies; None for a built-in rule.
-        parameters: what is left of RuleParameters, as text, for the rule itself.
+        source_s3_uri: location of a custom rule's code; None for a built-in rule.
+        parameters: the remaining RuleParameters, as text, for the rule itself.
         other_trials: S3 paths or training job names of runs to compare with.
-        job_tensors: where the tensors of training jobs are, by name, as far as the service told.
-        profiler_uri: where the job's system metrics and trace events are; None for a rule that judges tensors.
-        tensors_uri: the run.
-        verdict_path: where the verdict goes.
-        output_path: folder for whatever the rule writes.
+        job_tensors: location of the tensors of training jobs, by job name, as far as the service provided it.
+        profiler_uri: location of the job's system metrics and trace events; None for a rule that judges tensors.
+        tensors_uri: location of the run.
+        verdict_path: the file of the verdict.
+        output_path: folder for all files that the rule writes.
     """
 
     training_job_name: str
@@ -49,7 +49,7 @@ class RuleConfig:
     profiler_uri: str | None = None
 
     def locate_other_trial(self, given: str) -> str:
-        """Return the path of another run: an S3 path as it is, a job's name beside the job that is judged."""
+        """Return the path of another run: an S3 path unchanged; for a job's name, the path beside the job to judge."""
         if is_s3_path(given):
             return given
         if given in self.job_tensors:
@@ -67,7 +67,7 @@ def read_rule_config(path: Path) -> RuleConfig:
     """Read ruleconfig.json.
 
     Raises:
-        SMDebugValueError: the file is missing, is no JSON, or lacks what a rule evaluation needs.
+        SMDebugValueError: the file is missing, is not JSON, or lacks a setting that a rule evaluation needs.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -81,9 +81,9 @@ def read_rule_config(path: Path) -> RuleConfig:
 
 
 def parse_rule_config(content: Mapping[str, Any]) -> RuleConfig:
-    """Make a RuleConfig of the parsed file; KeyError for what is missing."""
+    """Build a RuleConfig from the parsed file; raises KeyError for a missing setting."""
     parameters = {name: str(value) for name, value in (content.get("RuleParameters") or {}).items()}
-    # A job's rule that names none is named by its configuration.
+    # If rule_to_invoke is missing, the name of the rule configuration is the rule's name.
     name = parameters.pop(_RULE_TO_INVOKE, None) or content["RuleConfigurationName"]
     others = [parameters.pop(key) for key in sorted(parameters) if _OTHER_TRIALS.fullmatch(key)]
     return RuleConfig(

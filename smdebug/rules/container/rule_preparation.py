@@ -23,23 +23,23 @@ from smdebug.rules.parameters import Parameter, convert_parameters, integer
 from smdebug.rules.rule import Rule
 from smdebug.trials import Trial
 
-# The parameter that holds a rule's built-in actions.
+# The parameter that contains a rule's built-in actions.
 _ACTIONS = "action_json"
-# Parameters that every rule takes; a rule that has one of this name itself is given it.
+# Parameters that every rule accepts. A rule that declares one of these names itself receives it.
 _STEPS: tuple[Parameter, ...] = (integer("start_step", 0, minimum=0), integer("end_step", None, minimum=0))
 
 
 @dataclass(frozen=True)
 class PreparedRule:
-    """A rule that can be made as soon as its run is there.
+    """A rule that can be created as soon as its run exists.
 
     Attributes:
         rule_class: its class.
-        arguments: what its constructor takes besides trials.
+        arguments: the arguments of its constructor except trials.
         other_trials: runs to compare with.
         actions: JSON of its actions, or blank.
         start_step: first global step to evaluate.
-        end_step: global step to stop before; None: none.
+        end_step: global step to stop before; None: no end.
     """
 
     rule_class: type[Rule]
@@ -51,7 +51,7 @@ class PreparedRule:
 
     @property
     def watches_silence(self) -> bool:
-        """Whether it can fire because nothing comes, even before the run has begun."""
+        """Whether the rule can fire because no step comes, even before the run has begun."""
         return issubclass(self.rule_class, BuiltInRule) and self.rule_class.check_idle is not BuiltInRule.check_idle
 
     def build(self, trial: Trial) -> Rule:
@@ -63,14 +63,14 @@ class PreparedRule:
 
 
 def prepare_rule(config: RuleConfig, source_folder: Path) -> PreparedRule:
-    """Find the rule and check its parameters, before any tensor is waited for.
+    """Find the rule and check its parameters, before waiting for any tensor.
 
     Args:
         config: what to evaluate.
         source_folder: empty folder for a custom rule's code.
 
     Raises:
-        SMDebugValueError: no such rule, parameters that it cannot use, or no such other trial.
+        SMDebugValueError: there is no such rule, it cannot use its parameters, or another trial is missing.
         Exception: whatever a custom rule's file raises when it is imported.
     """
     given = dict(config.parameters)
@@ -95,16 +95,16 @@ def prepare_rule(config: RuleConfig, source_folder: Path) -> PreparedRule:
 
 
 def split_steps(rule_class: type[Rule], given: Mapping[str, str]) -> tuple[dict[str, Any], int, int | None]:
-    """Return a rule's own parameters, as text, and between which steps it is evaluated: start_step and end_step.
+    """Return a rule's own parameters, as text, and the limits of its evaluation, start_step and end_step.
 
     Raises:
-        SMDebugValueError: parameters that a built-in rule does not have or cannot use, or steps that are no numbers.
+        SMDebugValueError: a built-in rule does not have or cannot use a parameter, or a step is not a number.
     """
     built_in = rule_class.parameters if issubclass(rule_class, BuiltInRule) else None
     own = list_arguments(rule_class) if built_in is None else {parameter.name for parameter in built_in}
     declared = [parameter for parameter in _STEPS if parameter.name not in own]
     if built_in is not None:
-        # Everything that is wrong, in one message.
+        # All problems are reported in one message.
         convert_parameters(rule_class.__name__, (*built_in, *declared), given)
     outer = {name: text for name, text in given.items() if name in {each.name for each in declared}}
     steps = convert_parameters(rule_class.__name__, declared, outer)
@@ -113,10 +113,10 @@ def split_steps(rule_class: type[Rule], given: Mapping[str, str]) -> tuple[dict[
 
 
 def check_other_trials(rule_class: type[BuiltInRule], others: Collection[str]) -> None:
-    """Refuses runs to compare with where a rule compares with none.
+    """Check that no runs to compare with are given to a rule that compares none.
 
     Raises:
-        SMDebugValueError: it is given some.
+        SMDebugValueError: such runs are given.
     """
     if others and not rule_class.compares_runs:
         raise SMDebugValueError(f"Rule {rule_class.__name__} compares with no other trial: leave them out.")

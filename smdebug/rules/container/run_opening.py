@@ -1,6 +1,6 @@
 """Opening of a rule's runs: the judged one, which may be late, and others.
 
-The others are those that the judged run is compared with.
+The judged run is compared with the others.
 """
 
 import json
@@ -31,17 +31,17 @@ class RuleFiredEarly(Exception):  # noqa: N818 -- an event, not an error
 
 
 class _NothingSaved(LocalRunFiles):
-    """The files of a run that has not begun: one worker, who has saved nothing."""
+    """The files of a run that has not begun: one worker that has saved nothing."""
 
     def __init__(self) -> None:
         super().__init__(Path(os.devnull))
 
     def list_collections_files(self) -> list[str]:
-        """Return that of the worker."""
+        """Return the collections file of the worker."""
         return [f"{DEFAULT_WORKER_NAME}{COLLECTIONS_SUFFIX}"]
 
     def read(self, names: Sequence[str]) -> list[bytes]:
-        """No collections."""
+        """Return no collections."""
         return [json.dumps(CollectionManager().to_json_dict()).encode() for _ in names]
 
 
@@ -49,21 +49,23 @@ def open_other_trials(config: RuleConfig) -> list[Trial]:
     """Return the runs to compare with.
 
     Raises:
-        SMDebugValueError: a run is not there, or where it is cannot be told.
+        SMDebugValueError: a run does not exist, or its location is not known.
         SMDebugError: S3 cannot be read.
     """
     return [_open_other(given, config.locate_other_trial(given)) for given in config.other_trials]
 
 
 def wait_for_run(config: RuleConfig, build: Callable[[Trial], Rule]) -> None:
-    """Wait until the run has begun, or the job has ended; a rule that watches for silence is asked meanwhile.
+    """Wait until the run has begun or the job has ended.
+
+    A rule that can fire because no step comes is evaluated during the wait.
 
     Args:
-        config: where the run will be.
-        build: makes the rule.
+        config: gives the location of the run.
+        build: creates the rule.
 
     Raises:
-        RuleFiredEarly: the rule fires, because nothing comes.
+        RuleFiredEarly: the rule fired because no step came.
         SMDebugError: S3 cannot be read.
     """
     files = open_files(config.tensors_uri)

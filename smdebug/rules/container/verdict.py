@@ -8,13 +8,13 @@ from pathlib import Path
 ISSUES_FOUND = "IssuesFound"
 NO_ISSUES_FOUND = "NoIssuesFound"
 ERROR = "Error"
-# A user's rule may raise with any text, and who reads the verdict's file reads no more than 64 KiB of it.
+# A user's rule may raise an error with a text of any length, but at most 64 KiB of the verdict's file are read.
 _MOST_DETAILS = 4096
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The end of a rule evaluation.
+    """The result of a rule evaluation.
 
     Attributes:
         status: RuleEvaluationStatus: IssuesFound, NoIssuesFound or Error.
@@ -27,14 +27,14 @@ class Verdict:
     step: int | None = None
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML that a notebook shows."""
         colour = {ISSUES_FOUND: "#b42318", ERROR: "#b42318", NO_ISSUES_FOUND: "#14652f"}.get(self.status, "inherit")
         details = escape(self.details).replace("\n", "<br>")
         return f'<p><strong style="color:{colour}">{escape(self.status)}</strong></p><p>{details}</p>'
 
 
 def write_verdict(verdict: Verdict, path: Path) -> None:
-    """Write the verdict's file: whoever sees it sees all of it."""
+    """Write the verdict's file atomically, so that a reader never sees a part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     details = verdict.details[:_MOST_DETAILS]

@@ -70,7 +70,7 @@ def render_text(text: str) -> str:
 
 def render_matrix(rows: Sequence[Sequence[int]], row_name: str, column_name: str) -> str:
     """Return a table of counts whose cells are the darker the larger their part of the row is."""
-    # Names above and beside the numbers, not in each: a page is wide enough for ten classes then.
+    # The names are above and beside the numbers, not in each cell, so that a page is wide enough for ten classes.
     heads = "".join(f"<th>{number}</th>" for number in range(len(rows)))
     lines = []
     for number, row in enumerate(rows):
@@ -96,12 +96,12 @@ def render_lines(series: Mapping[str, Sequence[tuple[float, float]]], x_label: s
     parts = [axes.frame(x_label, y_label)]
     for number, (name, points) in enumerate(finite.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        # The same colour a second time is dashed.
+        # When the colours repeat, the line is dashed.
         dashes = {"stroke_dasharray": "5 3"} if number >= len(_COLOURS) else {}
         places = [(axes.x.place(x), axes.y.place(y)) for x, y in points]
         parts.append(polyline(places, colour, 2, **dashes))
         if len(points) == 1:
-            # There is no line through one point.
+            # A single point has no line.
             parts.append(element("circle", cx=places[0][0], cy=places[0][1], r=3, fill=colour))
         beside, y = _WIDTH + 12, 20 + 17 * number
         parts.append(element("path", d=f"M{beside} {y - 4}h20", stroke=colour, stroke_width=3, **dashes))
@@ -124,7 +124,7 @@ def render_histogram(values: NDArray[np.float64], x_label: str) -> str:
 
 
 def render_bars(values: Mapping[str, float]) -> str:
-    """Horizontal bars, as many as there are names, longest first as given."""
+    """Draw horizontal bars, one per name, in the given order (longest first)."""
     longest = max((abs(value) for value in values.values() if math.isfinite(value)), default=0.0) or 1.0
     parts = []
     for number, (name, value) in enumerate(values.items()):

@@ -28,7 +28,7 @@ from smdebug.rules.measuring.evaluation import (
 )
 from smdebug.rules.measuring.losses import is_better_higher
 
-# What these objectives predict (an order, a time) is not to be compared with a label number by number.
+# The predictions of these objectives (an order, a time) cannot be compared with a label number by number.
 _UNCOMPARED = ("rank:", "survival:")
 _MOST_FEATURES = 20
 _MOST_POINTS = 2000
@@ -153,7 +153,7 @@ class XgboostRun:
     _seen: int = 0
 
     def take_predictions(self, step: int, labels: NDArray[Any] | None, predictions: NDArray[Any] | None) -> None:
-        """Take in what was saved of them at a round; what was not saved stays what it was."""
+        """Add the labels and predictions saved at a round; those that were not saved keep their values."""
         self.labels = self.labels if labels is None else labels
         self.predictions = self.predictions if predictions is None else predictions
         if predictions is None or self.labels is None:
@@ -166,7 +166,7 @@ class XgboostRun:
             self._every *= 2
 
     def render(self, title: str) -> str:
-        """Return the page as it is now."""
+        """Return the current page."""
         sections = [
             *self._render_hyperparameters(),
             *self._render_labels(),

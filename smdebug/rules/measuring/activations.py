@@ -13,33 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 RELU, TANH, SIGMOID = "relu", "tanh", "sigmoid"
-# All inputs so far up that both functions give 1.
+# All inputs are so large that both functions return 1.
 TANH_OR_SIGMOID = "tanh or sigmoid"
 
 _KINDS = {RELU: r"re_?lu", TANH: "tanh", SIGMOID: "sigmoid"}
-# LeakyReLU, PReLU, Hardtanh and their like are other functions.
+# LeakyReLU, PReLU, Hardtanh and similar functions are different functions.
 _NOT_BEFORE = r"(?<![a-z])(?<!leaky_)(?<!p_)(?<!hard_)"
 _SIDES = {"input": r"(?:_input|/inputs)", "output": r"(?:_output|/outputs)"}
 _OUTPUT = re.compile(r"(.*)(?:_output(_\d+)|/outputs(.*))")
 
-# Half precision and fused kernels are not exact.
+# Half precision and fused kernels are inexact.
 _TOLERANCE = 2e-3
 
 
 def build_names_regex(kinds: Iterable[str], side: str) -> str:
-    """Return the regex of the inputs or outputs (`side`) of activation functions that say so in their names."""
+    """Return the regex of the inputs or outputs (`side`) of activation functions with recognisable names."""
     alternatives = "|".join(_KINDS[kind] for kind in kinds)
     return rf"(?i){_NOT_BEFORE}(?:{alternatives})\d*(?:_\d+)?{_SIDES[side]}"
 
 
 def tell_by_name(name: str) -> str | None:
-    """Which function's tensor this is, as far as its name says."""
+    """Return the function that a tensor belongs to, if its name says so."""
     lower = name.lower()
     return next((kind for kind in (SIGMOID, TANH) if kind in lower), RELU if re.search(_KINDS[RELU], lower) else None)
 
 
 def pair_names(names: Iterable[str]) -> list[tuple[str, str]]:
-    """(input, output) of every module of which both are among these names."""
+    """Return (input, output) of every module for which both names are given."""
     known = set(names)
     pairs = []
     for name in names:
@@ -54,10 +54,10 @@ def pair_names(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def recognise(given: NDArray[Any], made: NDArray[Any]) -> str | None:
-    """Which activation function makes an output of an input; "" if none of them, None if these values do not tell.
+    """Return the activation function that turns an input into an output; "" for none, None if the values cannot tell.
 
-    A ReLU shows itself at a negative input, tanh and sigmoid only where the input leaves the part in which they are
-    straight lines. TANH_OR_SIGMOID is for inputs so large that both give the same.
+    A ReLU can be recognised by a negative input, tanh and sigmoid only by inputs outside the range in which they are
+    nearly linear. TANH_OR_SIGMOID is the result for inputs so large that both functions return the same.
     """
     if given.shape != made.shape or given.size == 0 or given.dtype.kind != "f" or made.dtype.kind != "f":
         return ""
@@ -79,7 +79,7 @@ class ActivationFinder:
     """Remembers which modules were recognised as activation functions.
 
     Args:
-        read: gives the values of a tensor at a global step, None if it has none there.
+        read: returns the values of a tensor at a global step, or None if it has none.
     """
 
     def __init__(self, read: Callable[[str, int], NDArray[Any] | None]) -> None:
@@ -89,7 +89,7 @@ class ActivationFinder:
         self._kinds: dict[str, str] = {}
 
     def find(self, names: tuple[str, ...], step: int) -> dict[tuple[str, str], str]:
-        """Return the kinds of the recognised modules by (input name, output name), judged by all steps so far."""
+        """Return the kinds of the recognised modules by (input name, output name), based on all steps so far."""
         if names is not self._names:
             self._names, self._pairs = names, pair_names(names)
         found = {}

@@ -8,15 +8,15 @@ from smdebug.config.collection import CollectionKeys
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.step_tensors import StepTensors, WorkerTensor
 
-# For runs whose collections file lists no losses: a deep network's, and XGBoost's metrics.
+# For runs whose collections file lists no losses: names of deep networks' losses, and of XGBoost's metrics.
 _NAMES = (r"(?i)loss(?!\w*_input)", r"^[\w.]+-\w+(@[\d.-]+)?$")
-# XGBoost's metrics that are better when higher, some of which smdebug's regex of the collection losses takes in.
+# XGBoost's metrics for which higher is better; smdebug's regex of the collection losses includes some of them.
 _RISING = re.compile(r"-(?:auc|aucpr|map|ndcg|pre|interval-regression-accuracy)(?:@\d+)?-?$")
 _TRAINING = re.compile(r"^train", re.IGNORECASE)
 _VALIDATION = re.compile(r"^(?:scalar/)?(?:val_|valid|eval|test)", re.IGNORECASE)
-# A loss module that leaves one number a sample: MXNet's always do, PyTorch's with reduction="none".
+# A loss module that returns one number per sample: MXNet's always do, PyTorch's with reduction="none".
 _LOSS_OF_SAMPLES = re.compile(r"loss\d*_output_\d+$", re.IGNORECASE)
-# Collections of what may be a single number and is neither a loss nor a metric: the bias of one unit, an importance.
+# Collections that may contain single numbers other than losses and metrics, such as a unit's bias or an importance.
 _NO_LOSSES = (
     CollectionKeys.WEIGHTS,
     CollectionKeys.BIASES,
@@ -30,23 +30,23 @@ _NO_LOSSES = (
     CollectionKeys.PREDICTIONS,
     CollectionKeys.LABELS,
 )
-# The record of a single number is shorter than this and its name together, so that longer ones need not be read.
+# The record of a single number is shorter than this plus its name, so that longer records need not be read.
 _LONGEST_SCALAR_RECORD = 256
 
 
 def is_better_higher(name: str) -> bool:
-    """Whether a metric of XGBoost, such as `validation-auc`, is better when higher, and so is no loss."""
+    """Whether higher is better for a metric of XGBoost, such as `validation-auc`, so that it is not a loss."""
     return _RISING.search(name) is not None
 
 
 def choose_losses(tensors: StepTensors, step: int, patterns: Iterable[str] | None = None) -> list[str]:
-    """Names of the losses at a global step, single numbers all of them.
+    """Return the names of the losses at a global step, all of which are single numbers.
 
     Args:
-        tensors: of the run.
+        tensors: tensors of the run.
         step: global step.
-        patterns: regexes that restrict the losses; where none of what they find is a loss, it is what they find. None:
-            the collection losses, or where it lists none, what is named like a loss.
+        patterns: regexes that restrict the losses. If they match no loss, all single numbers that they match are used.
+            None: the collection losses, or if it lists none, tensors that are named like a loss.
     """
     losses = choose_collected_losses(tensors, step) or [
         name for name in tensors.choose(step, (), _NAMES) if not is_better_higher(name)
@@ -59,16 +59,16 @@ def choose_losses(tensors: StepTensors, step: int, patterns: Iterable[str] | Non
 
 
 def choose_collected_losses(tensors: StepTensors, step: int) -> list[str]:
-    """Names at a global step that are in the collection losses and are better when lower."""
+    """Return the names at a global step that are in the collection losses and for which lower is better."""
     return [name for name in tensors.choose(step, (CollectionKeys.LOSSES,)) if not is_better_higher(name)]
 
 
 def choose_scalars(
     tensors: StepTensors, step: int, collections: Iterable[str], patterns: Iterable[str] | None
 ) -> list[str]:
-    """Names of single numbers at a global step that are in a collection, or in which a regex is found.
+    """Return the names of single numbers at a global step that are in a collection, or match a regex.
 
-    What a regex finds of weights, biases, gradients and the like is left out, however few elements it has.
+    Weights, biases, gradients and the like are excluded from the matches of a regex, even if they have one element.
     """
     listed = tensors.choose(step, collections)
     found = tensors.choose(step, (), patterns) if patterns else []
@@ -80,9 +80,9 @@ def choose_scalars(
 
 
 def keep_scalars(tensors: StepTensors, step: int, names: Sequence[str]) -> list[str]:
-    """Return those of some tensors at a global step that are one number on each worker.
+    """Return those of some tensors that are one number on each worker at a global step.
 
-    A loss counts with its mean where its module leaves one number a sample, or where only its mean was saved.
+    A loss is included, by its mean, if its module returns one number per sample, or if only its mean was saved.
     """
     return [
         name
@@ -102,10 +102,10 @@ def _is_scalar(tensors: StepTensors, place: WorkerTensor) -> bool:
 
 
 def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str], list[str]]:
-    """Losses of one step as (training, validation).
+    """Split the losses of one step into (training, validation).
 
-    XGBoost and Keras say it in the name (train-rmse, validation-rmse, val_loss); elsewhere the step's mode tells. A
-    loss beside a val_loss is that of training, though Keras saves both in an EVAL step. PREDICT has neither.
+    XGBoost and Keras put the kind into the name (train-rmse, validation-rmse, val_loss); for others it is the step's
+    mode. A loss beside a val_loss is a training loss, although Keras saves both in an EVAL step. PREDICT has neither.
     """
     training: list[str] = []
     validation: list[str] = []
@@ -123,16 +123,16 @@ def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str]
 def read_phase_losses(
     tensors: StepTensors, step: int, mode: ModeKeys | None, patterns: Collection[str] | None = None
 ) -> tuple[float | None, float | None, list[str]]:
-    """Means of the training losses and of the validation losses at a global step, None where there are none.
+    """Return the means of the training and the validation losses at a global step, None if there are none.
 
     Args:
-        tensors: of the run.
+        tensors: tensors of the run.
         step: global step.
-        mode: its mode.
+        mode: the step's mode.
         patterns: as in `choose_losses`.
 
     Returns:
-        The two means, and the names read, validation last.
+        The two means, and the names of the losses, validation last.
     """
     training, validation = split_losses(choose_losses(tensors, step, patterns), mode)
     means = [
@@ -157,7 +157,7 @@ class Patience:
         self.waited = 0
 
     def add(self, loss: float, delta: float) -> int:
-        """Take the next loss; returns how many losses in a row were no new best."""
+        """Add the next loss; returns how many losses in a row were not a new best."""
         if loss < self.best - delta:
             self.best, self.waited = loss, 0
         else:

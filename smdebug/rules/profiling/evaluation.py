@@ -15,23 +15,23 @@ from smdebug.rules.profiling.builtin import find_profiler_rule
 from smdebug.rules.profiling.profiler_rule import ProfiledJob, ProfilerRule
 from smdebug.rules.wording import count_noun
 
-# Between two looks for files, which come each minute and at the end.
+# Time between two checks for files, which are written each minute and at the end.
 _POLL_INTERVAL_S = 0.5
 _MOST_DETAILS = 1024
-# Between two reports of a job that runs, at least.
+# Minimum time between two reports of a running job.
 _TELL_EVERY_S = 10
 
 
 def judge_profile(config: RuleConfig, profile_path: str, rule_class: type[ProfilerRule] | None = None) -> Verdict:
-    """Evaluate a rule of the profiler until its job has ended, and write its report.
+    """Evaluate a profiler rule until its job has ended, and write its report.
 
     Args:
         config: what to evaluate.
         profile_path: the job's `profiler-output`, as a folder or `s3://bucket/prefix`.
-        rule_class: a custom rule; None for the built-in one that the configuration names.
+        rule_class: a custom rule; None for the built-in rule that the configuration names.
 
     Raises:
-        SMDebugValueError: no such rule, or parameters that it cannot use.
+        SMDebugValueError: there is no such rule, or it cannot use its parameters.
         ObjectStoreError: S3 refuses or cannot be reached.
         OSError: the report cannot be written.
     """
@@ -48,10 +48,10 @@ def judge_profile(config: RuleConfig, profile_path: str, rule_class: type[Profil
 
 
 def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: ProfiledJob) -> Iterator[ProfiledJob]:
-    """Give rules what a job leaves, until it has ended.
+    """Pass a job's profile to rules as it is written, until the job has ended.
 
     Yields:
-        What is known of the job, when something has come since the last time, now and then, and at the end.
+        The state of the job: when new data has come, at intervals, and at the end.
 
     Raises:
         ObjectStoreError: S3 refuses or cannot be reached.
@@ -83,7 +83,7 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: Profiled
 
 
 def conclude(rule: ProfilerRule, damaged: int = 0) -> Verdict:
-    """Say what a rule has found in a whole job."""
+    """Return the verdict of a rule about a whole job."""
     looked = count_noun(rule.data_points, "data point")
     lost = f"{count_noun(damaged, 'damaged line')} passed over." if damaged else ""
     if rule.triggered:
@@ -103,7 +103,7 @@ def conclude(rule: ProfilerRule, damaged: int = 0) -> Verdict:
 
 
 def write_report(rule: ProfilerRule, folder: Path, job: ProfiledJob) -> None:
-    """Write what a rule leaves, so far: each file as a whole, so that a reader of an older one is not disturbed.
+    """Write a rule's current output; each file is replaced as a whole, so that readers never see a part of it.
 
     Raises:
         OSError: the folder cannot be written to.

@@ -12,22 +12,22 @@ from smdebug.rules.parameters import Parameter, convert_parameters, integer
 
 SCAN = integer("scan_interval_us", 60_000_000, minimum=1)
 PATIENCE = integer("patience", 1000, minimum=1)
-# Where the rules' JSON lies, as AWS has it.
+# The folder of the rules' JSON, as AWS names it.
 REPORTS = "profiler-reports"
-# What is kept of a rule that fires all day.
+# The maximum number of findings kept of a rule that keeps firing.
 _MOST_FINDINGS = 100
 
 
 @dataclass(frozen=True)
 class ProfilerFinding:
-    """What made a rule fire.
+    """The reason why a rule fired.
 
     Attributes:
-        node: where.
-        time: the end of what was judged, in seconds since the epoch.
-        value: what was measured, in the unit of the threshold.
-        threshold: what it was measured against.
-        text: one sentence that says what `value` is and how it lies to the threshold.
+        node: name of the node.
+        time: end of the judged interval, in seconds since the epoch.
+        value: the measured value, in the unit of the threshold.
+        threshold: the value that it is compared with.
+        text: one sentence that says what `value` is and how it compares with the threshold.
     """
 
     node: str
@@ -39,13 +39,13 @@ class ProfilerFinding:
 
 @dataclass(frozen=True)
 class ProfiledJob:
-    """What a report says of the job that is judged.
+    """The job that a report is about.
 
     Attributes:
-        name: the training job's.
+        name: name of the training job.
         profile_path: its `profiler-output`, as a folder or `s3://bucket/prefix`.
-        ended: whether no more comes.
-        damaged: how many lines could not be read.
+        ended: whether the profile is complete.
+        damaged: number of lines that could not be read.
     """
 
     name: str
@@ -55,26 +55,26 @@ class ProfiledJob:
 
 
 class ProfilerRule:
-    """A rule of the profiler.
+    """A rule that judges a job's profile.
 
-    It judges each node at the end of every `scan_interval_us` of its time, and at the job's end; each such moment at
-    which it finds something is one firing.
+    It judges each node at the end of every `scan_interval_us` of the node's time, and at the job's end. Each time it
+    finds something counts as one firing.
 
     Args:
-        given: its parameters as text or as what the text stands for.
+        given: its parameters as text or as converted values.
 
     Raises:
-        SMDebugValueError: a parameter that the rule does not have, or a value that it cannot use.
+        SMDebugValueError: the rule does not have a parameter, or cannot use its value.
 
     Attributes:
-        parameters: the parameters that a rule has, beside scan_interval_us.
-        inspects: what is looked at, in words, for the message when nothing of it came.
-        advice: what to do about what the rule found.
+        parameters: the parameters that the rule has, in addition to scan_interval_us.
+        inspects: what the rule inspects, in words, for the message when the profile has none of it.
+        advice: what to do about a finding.
         values: the parameters' values by name.
-        triggered: how often it has fired.
-        violations: how many things it has found.
-        findings: the first of them.
-        data_points: how many samples or events it looked at.
+        triggered: number of times that the rule fired.
+        violations: number of findings.
+        findings: the first findings.
+        data_points: number of samples or events inspected.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -88,7 +88,7 @@ class ProfilerRule:
         self.findings: list[ProfilerFinding] = []
         self.data_points = 0
         self._scan_begins: dict[str, float] = {}
-        # Nodes of which something has come since they were judged, with the last time of it.
+        # Nodes with data that has not been judged yet, with the time of their last data.
         self._unjudged: dict[str, float] = {}
         self._prepare()
 
@@ -99,37 +99,37 @@ class ProfilerRule:
 
     @property
     def needs_gpu(self) -> bool:
-        """Whether it cannot fire without system metrics of a GPU."""
+        """Whether the rule cannot fire without system metrics of a GPU."""
         return False
 
     def _prepare(self) -> None:
-        """Set up what a rule remembers; nothing by default."""
+        """Set up the rule's state; does nothing by default."""
 
     def add_sample(self, sample: Sample) -> None:
-        """Take a sample; those of a node in their order."""
+        """Add a sample; the samples of a node have to come in order."""
 
     def add_event(self, event: TraceEvent) -> None:
-        """Take a trace event."""
+        """Add a trace event."""
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:  # noqa: ARG002 -- for those that fire
-        """Give what is wrong with a node up to a time; nothing by default."""
+        """Yield the findings about a node up to a time; none by default."""
         yield from ()
 
     def finish(self) -> None:
-        """Judge what has come since the last moment, as no more does."""
+        """Judge the data added since the last interval ended; called after all data was added."""
         for node, time in list(self._unjudged.items()):
             self._end_scan(node, time)
 
     def remark(self) -> str:
-        """Return what has to be said beside a verdict that found no issue; nothing by default."""
+        """Return a note to add to a verdict that found no issue; empty by default."""
         return ""
 
     def describe_details(self) -> dict[str, Any]:
-        """Return what a report says of the rule beside its numbers."""
+        """Return further data about the rule for a report."""
         return {"Findings": [asdict(finding) for finding in self.findings]}
 
     def render_files(self, job: ProfiledJob) -> dict[str, str]:  # noqa: ARG002 -- for a report of the whole job
-        """Return what the rule leaves, so far, by its path below `profiler-output`: its JSON, with AWS's members."""
+        """Return the rule's current output by path below `profiler-output`: its JSON, with AWS's members."""
         content = {
             "RuleTriggered": self.triggered,
             "Violations": self.violations,
@@ -140,11 +140,11 @@ class ProfilerRule:
         return {f"{REPORTS}/{self.name}.json": json.dumps(content) + "\n"}
 
     def find(self, node: str, time: float, value: float, threshold: float, text: str) -> ProfilerFinding:
-        """Return a finding whose text begins with where it is."""
+        """Return a finding whose text begins with the node."""
         return ProfilerFinding(node, time, value, threshold, f"{node}: {text}")
 
     def pass_time(self, node: str, time: float) -> None:
-        """Judge a node if a piece of its time is over; to be called before something later is counted."""
+        """Judge a node if its current interval has ended; call this before adding later data."""
         begin = self._scan_begins.setdefault(node, time)
         passed = (time - begin) * 1e6 // self.values[SCAN.name]
         if passed >= 1:
@@ -163,10 +163,10 @@ class ProfilerRule:
 
 
 class SampleRule(ProfilerRule):
-    """A rule that looks at the samples of each node.
+    """A rule that inspects the samples of each node.
 
     Attributes:
-        kinds: what a sample has to have for the rule to look at it; `patience` counts such samples.
+        kinds: the measurements that a sample needs to be inspected; `patience` counts such samples.
     """
 
     kinds: ClassVar[tuple[Kind, ...]] = ()
@@ -187,7 +187,7 @@ class SampleRule(ProfilerRule):
             self.observe(sample)
 
     def observe(self, sample: Sample) -> None:
-        """Take note of a sample after the first `patience` of its node."""
+        """Inspect a sample, after the first `patience` samples of its node."""
         raise NotImplementedError
 
     @property
@@ -197,7 +197,7 @@ class SampleRule(ProfilerRule):
 
     @property
     def needed_points(self) -> int:
-        """How many samples of a node it takes to be judged once."""
+        """Minimum number of samples of a node for one judgement."""
         return int(self.values.get(PATIENCE.name, 0)) + 1
 
     def remark(self) -> str:
@@ -214,25 +214,25 @@ class SampleRule(ProfilerRule):
 
 
 class WindowRule(SampleRule):
-    """A rule that looks at the last `window` samples of a node, once there are so many after its patience."""
+    """A rule that inspects the last `window` samples of a node, after its patience."""
 
     def _prepare(self) -> None:
         self._window: dict[tuple[str, str, Kind], deque[float]] = {}
 
     @property
     def needed_points(self) -> int:
-        """How many samples of a node it takes to be judged once."""
+        """Minimum number of samples of a node for one judgement."""
         return int(self.values[PATIENCE.name] + self.values["window"])
 
     def keep(self, node: str, device: str, kind: Kind, value: float) -> None:
-        """Add to a device's window."""
+        """Add a value to a device's window."""
         key = node, device, kind
         if key not in self._window:
             self._window[key] = deque(maxlen=self.values["window"])
         self._window[key].append(value)
 
     def list_full(self, node: str, kind: Kind) -> Mapping[str, list[float]]:
-        """Return the windows of a node's devices that are full, by the devices' names."""
+        """Return the full windows of a node's devices, by device name."""
         return {
             device: list(kept)
             for (where, device, what), kept in self._window.items()

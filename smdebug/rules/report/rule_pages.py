@@ -79,19 +79,19 @@ in [rules-study.md](rules-study.md).
 
 
 def get_summary(rule: type[BuiltInRule]) -> str:
-    """Return the first paragraph of what the rule says of itself, as one line."""
+    """Return the first paragraph of the rule's description, as one line."""
     return " ".join(_paragraphs(rule)[0].split())
 
 
 def format_default(value: Any) -> str:
-    """Return a default value as the text that could be given for it."""
+    """Return a default value as the text with which it could be given."""
     if isinstance(value, list):
         return ",".join(format_default(each) for each in value)
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def describe_rule(rule: type[BuiltInRule]) -> str:
-    """One rule in Markdown: formula, parameters, and an example configuration in both forms."""
+    """Describe one rule in Markdown: formula, parameters, and an example configuration in both forms."""
     parts = [f"## {rule.__name__}", *_paragraphs(rule), f"Frameworks: {', '.join(rule.frameworks)}."]
     if rule.configure:
         parts.append(f"What to configure: {rule.configure}")
@@ -113,7 +113,7 @@ def build_page() -> str:
 
 
 def _paragraphs(rule: type[BuiltInRule]) -> list[str]:
-    # What stands after "Attributes:" is for those who use the class, not for those who configure the rule.
+    # The text from "Attributes:" on is for users of the class, not for users who configure the rule.
     return inspect.cleandoc(str(rule.__doc__)).partition("\n\nAttributes:")[0].split("\n\n")
 
 
@@ -167,7 +167,7 @@ def _build_json_example(rule: type[BuiltInRule]) -> str:
 
 
 def _to_function_name(name: str) -> str:
-    """Return the SDK's name of it in rule_configs: dead_relu for DeadRelu, nlp_sequence_ratio for NLPSequenceRatio."""
+    """Return its function name in rule_configs: dead_relu for DeadRelu, nlp_sequence_ratio for NLPSequenceRatio."""
     letters = [
         f"_{letter}"
         if at and letter.isupper() and not (name[at - 1].isupper() and not name[at + 1 : at + 2].islower())

@@ -15,13 +15,13 @@ from smdebug.rules.watched_quantity import WatchedQuantity
 _WIDTH, _PANEL, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 220, 76, 14, 30, 34
 _LIMIT, _FIRED = "#c0392b", "#c0392b"
 _STYLE = "text{font:12px system-ui,sans-serif;fill:#333}.t{font-weight:600}.l{fill:#c0392b}"
-# What is written over lines has a border of the page's colour.
+# Text drawn over lines has an outline in the page's colour.
 _STYLE += ".v{font-weight:600;paint-order:stroke;stroke:#fff;stroke-width:4px}"
-# Values further apart than this, all above 0, are drawn on a logarithmic scale.
+# Values that are all above 0 and differ by more than this factor are drawn on a logarithmic scale.
 _LOGARITHMIC_FROM = 1000.0
 _MOST_DRAWN, _MOST_DOTS = 800, 60
 _STROKE, _LEGEND_WIDTH = 1.8, 92
-# Of the finding that stands below the title, and of the name of its tensor.
+# Maximum lengths of the finding below the title, and of the name of its tensor.
 _MARGIN, _LINE_HEIGHT, _CHARACTERS, _MOST_LINES, _LONGEST_NAME = 14, 16, 96, 4, 28
 
 
@@ -34,13 +34,13 @@ class _Point(NamedTuple):
 def draw_plot(
     title: str, quantities: Sequence[WatchedQuantity], fired_at: int | None, finding: Finding | None = None
 ) -> str:
-    """One panel a quantity: a line for each mode, the threshold (dashed), and a dot where the rule fired.
+    """Draw one panel per quantity: a line for each mode, the threshold (dashed), and a dot where the rule fired.
 
     Args:
-        title: stands above.
-        quantities: what was measured.
+        title: the heading of the plot.
+        quantities: the measured quantities.
         fired_at: the global step at which the rule fired; None if it did not.
-        finding: what the rule found there; it stands below the title, and its tensor beside the dot.
+        finding: the finding at that step; it is shown below the title, and its tensor beside the dot.
     """
     lines = [] if finding is None else _wrap(str(finding))
     top = _TOP + _LINE_HEIGHT * len(lines)
@@ -51,7 +51,7 @@ def draw_plot(
     ]
     guilty = [quantity for quantity in quantities if fired_at is not None and quantity.fires_at(fired_at)]
     for number, quantity in enumerate(quantities):
-        # Where no threshold says which of them it was, the step is shown in all.
+        # If no threshold says which quantity made the rule fire, the step is marked in all panels.
         is_guilty = not guilty or quantity in guilty
         parts += _draw_panel(quantity, top + number * _PANEL, fired_at if is_guilty else None)
     return (
@@ -67,14 +67,14 @@ def _draw_panel(quantity: WatchedQuantity, top: int, fired_at: int | None) -> li
         for step, value, mode in zip(quantity.steps, quantity.values, quantity.modes, strict=True)
         if math.isfinite(value)
     ]
-    # Each mode is thinned by itself: one that comes at every tenth step would be lost among the others.
+    # Each mode is thinned separately: otherwise a mode of every tenth step would be lost among the others.
     drawn = sorted(
         (point for of_mode in _split(points).values() for point in _thin(of_mode, fired_at)),
         key=lambda point: point.step,
     )
     limit = quantity.threshold if quantity.threshold is not None and math.isfinite(quantity.threshold) else None
     limits = [] if limit is None else [_bound(limit)]
-    # One value alone is a bar from 0.
+    # A single value is drawn as a bar from 0.
     is_single = len(drawn) == 1
     values = [point.value for point in drawn] + limits + [0.0] * is_single
     across = Scale([point.step for point in drawn], _LEFT, _WIDTH - _RIGHT)
@@ -99,7 +99,7 @@ def _draw_panel(quantity: WatchedQuantity, top: int, fired_at: int | None) -> li
     for bounded in limits:
         y = up.place(bounded)
         parts.append(element("path", d=f"M{_LEFT} {y:.1f}H{right}", stroke=_LIMIT, stroke_dasharray="6 4", fill="none"))
-        # At the end where the line is further away from it, and within the panel.
+        # At the end where the line is further away, and within the panel.
         is_left = bool(drawn) and abs(up.place(drawn[0].value) - y) > abs(up.place(drawn[-1].value) - y)
         x, anchor = (_LEFT + 6, "start") if is_left else (right, "end")
         text_y = y - 4 if y - 16 > top + 22 else y + 14
@@ -149,7 +149,7 @@ def _draw_line(line: Sequence[_Point], mode: str | None, across: Scale, up: Scal
 
 
 def _draw_legend(modes: Sequence[str | None], right: float, y: float) -> list[str]:
-    """Draw the name of each mode with a piece of its line, side by side, up to the right edge."""
+    """Draw the name of each mode with a sample of its line, side by side, up to the right edge."""
     parts = []
     for place, mode in enumerate(reversed(modes)):
         x, style = right - place * _LEGEND_WIDTH, _choose_style(mode)

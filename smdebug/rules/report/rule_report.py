@@ -18,17 +18,17 @@ PLOT_FILE = "plot.svg"
 
 @dataclass
 class RuleReport:
-    """Filled while a rule is evaluated, written at its end.
+    """Data collected during a rule evaluation and written at its end.
 
     Attributes:
         rule_name: the rule.
         configuration_name: its RuleConfigurationName.
-        run: the training job, or where its tensors are.
-        parameters: as they were given.
-        rule: the rule, once it is made.
-        first_step, last_step: the first and the last global step that the rule was asked about.
-        evaluated: how many steps it answered.
-        passed_over: how many lacked what it reads.
+        run: the training job, or the location of its tensors.
+        parameters: the parameters as given.
+        rule: the rule, once it is created.
+        first_step, last_step: the first and the last global step at which the rule was evaluated.
+        evaluated: number of steps that the rule judged.
+        passed_over: number of steps that lacked the data that it reads.
     """
 
     rule_name: str
@@ -43,7 +43,7 @@ class RuleReport:
     with_values: int = 0
 
     def count(self, step: int, *, evaluated: bool, with_values: bool) -> None:
-        """Take note of a step, and of whether the rule had anything to judge in it."""
+        """Count a step, and whether the rule had anything to judge in it."""
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         self.evaluated += evaluated
@@ -80,11 +80,11 @@ class RuleReport:
 
     def _get_finding(self, verdict: Verdict) -> Finding | None:
         found = None if self.rule is None or verdict.step is None else self.rule.finding
-        # A user's rule may keep something of its own under this name.
+        # A user's rule may use this attribute name for another purpose.
         return found if isinstance(found, Finding) else None
 
     def write(self, verdict: Verdict, folder: Path) -> None:
-        """Write report.json, and plot.svg where something was measured.
+        """Write report.json, and plot.svg if the rule measured anything.
 
         Raises:
             OSError: the folder cannot be written to.
@@ -100,7 +100,7 @@ class RuleReport:
 
 
 def _to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters with the numbers in a form that JSON has."""
+    """Return the parameters with their numbers in a form that JSON can represent."""
 
     def convert(value: Any) -> Any:
         if isinstance(value, list):

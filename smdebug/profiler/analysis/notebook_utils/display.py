@@ -1,6 +1,6 @@
 """Display of bokeh figures in notebooks; elsewhere nothing is shown.
 
-Outside of a notebook the figures are kept, and can be saved.
+Outside a notebook the figures are kept and can be saved.
 """
 
 import sys
@@ -10,10 +10,10 @@ from smdebug.exceptions import SMDebugError
 
 
 def import_bokeh() -> Any:
-    """Return bokeh with what charts are made of.
+    """Return bokeh with the modules that charts need.
 
     Raises:
-        SMDebugError: it is not installed.
+        SMDebugError: bokeh is not installed.
     """
     try:
         import bokeh.io
@@ -34,7 +34,7 @@ def is_in_notebook() -> bool:
 
 
 def show_figure(figure: Any) -> Any:
-    """Show a figure in a notebook; returns what updates it, None where there is no notebook."""
+    """Show a figure in a notebook; returns the handle that updates it, or None outside a notebook."""
     if not is_in_notebook():
         return None
     io = import_bokeh().io
@@ -43,13 +43,13 @@ def show_figure(figure: Any) -> Any:
 
 
 def update_figure(handle: Any) -> None:
-    """Send what has changed in a figure to the notebook that shows it."""
+    """Send the changes of a figure to the notebook that shows it."""
     if handle is not None:
         import_bokeh().io.push_notebook(handle=handle)
 
 
 def build_grid(figures: list[Any]) -> Any:
-    """Return figures in rows of four; of none a text that says so."""
+    """Return figures in rows of four; without figures, a text that says so."""
     bokeh = import_bokeh()
     if not figures:
         return bokeh.models.Div(text="Nothing that was recorded is selected.")
@@ -57,7 +57,7 @@ def build_grid(figures: list[Any]) -> Any:
 
 
 def build_histogram(source: Any, label: str, width: int, height: int) -> Any:
-    """Return a figure of bars between `left` and `right` up to `top` of a source."""
+    """Return a bar chart of a source with the columns `left`, `right` and `top`."""
     figure = import_bokeh().plotting.figure(height=height, width=width)
     figure.quad(
         top="top", bottom=0, left="left", right="right", source=source,

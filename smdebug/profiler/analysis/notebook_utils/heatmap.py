@@ -18,17 +18,17 @@ _SPLIT = "-nodeid:"
 class Heatmap:
     """A row of colours for each dimension, name and node, and for the mean of the nodes.
 
-    What is no percentage is drawn in percent of its largest value.
+    Values that are not percentages are drawn in percent of their maximum.
 
     Args:
-        metrics_reader: of system metrics.
-        select_metrics: without effect, as in smdebug.
+        metrics_reader: reader of system metrics.
+        select_metrics: has no effect, as in smdebug.
         starttime: in microseconds since the epoch.
-        endtime: None: the end of what there is.
+        endtime: as starttime; None: the end of the data.
         select_dimensions: regexes, such as .*CPU.
         select_events: regexes of names, such as cpu0 or total.
-        plot_height: pixels.
-        show_workers: whether each node has rows of its own.
+        plot_height: in pixels.
+        show_workers: whether each node has separate rows.
 
     Raises:
         SMDebugError: bokeh is not installed.

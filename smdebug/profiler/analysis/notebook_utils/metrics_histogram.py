@@ -21,7 +21,7 @@ _BINS = 50
 
 
 class MetricsHistogram:
-    """A histogram of each dimension and name: in steps of 2 % where it is one, of 50 bins otherwise.
+    """A histogram of each dimension and name: in bins of 2 % for percentages, in 50 bins for other values.
 
     Attributes:
         system_metrics: the series, by dimension and by name.
@@ -44,14 +44,14 @@ class MetricsHistogram:
         select_events: Sequence[str] = (".*",),
         show_workers: bool = True,
     ) -> None:
-        """Draw what was recorded between two times in microseconds since the epoch.
+        """Draw the data recorded between two times in microseconds since the epoch.
 
         Args:
-            starttime: first.
-            endtime: last; None: the end of what there is.
+            starttime: begin of the interval.
+            endtime: end of the interval; None: the end of the data.
             select_dimensions: regexes, such as CPU.
-            select_events: regexes of names, such as cpu0 or total, the mean over all.
-            show_workers: whether nodes are kept apart.
+            select_events: regexes of names, such as cpu0 or total, which is the mean over all names.
+            show_workers: whether nodes are shown separately.
 
         Raises:
             SMDebugError: bokeh is not installed.
@@ -69,7 +69,7 @@ class MetricsHistogram:
         self.target = show_figure(self.plot_grid)
 
     def update_data(self, current_timestamp: float) -> None:
-        """Add what was recorded up to a time in microseconds since the epoch."""
+        """Add the data recorded up to a time in microseconds since the epoch."""
         self._read(self.last_timestamp + 1, current_timestamp)
         for (dimension, name), series in select_series(self.system_metrics, *self._select).items():
             source = self.sources.get(dimension, {}).get(name)
@@ -78,7 +78,7 @@ class MetricsHistogram:
         update_figure(self.target)
 
     def clear(self) -> None:
-        """Forget what was read and drawn."""
+        """Discard the data and the figures."""
         self._events: list[ProfilerSystemEvent] = []
         self.system_metrics: dict[str, dict[str, Series]] = {}
         self.sources: dict[str, dict[str, Any]] = {}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from smdebug.profiler.system_profiler_file_parser import ProfilerSystemEvent
 
-# Rows of time in seconds since the epoch and value.
+# Rows of a time in seconds since the epoch and a value.
 Series = NDArray[np.float64]
 TOTAL = "total"
 
@@ -19,7 +19,7 @@ def collect_series(events: Iterable[ProfilerSystemEvent], *, show_workers: bool 
 
     Args:
         events: system metrics.
-        show_workers: whether nodes are kept apart, as `CPUUtilization-nodeid:algo-1`.
+        show_workers: whether nodes are kept separate, as `CPUUtilization-nodeid:algo-1`.
     """
     rows: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for event in events:
@@ -29,7 +29,7 @@ def collect_series(events: Iterable[ProfilerSystemEvent], *, show_workers: bool 
     found = {}
     for key, by_name in rows.items():
         series = {name: np.array(sorted(points), np.float64) for name, points in by_name.items()}
-        # Samples may be cut at either end: what all names have.
+        # Samples may be incomplete at either end: only the part that all names have is used.
         shortest = min(map(len, series.values()))
         series[TOTAL] = np.mean([each[:shortest] for each in series.values()], axis=0)
         found[key] = series
@@ -37,7 +37,7 @@ def collect_series(events: Iterable[ProfilerSystemEvent], *, show_workers: bool 
 
 
 def select(available: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """Return the names in which one of some regexes is found, in their order.
+    """Return the names that match at least one regex anywhere, in their order.
 
     >>> select(["cpu0", "cpu1", "gpu0"], ["cpu"])
     ['cpu0', 'cpu1']
@@ -48,7 +48,7 @@ def select(available: Iterable[str], patterns: Sequence[str]) -> list[str]:
 def select_series(
     series: Mapping[str, Mapping[str, Series]], dimensions: Sequence[str], events: Sequence[str]
 ) -> dict[tuple[str, str], Series]:
-    """Return the series whose dimension and name regexes select, by both."""
+    """Return the series whose dimension and name match the regexes, by dimension and name."""
     return {
         (dimension, name): series[dimension][name]
         for dimension in select(series, dimensions)

@@ -21,7 +21,7 @@ _BINS = 50
 
 
 class StepHistogram:
-    """A histogram of each phase: up to two standard deviations above the median, in 50 bins.
+    """A histogram of each phase in 50 bins, up to two standard deviations above the median.
 
     Attributes:
         step_metrics: durations in seconds by phase (and node).
@@ -44,13 +44,13 @@ class StepHistogram:
         select_metrics: Sequence[str] = ("Step:ModeKeys", "Forward-node", r"Backward\(post-forward\)-node"),
         show_workers: bool = True,
     ) -> None:
-        """Draw what was recorded between two times in microseconds since the epoch.
+        """Draw the data recorded between two times in microseconds since the epoch.
 
         Args:
-            starttime: first.
-            endtime: last; None: the end of what there is.
-            select_metrics: regexes of phases, which end in `-nodeid:<node>` where nodes are kept apart.
-            show_workers: whether they are.
+            starttime: begin of the interval.
+            endtime: end of the interval; None: the end of the data.
+            select_metrics: regexes of phases, which end in `-nodeid:<node>` if nodes are shown separately.
+            show_workers: whether nodes are shown separately.
 
         Raises:
             SMDebugError: bokeh is not installed.
@@ -66,14 +66,14 @@ class StepHistogram:
         self.target = show_figure(self.plot_grid)
 
     def update_data(self, current_timestamp: float) -> None:
-        """Add what ended up to a time in microseconds since the epoch."""
+        """Add the events that ended up to a time in microseconds since the epoch."""
         self._read(self.last_timestamp + 1, current_timestamp)
         for metric, source in self.sources.items():
             source.data = _count(self.step_metrics[metric])
         update_figure(self.target)
 
     def clear(self) -> None:
-        """Forget what was read and drawn."""
+        """Discard the data and the figures."""
         self.step_metrics: dict[str, list[float]] = {}
         self.sources: dict[str, Any] = {}
         self.plot_grid = None
@@ -84,7 +84,7 @@ class StepHistogram:
         found: dict[str, list[float]] = defaultdict(list)
         last = self.last_timestamp
         for event in self.metrics_reader.get_events(start, LAST if end is None else end):
-            # What began before was counted before.
+            # Events that began earlier were counted by the previous update.
             if event.start_time >= start:
                 key = f"{event.event_phase}-nodeid:{event.node_id}" if self._show_workers else event.event_phase
                 found[key].append(event.duration / 1e6)

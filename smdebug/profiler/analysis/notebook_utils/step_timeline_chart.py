@@ -12,17 +12,17 @@ _STEP = "Step"
 
 
 class StepTimelineChart:
-    """A line of the steps' durations in seconds, with step and mode under the mouse.
+    """A line chart of the steps' durations in seconds; a tooltip shows step and mode.
 
     Args:
-        metrics_reader: of trace events.
-        width: how many of the last steps are in view at first.
+        metrics_reader: reader of trace events.
+        width: how many of the last steps are visible at first.
 
     Raises:
         SMDebugError: bokeh is not installed.
 
     Attributes:
-        steps: begin and duration in seconds, number, and phase of each, by begin.
+        steps: begin and duration in seconds, step number and phase of each step, ordered by begin.
         plot: the figure.
         source: bokeh's source of the line: x, y, step, metric.
     """
@@ -53,7 +53,7 @@ class StepTimelineChart:
     def _add(self, events: Iterable[TraceEvent]) -> None:
         known = self.last_timestamp
         for event in events:
-            # What began before was added before.
+            # Steps that began earlier were added by the previous update.
             if event.event_name.startswith(_STEP) and event.start_time > known:
                 number = str((event.event_args or {}).get("step_num", "?"))
                 self.steps.append((event.start_time / 1e6, event.duration / 1e6, number, event.event_name))

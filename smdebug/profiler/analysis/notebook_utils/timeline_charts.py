@@ -18,25 +18,25 @@ _TOOLS = "crosshair,xbox_select,pan,reset,save,xwheel_zoom"
 
 
 class TimelineCharts:
-    """A line for each selected system metric, under one time axis in seconds since the epoch.
+    """A line chart of each selected system metric, with one common time axis in seconds since the epoch.
 
     Args:
-        system_metrics_reader: of system metrics.
-        framework_metrics_reader: of trace events.
+        system_metrics_reader: reader of system metrics.
+        framework_metrics_reader: reader of trace events.
         starttime: in microseconds since the epoch.
-        endtime: None: the end of what there is.
+        endtime: as starttime; None: the end of the data.
         select_dimensions: regexes, such as CPU.
-        select_events: regexes of names, such as cpu0 or total, the mean over all.
-        x: how many of the last data points are in view at first.
-        show_workers: whether nodes are kept apart.
+        select_events: regexes of names, such as cpu0 or total, which is the mean over all names.
+        x: how many of the last data points are visible at first.
+        show_workers: whether nodes are shown separately.
 
     Raises:
         SMDebugError: bokeh is not installed.
 
     Attributes:
         system_metrics: the series, by dimension and by name.
-        figures: one of each series.
-        sources: bokeh's source of each, by dimension and by name.
+        figures: one figure per series.
+        sources: bokeh's source of each series, by dimension and by name.
         plot: all figures.
     """
 
@@ -95,7 +95,7 @@ class TimelineCharts:
         self.plot = bokeh.layouts.column(*self.figures)
 
     def update_data(self, current_timestamp: float) -> None:
-        """Add what was recorded up to a time in microseconds since the epoch."""
+        """Add the data recorded up to a time in microseconds since the epoch."""
         self._read(current_timestamp)
         for (dimension, name), series in select_series(self.system_metrics, *self._select).items():
             source = self.sources.get(dimension, {}).get(name)
@@ -106,10 +106,10 @@ class TimelineCharts:
         update_figure(self.target)
 
     def find_time_annotations(self, indexes: Sequence[int]) -> dict[str, float]:
-        """Print and return in seconds how long trace events were in the time of some data points, by name and step.
+        """Print and return the durations in seconds of trace events during a range of data points, by name and step.
 
         Args:
-            indexes: numbers of data points; the first and the last of them count.
+            indexes: indexes of data points; the first and the last one limit the range.
         """
         seconds: dict[str, float] = defaultdict(float)
         for event in self._find_events(indexes):
@@ -120,10 +120,10 @@ class TimelineCharts:
         return dict(seconds)
 
     def plot_detailed_profiler_data(self, indexes: Sequence[int]) -> Any:
-        """Show and return bars of the trace events in the time of some data points: data loaders above, all else below.
+        """Show and return bars of the trace events during a range of data points: data loaders above, others below.
 
         Args:
-            indexes: numbers of data points; the first and the last of them count.
+            indexes: indexes of data points; the first and the last one limit the range.
         """
         events = self._find_events(indexes)
         bokeh = import_bokeh()
@@ -139,7 +139,7 @@ class TimelineCharts:
         begin_timestamp: float = 0,  # noqa: ARG002 -- smdebug's signature
         end_timestamp: float = 0,  # noqa: ARG002
     ) -> dict[str, list[list[int]]]:
-        """Return bars of what is no data loading by phase: begin and end in milliseconds, and row; 500 at most."""
+        """Return bars of events other than data loading by phase: begin and end in ms, and row; at most 500."""
         rows: dict[str, int] = {}
         bars: dict[str, list[list[int]]] = defaultdict(list)
         for event in [each for each in events if not _is_loading(each)][:_MOST_BARS]:
@@ -153,7 +153,7 @@ class TimelineCharts:
         begin_timestamp: float = 0,  # noqa: ARG002 -- smdebug's signature
         end_timestamp: float = 0,  # noqa: ARG002
     ) -> dict[str, list[list[int]]]:
-        """Return bars of data loading by name: begin and end in milliseconds, and row of the worker; 500 at most."""
+        """Return bars of data loading by name: begin and end in milliseconds, and the worker's row; at most 500."""
         rows: dict[Any, int] = {}
         bars: dict[str, list[list[int]]] = defaultdict(list)
         for event in [each for each in events if _is_loading(each)][:_MOST_BARS]:

@@ -16,23 +16,23 @@ _ENDED = ("Completed", "Failed", "Stopped")
 
 
 class TrainingJob:
-    """A job of SageMaker's, asked with boto3's client from the environment.
+    """A SageMaker training job, described by boto3's client as the environment configures it.
 
     Args:
-        training_job_name: its name, or a part of it: what no other job's name in the region begins with, or else has in
-            it.
-        region: of the job; None: that of the environment.
-        poll_interval_s: between two looks while waiting.
+        training_job_name: the job's name or a part of it. The part has to be the beginning of only one job's name in
+            the region, or else occur in only one.
+        region: region of the job; None: the environment's region.
+        poll_interval_s: time between two checks while waiting.
 
     Raises:
         SMDebugError: boto3 is not installed.
-        SMDebugValueError: the job has no profiler, or several jobs may be meant.
+        SMDebugValueError: the job has no profiler, or several jobs match.
         botocore's ClientError: there is no such job.
 
     Attributes:
-        name: its whole name.
+        name: the job's full name.
         profiler_config: the job's ProfilerConfig.
-        profiler_s3_output_path: where its files are.
+        profiler_s3_output_path: location of its files.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class TrainingJob:
         self.profiler_config, self.profiler_s3_output_path = self.get_config_and_profiler_s3_output_path()
 
     def get_systems_metrics_reader(self) -> S3SystemMetricsReader | None:
-        """Return the reader of system metrics, once they were waited for."""
+        """Return the reader of system metrics; None before they were waited for."""
         return self.system_metrics_reader
 
     def get_framework_metrics_reader(self) -> S3AlgorithmMetricsReader | None:
-        """Return the reader of trace events, once they were waited for."""
+        """Return the reader of trace events; None before they were waited for."""
         return self.framework_metrics_reader
 
     def get_sm_client(self) -> Any:
@@ -62,7 +62,7 @@ class TrainingJob:
         return self.sm_client
 
     def get_config_and_profiler_s3_output_path(self) -> tuple[dict[str, Any], str]:
-        """Return the job's ProfilerConfig, and where its files are.
+        """Return the job's ProfilerConfig and the location of its files.
 
         Raises:
             SMDebugValueError: the job has no profiler.
@@ -80,7 +80,7 @@ class TrainingJob:
         """Wait for the first file of system metrics.
 
         Raises:
-            SMDebugError: the job has ended without one.
+            SMDebugError: the job ended without one.
         """
         self.system_metrics_reader = S3SystemMetricsReader(self.profiler_s3_output_path)
         self._wait("system metrics", self.system_metrics_reader)
@@ -89,13 +89,13 @@ class TrainingJob:
         """Wait for the first file of trace events.
 
         Raises:
-            SMDebugError: the job has ended without one.
+            SMDebugError: the job ended without one.
         """
         self.framework_metrics_reader = S3AlgorithmMetricsReader(self.profiler_s3_output_path)
         self._wait("trace events", self.framework_metrics_reader)
 
     def describe_training_job(self) -> Any:
-        """Return what DescribeTrainingJob answers."""
+        """Return the response of DescribeTrainingJob."""
         return self.sm_client.describe_training_job(TrainingJobName=self.name)
 
     def _find_name(self, text: str) -> str:
@@ -125,7 +125,7 @@ class TrainingJob:
         said = ""
         say: Callable[[str], None] = print
         while True:
-            # What is listed after the job was seen to have ended is all there is.
+            # A listing made after the job was seen to have ended is complete.
             described = self.describe_training_job()
             reader.refresh_event_file_list()
             latest = reader.get_timestamp_of_latest_available_file()
@@ -142,9 +142,9 @@ class TrainingJob:
 
 
 def choose_named(text: str, known: Sequence[str]) -> list[str]:
-    """Return the names that ``text`` may mean: that name; else those that begin so; else those that have it in them.
+    """Return the names that ``text`` may mean: the equal name, else those beginning with it, else those containing it.
 
-    The emulator chooses likewise. An empty text means nothing.
+    The emulator chooses in the same way. An empty text matches nothing.
 
     >>> choose_named("tb", ["m-outb", "tb-2026"])
     ['tb-2026']

@@ -21,7 +21,7 @@ from smdebug.profiler.trace_event_file_parser import TraceEvent
 from smdebug.storage.output import is_s3_path
 from smdebug.storage.s3 import build_s3_client, explained, get_path_text, is_s3
 
-# Rows stand in this order, top to bottom; each kind has room for so many.
+# Rows appear in this order, from top to bottom. Each kind has a range of _ROOM row numbers.
 _ORDER = (
     "Step:",
     "Forward",
@@ -39,19 +39,19 @@ _ROOM = 10_000
 
 
 class MergeUnit(Enum):
-    """What the ends of a time are given in."""
+    """The unit of the limits of an interval."""
 
     TIME = "time"
     STEP = "step"
 
 
 class MergedTimeline:
-    """Writes merged time lines.
+    """Writes merged timelines.
 
     Args:
         path: `profiler-output`, as a folder or `s3://bucket/prefix`.
-        file_suffix_filter: ends of the names of the trace files that are merged; None: all.
-        output_directory: where the file goes, a folder or on S3; None: `path`.
+        file_suffix_filter: suffixes of the names of the trace files to merge; None: all files.
+        output_directory: where the file is written, a folder or on S3; None: `path`.
 
     Raises:
         SMDebugValueError: the path names no bucket.
@@ -77,17 +77,17 @@ class MergedTimeline:
         unit: MergeUnit | str = MergeUnit.TIME,
         sys_metrics_filter: Collection[str] | None = ("lowgpu",),
     ) -> str:
-        """Write what was going on in a time, and return the file's path, `<µs>_<node>_merged_timeline.json`.
+        """Write the events of an interval, and return the file's path, `<µs>_<node>_merged_timeline.json`.
 
         Args:
             start: in microseconds since the epoch, or a step.
-            end: as start; of a step, what comes before it.
+            end: as start; events before this step are included.
             unit: "time" or "step".
-            sys_metrics_filter: where it is not empty, system metrics are shown as counters, and an instant marks where
-                a GPU was below 85 %.
+            sys_metrics_filter: if not empty, system metrics are shown as counters, and an instant event marks each time
+                when a GPU was below 85 %.
 
         Raises:
-            SMDebugValueError: the unit is something else, or the profile has not both steps.
+            SMDebugValueError: the unit is neither of them, or the profile lacks one of the steps.
             OSError, ObjectStoreError: the file cannot be written.
         """
         try:
@@ -120,7 +120,7 @@ class MergedTimeline:
 
 
 def build_rows(events: Sequence[TraceEvent]) -> Iterator[dict[str, Any]]:
-    """Give the trace events of a time line: a row for each phase, with a thread for each process in it."""
+    """Yield the trace events of a timeline: a row for each phase, with a thread for each of its processes."""
     rows: dict[str, int] = {}
     threads: dict[tuple[str, str, Any], int] = {}
     taken: dict[int, int] = defaultdict(int)
@@ -148,7 +148,7 @@ def build_rows(events: Sequence[TraceEvent]) -> Iterator[dict[str, Any]]:
 
 
 def build_counters(metrics: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """Give system metrics as counters, a row for each node, and an instant where a GPU was below 85 %."""
+    """Yield system metrics as counters, a row for each node, and an instant event when a GPU was below 85 %."""
     rows: dict[str, int] = {}
     for metric in sorted(metrics, key=lambda each: each.timestamp):
         if metric.node_id not in rows:

@@ -32,19 +32,19 @@ class Resource(Enum):
 
 
 class JobStats(dict[str, Any]):
-    """A job's figures by name, shown as a table."""
+    """A job's statistics by name, shown as a table."""
 
     def __repr__(self) -> str:
         return repr(pd.Series(self, dtype=object).to_frame(""))
 
 
 class PandasFrameAnalysis:
-    """Asks frames of system metrics and of trace events.
+    """Statistics of frames of system metrics and trace events.
 
     Args:
-        system_df: of `PandasFrame.get_all_system_metrics`.
-        framework_df: of `PandasFrame.get_all_framework_metrics`. A step that an event does not tell is that in whose
-            time it lies; such a frame, with durations, is kept as `framework_metrics_df`.
+        system_df: result of `PandasFrame.get_all_system_metrics`.
+        framework_df: result of `PandasFrame.get_all_framework_metrics`. An event without a step number gets the step
+            during which it happened. The frame with these steps and with durations is kept as `framework_metrics_df`.
     """
 
     def __init__(self, system_df: pd.DataFrame, framework_df: pd.DataFrame) -> None:
@@ -61,7 +61,7 @@ class PandasFrameAnalysis:
 
     def _fill_in_steps(self) -> None:
         frame, steps = self.framework_metrics_df, self.step_time_df.sort_values("start_time_us")
-        # The last step that began before an event; processes' steps may overlap, and one of them is as good.
+        # The last step that began before an event. Steps of processes may overlap; then any of them will do.
         at = steps["start_time_us"].searchsorted(frame["start_time_us"], side="right") - 1
         at_or_first = at.clip(0)
         lies_in = (at >= 0) & (steps["end_time_us"].to_numpy()[at_or_first] >= frame["end_time_us"].to_numpy())
@@ -69,12 +69,12 @@ class PandasFrameAnalysis:
         frame.loc[missing, "step"] = steps["step"].to_numpy()[at_or_first][missing]
 
     def get_job_statistics(self) -> JobStats:
-        """Return when job and training loop began and ended, and how long their parts were, in microseconds and %.
+        """Return begin and end of the job and its training loop, and the durations of its parts, in µs and %.
 
-        Where no step was traced, what is said of the job alone.
+        If no step was traced, only the statistics of the job are returned.
 
         Raises:
-            SMDebugValueError: there is no system metric.
+            SMDebugValueError: there are no system metrics.
         """
         system, framework = self.sys_metrics_df, self.framework_metrics_df
         if system.empty:
@@ -99,10 +99,10 @@ class PandasFrameAnalysis:
         return stats
 
     def get_step_statistics(self, by: StatsBy = StatsBy.TRAINING_PHASE) -> pd.DataFrame:
-        """Return mean, min, max, p50, p95 and p99 of how long a step, or a phase or name in it, lasted.
+        """Return mean, min, max, p50, p95 and p99 of the duration of steps, or of the phases or names in them.
 
         Raises:
-            SMDebugTypeError: `by` is no StatsBy.
+            SMDebugTypeError: `by` is not a StatsBy.
         """
         if not isinstance(by, StatsBy):
             raise SMDebugTypeError(f"by is {by!r}, expected a member of StatsBy.")
@@ -124,11 +124,11 @@ class PandasFrameAnalysis:
 
         Args:
             resource: types; None: all.
-            by: StatsBy.TRAINING_PHASE: by training phase, too.
-            phase: phases to part the time by, see `get_training_phase_intervals`.
+            by: StatsBy.TRAINING_PHASE groups by training phase as well.
+            phase: phases to divide the time by, see `get_training_phase_intervals`.
 
         Raises:
-            SMDebugTypeError: `resource` or `by` is something else.
+            SMDebugTypeError: `resource` or `by` has another type.
         """
         if by not in (None, StatsBy.TRAINING_PHASE):
             raise SMDebugTypeError(f"by is {by!r}, expected None or StatsBy.TRAINING_PHASE.")
@@ -151,15 +151,17 @@ class PandasFrameAnalysis:
         device: Resource | Sequence[Resource] | None = None,
         utilization_ranges: Sequence[tuple[float, float]] | None = None,
     ) -> pd.DataFrame:
-        """Return by type and node how many values lie in ranges, a column each; a value on an edge counts in the first.
+        """Return by type and node the number of values in each range, one column per range.
+
+        A value on an edge counts in the first range that contains it.
 
         Args:
             device: types; None: cpu and gpu.
             utilization_ranges: in percent; None: above 90, 10 to 90, below 10.
 
         Raises:
-            SMDebugTypeError: `device` is no Resource.
-            SMDebugValueError: a range is no pair, or there is none.
+            SMDebugTypeError: `device` is not a Resource.
+            SMDebugValueError: a range is not a pair, or there is no range.
         """
         ranges = list(_RANGES if utilization_ranges is None else utilization_ranges)
         if not ranges or any(len(each) != 2 for each in ranges):
@@ -179,14 +181,14 @@ class PandasFrameAnalysis:
         return table.loc[:, table.sum() > 0].reset_index()
 
     def get_training_phase_intervals(self, phase: str | Sequence[str] | None = None) -> pd.DataFrame | None:
-        """Return from when to when training phases were: before the first, each, between them, after the last.
+        """Return the intervals of training phases: before the first, each phase, between phases, after the last.
 
         Args:
-            phase: such as Step:ModeKeys.TRAIN; None: all steps. Successive events of one phase are one interval where
-                there are several phases; where there is one, each of its events is an interval.
+            phase: phases, such as Step:ModeKeys.TRAIN; None: all steps. With several phases, successive events of one
+                phase form one interval. With a single phase, each of its events is an interval.
 
         Returns:
-            Columns start_time_us, end_time_us and phase; None where no event is of these phases.
+            Columns start_time_us, end_time_us and phase; None if no event belongs to these phases.
         """
         events = self.framework_metrics_df.sort_values("start_time_us")
         known = [each for each in events["process"].unique() if _STEP in str(each)]
@@ -213,7 +215,7 @@ class PandasFrameAnalysis:
         return pd.DataFrame(rows, columns=["start_time_us", "end_time_us", "phase"])
 
     def _add_phases(self, phase: str | Sequence[str] | None) -> pd.DataFrame:
-        """Return the system metrics that lie in a phase's interval, with its name."""
+        """Return the system metrics that lie in a phase's interval, with the phase's name."""
         intervals = self.get_training_phase_intervals(phase)
         frame = self.sys_metrics_df.copy()
         frame["phase"] = None

@@ -48,15 +48,15 @@ LOADER_COLUMNS = [
 
 
 class PandasFrame:
-    """Reads a job's profile into frames.
+    """Reads a job's profile into data frames.
 
-    Times in text are UTC; those in microseconds count from the first minute of system metrics, or from the first trace
-    event where there are none.
+    Times in text are UTC. Times in microseconds count from the first minute of system metrics, or from the first trace
+    event if there are no system metrics.
 
     Args:
         path: `profiler-output`, as a folder or `s3://bucket/prefix`.
-        use_in_memory_cache: whether trace events that were read are kept.
-        scan_interval: without effect: what is asked for is read at once.
+        use_in_memory_cache: whether to keep the trace events that were read.
+        scan_interval: has no effect: all requested data is read at once.
 
     Raises:
         SMDebugValueError: the path names no bucket.
@@ -77,19 +77,19 @@ class PandasFrame:
 
     @property
     def start_time(self) -> int:
-        """What microseconds are counted from."""
+        """The origin of times in microseconds."""
         self.system_metrics_reader.refresh_event_file_list()
         first = self.system_metrics_reader.get_timestamp_of_first_available_file()
         return first or min((each.start_time for each in self.framework_metrics_reader.get_events(0, LAST)), default=0)
 
     def get_all_system_metrics(self, selected_system_metrics: Collection[str] = ()) -> pd.DataFrame:
-        """Return all system metrics, or those of some names, a row each."""
+        """Return all system metrics, or those with the given names, one row each."""
         return self.get_profiler_data_by_time(
             0, LAST, selected_system_metrics=selected_system_metrics, get_framework_metrics=False
         )[0]
 
     def get_all_framework_metrics(self, selected_framework_metrics: Collection[str] = ()) -> pd.DataFrame:
-        """Return all trace events, or those of some names or phases, a row each."""
+        """Return all trace events, or those with the given names or phases, one row each."""
         return self.get_profiler_data_by_time(
             0, LAST, selected_framework_metrics=selected_framework_metrics, get_system_metrics=False
         )[1]
@@ -107,9 +107,9 @@ class PandasFrame:
         """Return frames of system metrics and of trace events between two times.
 
         Args:
-            start_time_us: since the epoch.
-            end_time_us: since the epoch.
-            cache_metrics: whether the frames hold what earlier calls with it asked for, too.
+            start_time_us: in microseconds since the epoch.
+            end_time_us: in microseconds since the epoch.
+            cache_metrics: whether the frames also contain the results of earlier calls that set it.
             selected_framework_metrics: names or phases of trace events; empty: all.
             selected_system_metrics: names of system metrics; empty: all.
             get_framework_metrics: whether trace events are read.
@@ -144,14 +144,14 @@ class PandasFrame:
         end_step: int,
         cache_metrics: bool = False,  # noqa: ARG002 -- smdebug's signature
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return frames of the trace events of some steps, both included, and of system metrics at their time."""
+        """Return frames of the trace events of some steps, both included, and of system metrics during them."""
         system, framework = self.get_all_system_metrics(), self.get_all_framework_metrics()
         framework = framework[framework["step"].between(start_step, end_step)]
         first, last = framework["start_time_us"].min(), framework["end_time_us"].max()
         return system[system["timestamp_us"].between(first, last)], framework
 
     def get_all_dataloader_metrics(self, selected_framework_metrics: Collection[str] = ()) -> pd.DataFrame:
-        """Return trace events whose name or phase one of some regexes finds, with what data loaders tell of them."""
+        """Return trace events whose name or phase matches a regex, with the data that data loaders add to them."""
         rows = []
         for event in self._read_events(0, LAST):
             both = event.event_name, event.event_phase
@@ -169,14 +169,15 @@ class PandasFrame:
     def get_framework_metrics_by_timesteps(
         self, timestep_list: Sequence[Any] = (), selected_framework_metrics: Collection[str] = ()
     ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
-        """Return how long trace events were that were going on at some times.
+        """Return the durations of the trace events in progress at the given times.
 
         Args:
             timestep_list: texts or datetimes in UTC.
             selected_framework_metrics: names or phases; empty: all.
 
         Returns:
-            By phase, as a part of the longest; by name without the steps, and by phase of the steps, in microseconds.
+            By phase, as a fraction of the longest; by name without the steps, and by phase of the steps, in
+            microseconds.
         """
         by_phase: dict[str, float] = defaultdict(float)
         by_name: dict[str, float] = defaultdict(float)
@@ -196,15 +197,15 @@ class PandasFrame:
         end_timestep_list: Sequence[Any],
         selected_framework_metrics: Collection[str] = (),
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Return how long trace events but steps were that touch some spans of time.
+        """Return the durations of trace events, except steps, that overlap some time intervals.
 
         Args:
-            begin_timestep_list: where each begins: texts or datetimes in UTC.
-            end_timestep_list: where each ends.
+            begin_timestep_list: begin of each interval: texts or datetimes in UTC.
+            end_timestep_list: end of each interval.
             selected_framework_metrics: names or phases; empty: all.
 
         Returns:
-            By phase and by name, each as a part of the longest.
+            By phase and by name, each as a fraction of the longest.
         """
         by_phase: dict[str, float] = defaultdict(float)
         by_name: dict[str, float] = defaultdict(float)
@@ -219,7 +220,7 @@ class PandasFrame:
         return _scale(by_phase), _scale(by_name)
 
     def convert_datetime_to_timestamp(self, timestamp: str | datetime) -> int:
-        """Return microseconds since the epoch of a text or a datetime in UTC."""
+        """Convert a text or a datetime in UTC to microseconds since the epoch."""
         when = datetime.strptime(timestamp, TIME_FORMAT) if isinstance(timestamp, str) else timestamp
         return round((when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp() * 1e6)
 
@@ -248,12 +249,12 @@ class PandasFrame:
         start = self.start_time
         for column in times:
             frame[column] = frame[column].astype("int64") - start
-        # A frame of its own: a slice would warn who adds a column.
+        # A separate frame: pandas warns when a column is added to a slice.
         return frame[~frame.duplicated()].copy()
 
 
 def _get_number(args: Mapping[str, Any], name: str) -> float:
-    """Return what an event tells under a name; -1 where it tells no number."""
+    """Return the number that an event has under a name; -1 if it has none."""
     value = args.get(name)
     return value if isinstance(value, (int, float)) else -1
 
@@ -263,6 +264,6 @@ def _is_selected(event: TraceEvent, names: Collection[str]) -> bool:
 
 
 def _scale(times: Mapping[str, float]) -> dict[str, float]:
-    """Return each time as a part of the longest."""
+    """Return each time as a fraction of the longest."""
     longest = max(times.values(), default=0.0) or 1.0
     return {name: time / longest for name, time in times.items()}

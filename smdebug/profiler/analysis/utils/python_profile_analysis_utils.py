@@ -24,7 +24,7 @@ _BEFORE_ALL, _AFTER_ALL = -1, float("inf")
 
 
 class Metrics(Enum):
-    """What functions can be sorted by."""
+    """The metrics by which functions can be sorted."""
 
     TOTAL_TIME = "tottime"
     CUMULATIVE_TIME = "cumtime"
@@ -33,21 +33,21 @@ class Metrics(Enum):
 
 
 class StepPythonProfileStats:
-    """From when to when a profile was made, told by its folder's name.
+    """Begin and end of a profile, parsed from the name of its folder.
 
     Args:
         framework: such as pytorch.
         profiler_name: cprofile or pyinstrument.
-        node_id: of the process.
+        node_id: name of the process.
         stats_dir: `<mode>-<step>-<phase>-<us>_<mode>-<step>-<phase>-<us>`.
         stats_path: the local file.
 
     Raises:
-        ValueError, KeyError: the name is none of these.
+        ValueError, KeyError: the folder's name has another form.
 
     Attributes:
         start_mode, end_mode: a PythonProfileModes.
-        start_step, end_step: -1 is before the first step, infinity after the hook's end.
+        start_step, end_step: -1 means before the first step, infinity after the hook was closed.
         start_phase, end_phase: a StepPhase.
         start_time_since_epoch_in_micros, end_time_since_epoch_in_micros: UTC.
     """
@@ -70,19 +70,19 @@ class StepPythonProfileStats:
         self.stats_path = stats_path
 
     def has_start_and_end_mode(self, start_mode: PythonProfileModes, end_mode: PythonProfileModes) -> bool:
-        """Whether it began and ended in these modes."""
+        """Whether the profile began and ended in these modes."""
         return (self.start_mode, self.end_mode) == (start_mode, end_mode)
 
     def in_time_interval(self, start: float, end: float) -> bool:
-        """Whether it shares a moment with a time in microseconds since the epoch."""
+        """Whether the profile overlaps an interval in microseconds since the epoch."""
         return self.start_time_since_epoch_in_micros <= end and self.end_time_since_epoch_in_micros >= start
 
     def in_step_interval(
         self, start_step: float, end_step: float, start_phase: StepPhase, end_phase: StepPhase
     ) -> bool:
-        """Whether it lies between a phase of one step and a phase of another.
+        """Whether the profile lies between a phase of one step and a phase of another.
 
-        A step's profile goes on to the begin of the next one: to end with a step means that too.
+        A step's profile lasts until the beginning of the next step. The end of a step includes that time.
         """
         begin = self.start_step, _ORDER.index(self.start_phase)
         end = self.end_step, _ORDER.index(self.end_phase)
@@ -92,15 +92,15 @@ class StepPythonProfileStats:
         return (start_step, _ORDER.index(start_phase)) <= begin and end <= last
 
     def has_pre_step_zero_profile_stats(self) -> bool:
-        """Whether it is of the time before the first step."""
+        """Whether the profile is from before the first step."""
         return self.start_phase is StepPhase.START
 
     def has_post_hook_close_profile_stats(self) -> bool:
-        """Whether it is of the time after the hook's end."""
+        """Whether the profile is from after the hook was closed."""
         return self.end_phase is StepPhase.END
 
     def has_node_id(self, node_id: str) -> bool:
-        """Whether it is of this process."""
+        """Whether the profile is of this process."""
         return self.node_id == node_id
 
     def __repr__(self) -> str:
@@ -108,11 +108,11 @@ class StepPythonProfileStats:
 
 
 class cProfileFunctionStats:  # noqa: N801 -- smdebug's name
-    """What a profile tells of one function; times in seconds.
+    """Statistics of one function in a profile; times in seconds.
 
     Args:
         key: file, line and name.
-        value: primitive calls, calls, own time, time with what it called, callers.
+        value: primitive calls, calls, own time, cumulative time, callers.
     """
 
     def __init__(self, key: Any, value: Any) -> None:
@@ -124,7 +124,7 @@ class cProfileFunctionStats:  # noqa: N801 -- smdebug's name
         return repr(self.describe())
 
     def describe(self) -> dict[str, Any]:
-        """Return its figures by their names."""
+        """Return the statistics by name."""
         return {
             "function name": self.function_name,
             "# of primitive calls": self.prim_calls,
@@ -135,11 +135,11 @@ class cProfileFunctionStats:  # noqa: N801 -- smdebug's name
 
 
 class cProfileStats:  # noqa: N801 -- smdebug's name
-    """What profiles of cProfile tell together.
+    """Combined statistics of cProfile profiles.
 
     Attributes:
         ps: as `pstats.Stats`.
-        function_stats_list: by function.
+        function_stats_list: statistics of each function.
     """
 
     def __init__(self, ps: pstats.Stats) -> None:
@@ -147,10 +147,10 @@ class cProfileStats:  # noqa: N801 -- smdebug's name
         self.function_stats_list = [cProfileFunctionStats(key, value) for key, value in vars(ps)["stats"].items()]
 
     def print_top_n_functions(self, by: Metrics, n: int = 10) -> None:
-        """Print the functions that are first by a metric.
+        """Print the top functions by a metric.
 
         Raises:
-            SMDebugTypeError: `by` is no Metrics, or `n` no whole number.
+            SMDebugTypeError: `by` is not a Metrics, or `n` is not a whole number.
         """
         if not isinstance(by, Metrics) or not isinstance(n, int):
             raise SMDebugTypeError(f"by is {by!r} and n {n!r}, expected a member of Metrics and a whole number.")
@@ -165,7 +165,7 @@ class PyinstrumentStepStats:
     """A profile of pyinstrument.
 
     Attributes:
-        html_file_path: its page.
+        html_file_path: its HTML page.
         json_stats: its tree of calls.
     """
 
@@ -175,6 +175,6 @@ class PyinstrumentStepStats:
 
 
 def _name(key: tuple[str, int, str]) -> str:
-    """Return a function as pstats prints it."""
+    """Return the name of a function as pstats prints it."""
     file, line, name = key
     return name if (file, line) == ("~", 0) else f"{file}:{line}({name})"

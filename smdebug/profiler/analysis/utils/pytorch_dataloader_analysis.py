@@ -12,10 +12,11 @@ _TIMES = ["start_time", "end_time", "duration_us", "worker_id"]
 
 
 class PT_dataloader_analysis:  # noqa: N801 -- smdebug's name
-    """Prints what data loaders took, and returns what took twice as long as the median or longer.
+    """Prints the durations of data loading, and returns those that are at least twice the median.
 
     Args:
-        pandas_frame: of the job. There is something where its ProfilingParameters had a DataloaderProfilingConfig.
+        pandas_frame: frames of the job. They contain data if the job's ProfilingParameters had a
+            DataloaderProfilingConfig.
     """
 
     def __init__(self, pandas_frame: PandasFrame) -> None:
@@ -25,7 +26,7 @@ class PT_dataloader_analysis:  # noqa: N801 -- smdebug's name
         self.dataWorker_metric = pandas_frame.get_all_dataloader_metrics(["DataLoaderWorker"])
 
     def analyze_dataloaderIter_initialization(self) -> pd.DataFrame | None:  # noqa: N802 -- smdebug's name
-        """Tell of the making of iterators."""
+        """Analyse the creation of iterators."""
         frame = self.initialize_metric
         if _has_rows(frame, "initialization of a DataLoaderIter"):
             for (workers, pinned), rows in frame.groupby(["num_workers", "pin_memory"]):
@@ -33,19 +34,19 @@ class PT_dataloader_analysis:  # noqa: N801 -- smdebug's name
         return _find_slow(frame, "duration_us", _TIMES)
 
     def analyze_dataloaderWorkers(self) -> pd.DataFrame | None:  # noqa: N802 -- smdebug's name
-        """Tell how long worker processes were there."""
+        """Analyse the lifetime of worker processes."""
         if _has_rows(self.dataWorker_metric, "DataLoaderWorker"):
             _say(f"{len(self.dataWorker_metric)} workers were started.")
         return _find_slow(self.dataWorker_metric, "duration_us", _TIMES)
 
     def analyze_dataloader_getnext(self) -> pd.DataFrame | None:
-        """Tell how long batches were waited for."""
+        """Analyse the time spent waiting for batches."""
         if _has_rows(self.dataIter_metric, "DataLoaderIter::GetNext"):
             _say(f"{len(self.dataIter_metric)} batches were asked for.")
         return _find_slow(self.dataIter_metric, "duration_us", _TIMES)
 
     def analyze_batchtime(self) -> pd.DataFrame | None:
-        """Tell how long it took from one batch of a process to its next."""
+        """Analyse the time from one batch of a process to the next."""
         frame = self.dataIter_metric.copy()
         _has_rows(frame, "DataLoaderIter::GetNext")
         for column in ("start_time", "end_time"):
@@ -64,7 +65,7 @@ class PT_dataloader_analysis:  # noqa: N801 -- smdebug's name
         select_events: Sequence[str] = (".*",),
         select_dimensions: Sequence[str] = (".*",),
     ) -> Any:
-        """Return charts of a time, in microseconds since the epoch; they need bokeh."""
+        """Return charts of an interval in microseconds since the epoch; requires bokeh."""
         from smdebug.profiler.analysis.notebook_utils.timeline_charts import TimelineCharts
 
         return TimelineCharts(
@@ -84,7 +85,7 @@ def _has_rows(frame: pd.DataFrame, what: str) -> bool:
 
 
 def _find_slow(frame: pd.DataFrame, column: str, columns: list[str]) -> pd.DataFrame | None:
-    """Return the rows of twice the median or more, the longest first; None where there is none."""
+    """Return the rows with at least twice the median, longest first; None if there are none."""
     values = frame[column].dropna()
     if values.empty:
         return None

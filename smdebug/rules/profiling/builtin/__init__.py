@@ -11,10 +11,10 @@ from smdebug.rules.profiling.profiler_rule import ProfilerRule
 
 
 def find_profiler_rule(name: str) -> type[ProfilerRule]:
-    """Return the class of a rule of the profiler.
+    """Return the class of a profiler rule.
 
     Raises:
-        SMDebugValueError: there is none of this name; the message lists those there are.
+        SMDebugValueError: there is no rule of this name; the message lists the existing ones.
     """
     rules = list_profiler_rules()
     if name not in rules:

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY, IO_WAIT, MEMORY, Kind, Sample
 from smdebug.profiler.trace_events import BACKWARD, FORWARD, STEP, TraceEvent
 
-# Figures in percent, by tenths of a percent.
+# Percentages are counted by tenths of a percent.
 _SHARES = (CPU, IO_WAIT, GPU, GPU_MEMORY, MEMORY)
 _BINS = 1001
-# Lines over time have a point for so many seconds.
+# Number of seconds per point of lines over time.
 _BUCKET_S = 10
-# Of so many spans of a phase it is known when they were; of all it is known how long they were.
+# The times of at most this many spans of a phase are kept; the durations of all spans are.
 _MOST_SPANS = 1_000_000
 _OPERATORS = re.compile(r"(cpu|gpu)_functions|/device:(cpu|gpu)", re.IGNORECASE)
 _BOX = (5, 25, 50, 75, 95)
 
 
 def find_operator_device(phase: str) -> str | None:
-    """Return CPU or GPU for a phase of operators, which a detailed profile has; None for any other.
+    """Return CPU or GPU for a phase of operators, which only a detailed profile has; None for any other phase.
 
     >>> find_operator_device("gpu_functions-dev:0"), find_operator_device("Forward")
     ('GPU', None)
@@ -66,7 +66,7 @@ class JobRecord:
         self._spans: dict[tuple[str, str], array[float]] = defaultdict(lambda: array("d"))
 
     def add_sample(self, sample: Sample) -> None:
-        """Count a sample's figures."""
+        """Add the values of a sample."""
         self._see(sample.time, sample.time)
         for kind in _SHARES:
             figures = sample.get(kind)
@@ -81,7 +81,7 @@ class JobRecord:
                 buckets[at] = total + sum(figures.values()) / len(figures), count + 1
 
     def add_event(self, event: TraceEvent) -> None:
-        """Count a trace event's time."""
+        """Add the duration of a trace event."""
         self._see(event.start, event.end)
         self.last_event = max(self.last_event, event.end)
         if event.phase.startswith(STEP):
@@ -101,11 +101,11 @@ class JobRecord:
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes of which samples came, sorted."""
+        """The nodes that have samples, sorted."""
         return sorted({node for node, _, _ in self._shares})
 
     def list_boxes(self, *kinds: Kind) -> dict[str, list[float]]:
-        """Return the percentiles of each device of these kinds, by node and device; all cores of a node are one."""
+        """Return the percentiles of each device of these kinds, by node and device; a node's cores are one device."""
         counts: dict[str, NDArray[np.int64]] = {}
         for (node, kind, device), found in sorted(self._shares.items()):
             if kind in kinds:
@@ -134,12 +134,12 @@ class JobRecord:
         }
 
     def count_running(self, times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-        """Return at how many of some times, given by node, each phase was running in a process of the node."""
+        """Return in how many of the given times of a node each phase was running in one of its processes."""
         counts: dict[str, float] = defaultdict(float)
         for (host, phase), spans in self._spans.items():
             asked = np.sort(np.asarray(times.get(host, ()), np.float64))
             both = np.asarray(spans, np.float64).reshape(-1, 2)
-            # A time is counted once, however many spans it lies in: where more have begun than have ended.
+            # A time counts once, even if it lies in several spans: it counts if more spans have begun than ended.
             begun = np.searchsorted(np.sort(both[:, 0]), asked, side="right")
             ended = np.searchsorted(np.sort(both[:, 1]), asked, side="left")
             counts[phase] += float(np.count_nonzero(begun > ended))
