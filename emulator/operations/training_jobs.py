@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.profiler_config import merge_update
+from emulator.jobs.model.warnings import build_header
 from emulator.operations.members import declare_members
 from emulator.operations.validation import training_job as validation
 
@@ -23,7 +24,9 @@ def create_training_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded.
     """
     validation.check_training_job(request)
-    return {"TrainingJobArn": context.jobs.training.create(context.region, request, context.client_note).arn}
+    job = context.jobs.training.create(context.region, request, context.client_note)
+    context.headers.update(build_header(context.jobs.training.list_warnings(job)))
+    return {"TrainingJobArn": job.arn}
 
 
 @declare_members(acts_on=frozenset({"TrainingJobName", "ProfilerConfig", "ProfilerRuleConfigurations"}))

@@ -116,5 +116,5 @@ def _find_differing_parameters(request: Mapping[str, Any]) -> list[str]:
     for entry in (request.get("DebugHookConfig") or {}).get("CollectionConfigurations") or ():
         for key, value in (entry.get("CollectionParameters") or {}).items():
             if key != "include_regex":  # these add up
-                given.setdefault((entry["CollectionName"], key), []).append(value)
+                given.setdefault((entry.get("CollectionName", ""), key), []).append(value)
     return [f"{key} of {name} is {', then '.join(all_)}" for (name, key), all_ in given.items() if len(set(all_)) > 1]

@@ -28,7 +28,7 @@ _LARGE = "large" * 1_000_000
 
 @pytest.fixture(autouse=True)
 def _little_between_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_FIRST_ROOM", "_MOST_ROOM"):
+    for name in ("_FIRST_WINDOW", "_MOST_WINDOW"):
         monkeypatch.setattr(carrier, name, 1 << 20)
 
 
