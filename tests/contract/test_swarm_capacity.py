@@ -48,7 +48,7 @@ def test_a_container_waits_until_a_node_has_capacity(swarm_engine: SwarmEngine) 
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(swarm_engine.start, third)
         waiting = wait_until(lambda: swarm_engine.describe()["waiting"])
-        assert waiting == [{"container": third.name, "why": "no node has capacity: 2 of 2 are full"}]
+        assert waiting == [{"container": third.name, "why": "no node has room: 2 of 2 are full"}]
         # What is small finds capacity beside.
         swarm_engine.remove(swarm_engine.start(build_spec("print(0)", cpus=None)))
         swarm_engine.remove(first)
@@ -82,7 +82,7 @@ def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine
         swarm_engine.remove(staying)
         assert started.wait(60)
         # The second of the pair has no container yet, and its node all the same.
-        wait_until(lambda: list_waiting() == {later.name: "no node has capacity: 2 of 2 are full"})
+        wait_until(lambda: list_waiting() == {later.name: "no node has room: 2 of 2 are full"})
         go_on.set()
         for each in starting.result():
             swarm_engine.remove(each)

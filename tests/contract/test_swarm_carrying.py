@@ -44,7 +44,7 @@ sys.path.insert(0, {root!r})
 from container_runtime.spec import Mount
 from container_runtime.swarm import carrier
 from tests.contract.test_container_runtime import MAKERS, python
-carrier._FIRST_ROOM = carrier._MOST_ROOM = {room}  # little of a file comes, and takes room of a disk
+carrier._FIRST_WINDOW = carrier._MOST_WINDOW = {room}  # little of a file comes, and takes room of a disk
 runtime = MAKERS[{back_end!r}](Path({folder!r}), {instance!r})
 print(runtime.start(python({source!r}, name={name!r}, mounts=(Mount(Path({shared!r}), "/opt/ml"),))), flush=True)
 sys.stdin.read()
@@ -108,7 +108,7 @@ def test_a_kill_while_files_are_carried_both_ways_loses_and_doubles_nothing(
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{kept_agents.manager.socket}")
     monkeypatch.setenv("KEY_OF_THE_AGENTS", str(kept_agents.folder / "key"))
-    for name in ("_FIRST_ROOM", "_MOST_ROOM"):
+    for name in ("_FIRST_WINDOW", "_MOST_WINDOW"):
         monkeypatch.setattr(carrier, name, ROOM)
     instance, ml = f"test-{uuid.uuid4().hex[:12]}", tmp_path / "ml"
     ml.mkdir()
