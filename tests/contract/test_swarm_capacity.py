@@ -74,7 +74,7 @@ def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine
     with ThreadPoolExecutor(2) as pool:
         starting = pool.submit(start_pair)
         wait_until(lambda: list_waiting().keys() == {each.name for each in pair})
-        assert set(list_waiting().values()) == {"2 nodes have no capacity for 2 containers at once"}
+        assert set(list_waiting().values()) == {"2 nodes have no room for 2 containers at once"}
         # One node has capacity, and another container would take it.
         coming = pool.submit(swarm_engine.start, later)
         names = ", ".join(each.name for each in pair)
