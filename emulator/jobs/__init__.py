@@ -1,8 +1,7 @@
 """Training, processing and tuning jobs, and pipeline executions.
 
-Here are the kinds of jobs, a file each, as operations ask for them. The packages, each knowing those after it: ``runs``
-(a job's life), ``uploads`` (what its containers write), ``staging`` (what they find when they start), ``records`` (what
-is known of jobs, and the moves they may make).
+Its packages, each importing only those after it: ``runs`` (what drives a job), ``uploads`` (what its containers write),
+``staging`` (what they find when they start), ``store`` (SQLite) and ``model`` (the records and their transitions).
 """
 
 from __future__ import annotations
