@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import faulthandler
 import logging
+import os
 import signal
-from contextlib import contextmanager
-from queue import SimpleQueue
+from collections import deque
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,30 +20,40 @@ _STDERR = 2
 
 
 class EndRequests:
-    """Requests to stop or to restart, in the order in which they came.
-
-    They come from signal handlers, too: unlike an Event, a SimpleQueue may be filled while its own thread waits for it.
-    """
+    """Requests to stop or to restart, in the order in which they came. Thread safe; signal handlers may call it."""
 
     def __init__(self) -> None:
-        self._requests: SimpleQueue[tuple[bool, str]] = SimpleQueue()
+        self._requests: deque[tuple[bool, str]] = deque()
+        # Python runs signal handlers in the main thread only, between two instructions. A lock goes on waiting if
+        # the kernel delivers a signal to another thread, or just before the wait begins. A read of this pipe ends,
+        # because the interpreter itself writes a byte into it for each signal.
+        self._news, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
 
     def stop(self, reason: str) -> None:
         """Ask the process to stop serving."""
-        self._requests.put((False, reason))
+        self._add(restarts=False, reason=reason)
 
     def restart(self, reason: str) -> None:
         """Ask the process to close the emulator and to start it again on the same state folder and port."""
-        self._requests.put((True, reason))
+        self._add(restarts=True, reason=reason)
+
+    def _add(self, *, restarts: bool, reason: str) -> None:
+        self._requests.append((restarts, reason))
+        with suppress(BlockingIOError):  # the pipe is full, so the reader wakes up anyway
+            os.write(self._write_end, b"\n")
 
     def wait(self) -> bool:
-        """Wait for a request and log it; return whether it is one to restart."""
-        restarts, reason = self._requests.get()
+        """Wait for a request and log it; return whether it is one to restart. Only the main thread may call it."""
+        while not self._requests:
+            os.read(self._news, 1)
+        restarts, reason = self._requests.popleft()
         logger.info("The emulator %s: %s.", "restarts" if restarts else "stops", reason)
         return restarts
 
     def stop_on_signals(self) -> None:
         """Stop on Ctrl-C, SIGTERM, and SIGHUP unless that is ignored, as it is under nohup."""
+        signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._handle_signal)
