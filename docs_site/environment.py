@@ -40,9 +40,11 @@ SET_FOR_CLIENTS = {
     "AWS_SHARED_CREDENTIALS_FILE": "`run` only: credentials of those profiles",
     "NODE_OPTIONS": "`run` only: a start-up hook for endpoints that code for Node names",
     "NO_PROXY": "`run` only: the emulator is asked directly",
-    "PYTHONPATH": "`run` only: a start-up hook for endpoints that code names",
+    "PYTHONPATH": "a start-up hook: short waits of the SDK; under `run` also for endpoints that code names",
     "SAGEMAKER_USER_CONFIG_OVERRIDE": "the SDK sends no telemetry",
     "SAGEMAKER_VALIDATE_ROLE": "version 3 of the SDK asks IAM about no role",
+    "SMDEBUG_EMULATOR_ONLY": "`run` only: the start-up hook keeps Python programs off AWS",
+    "SMDEBUG_EMULATOR_POLL_SECONDS": "seconds between the SDK's looks at a job it waits for; `off`: its own",
     "no_proxy": "`run` only: the emulator is asked directly",
 }
 IN_CONTAINERS = {
