@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from sdk_compat.aws_variables import assume_role, build_variables, write_profiles, write_sts_rule_set
+from sdk_compat.aws_variables import assume_role, build_variables, write_profiles, write_rule_sets
 from sdk_compat.sagemaker_v2 import write_config
 from sdk_compat.startup.short_polls import POLL_VARIABLE, parse_poll_seconds
 
@@ -71,7 +71,7 @@ def prepare_environment(
     kept = folder if folder is not None else default_folder(endpoint_url, environment)
     _parse_endpoint(endpoint_url)
     models = kept / "models"
-    write_sts_rule_set(models, endpoint_url)
+    write_rule_sets(models, endpoint_url)
     variables = build_variables(endpoint_url, region, models, environment, account_id)
     variables |= write_config(kept / "sagemaker" / "config.yaml")
     variables[POLL_VARIABLE] = _read_poll_seconds(environment)
