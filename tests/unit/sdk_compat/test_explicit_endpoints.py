@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import botocore.session
 import pytest
-from awscli.customizations.overridesslcommonname import SSL_COMMON_NAMES
+from awscli.customizations.overridesslcommonname import SSL_COMMON_NAMES  # type: ignore[import-untyped]
 from botocore.endpoint_provider import EndpointProvider
 
 from sdk_compat.aws_variables import EXPLICIT_ENDPOINTS

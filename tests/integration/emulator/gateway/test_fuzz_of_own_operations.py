@@ -139,8 +139,8 @@ def test_no_request_near_a_good_one_is_a_failure_of_the_emulator(
     definition = json.dumps({"Version": "2020-12-01", "Steps": steps})
     assert job_gateway.ask("CreatePipeline", {**pipeline, "PipelineDefinition": definition})[0] == 200
     for name, request in good.items():
-        status, answer = job_gateway.ask(name, request)
-        fuzz.learn([request, answer] if status == 200 else [])
+        status, content = job_gateway.ask(name, request)
+        fuzz.learn([request, content] if status == 200 else [])
     names = [*find_operations(), *good, *good]
     for seed in range(REQUESTS):
         random = Random(seed)
