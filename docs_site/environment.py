@@ -29,8 +29,9 @@ SET_FOR_CLIENTS = {
     "AWS_ACCESS_KEY_ID": "signs as the emulator's account",
     "AWS_CA_BUNDLE": "where the emulator answers over TLS only, as NODE_EXTRA_CA_CERTS for Node: what to trust",
     "AWS_CONFIG_FILE": "`run` only: profiles of the names that there are, all of the emulator",
-    "AWS_DATA_PATH": "endpoint rules for STS, whose address the SDK spells out",
+    "AWS_DATA_PATH": "endpoint rules for services whose address the SDK or the CLI spells out, such as STS",
     "AWS_DEFAULT_REGION": "region of clients that name none",
+    "AWS_DISABLE_HOST_PREFIX_INJECTION": "no client puts a name before the emulator's address",
     "AWS_EC2_METADATA_DISABLED": "no client looks for an instance's credentials",
     "AWS_ENDPOINT_URL": "the emulator",
     "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "whether endpoints are ignored: they are not",
@@ -40,9 +41,11 @@ SET_FOR_CLIENTS = {
     "AWS_SHARED_CREDENTIALS_FILE": "`run` only: credentials of those profiles",
     "NODE_OPTIONS": "`run` only: a start-up hook for endpoints that code for Node names",
     "NO_PROXY": "`run` only: the emulator is asked directly",
-    "PYTHONPATH": "`run` only: a start-up hook for endpoints that code names",
+    "PYTHONPATH": "a start-up hook: short waits of the SDK; under `run` also for endpoints that code names",
     "SAGEMAKER_USER_CONFIG_OVERRIDE": "the SDK sends no telemetry",
     "SAGEMAKER_VALIDATE_ROLE": "version 3 of the SDK asks IAM about no role",
+    "SMDEBUG_EMULATOR_ONLY": "`run` only: the start-up hook keeps Python programs off AWS",
+    "SMDEBUG_EMULATOR_POLL_SECONDS": "seconds between the SDK's looks at a job it waits for; `off`: its own",
     "no_proxy": "`run` only: the emulator is asked directly",
 }
 IN_CONTAINERS = {

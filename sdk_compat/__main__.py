@@ -20,6 +20,7 @@ from sdk_compat.environment import (
     prepare_command_environment,
     prepare_environment,
 )
+from sdk_compat.startup.short_polls import PollSecondsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         if options.role is None:  # else it was asked
             _check(options.endpoint, DEFAULT_REGION)
-    except (EndpointError, EmulatorAnswerError, OSError) as error:
+    except (EndpointError, PollSecondsError, EmulatorAnswerError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return _run(options.command, {**environment, **started})

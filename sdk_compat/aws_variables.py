@@ -1,9 +1,10 @@
 """Environment variables and files for boto3, botocore and the AWS CLI.
 
-``AWS_ENDPOINT_URL`` moves every client that names no endpoint of its own. The SageMaker SDK names one: it makes its STS
-clients with ``https://sts.<region>.amazonaws.com``. botocore asks a service's endpoint rule set about an explicit
-endpoint too, and reads rule sets from the folders in ``AWS_DATA_PATH`` first. The one written here sends AWS's own STS
-addresses to the emulator and leaves every other explicit endpoint as it is.
+``AWS_ENDPOINT_URL`` moves every client that names no endpoint of its own. Some clients name one: the SageMaker SDK
+makes its STS clients with ``https://sts.<region>.amazonaws.com``, and version 1 of the AWS CLI asks services that had
+other hosts before at those, such as ``https://queue.amazonaws.com``. botocore asks a service's endpoint rule set about
+an explicit endpoint too, and reads rule sets from the folders in ``AWS_DATA_PATH`` first. Those written here send AWS's
+own addresses of these services to the emulator and leave every other explicit endpoint as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,18 @@ CREDENTIALS = {
 CA_VARIABLE = "AWS_CA_BUNDLE"
 """Names the file of certificates that boto3 and the AWS CLI trust; the emulator's own commands set it."""
 _ANSWER_SECONDS = 60.0
-_STS_RULE_SET = ("sts", "2011-06-15", "endpoint-rule-set-1.json")
+EXPLICIT_ENDPOINTS = {
+    "docdb": "2014-10-31",
+    "emr": "2009-03-31",
+    "health": "2016-08-04",
+    "neptune": "2014-10-31",
+    "rds": "2014-10-31",
+    "sqs": "2012-11-05",
+    "sts": "2011-06-15",
+}
+"""Services whose clients name an endpoint of AWS's own accord, with the version of their API."""
+_RULE_SET = "endpoint-rule-set-1"
+_AWS_SUFFIXES = (".amazonaws.com", ".amazonaws.com.cn", ".sc2s.sgov.gov")
 
 
 def build_variables(
@@ -46,7 +58,7 @@ def build_variables(
     Args:
         endpoint_url: the emulator.
         region: of clients that name none.
-        models: the folder that ``write_sts_rule_set`` filled.
+        models: the folder that ``write_rule_sets`` filled.
         environment: the present environment, whose AWS_DATA_PATH is kept.
         account_id: to sign as; the emulator's own when None.
     """
@@ -58,6 +70,8 @@ def build_variables(
         "AWS_DEFAULT_REGION": region,
         "AWS_REGION": region,
         "AWS_EC2_METADATA_DISABLED": "true",
+        # A host such as sync-127.0.0.1 is nobody's.
+        "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
         **CREDENTIALS,
         **({"AWS_ACCESS_KEY_ID": account_id} if account_id else {}),
         **_build_trust(endpoint_url, environment),
@@ -72,42 +86,36 @@ def _build_trust(endpoint_url: str, environment: Mapping[str, str]) -> dict[str,
     return {CA_VARIABLE: bundle, "NODE_EXTRA_CA_CERTS": bundle}
 
 
-def build_sts_rule_set(endpoint_url: str) -> dict[str, Any]:
-    """Endpoint rules for STS: botocore's own rule set with other rules, which read the same parameters."""
+def build_rule_set(service: str, endpoint_url: str) -> dict[str, Any]:
+    """Endpoint rules for a service: botocore's own rule set with other rules, which read the same parameters."""
     from botocore.loaders import Loader  # slow to import, and needed only once for an endpoint
 
     endpoint_is_set = {"fn": "isSet", "argv": [{"ref": "Endpoint"}]}
     emulator = {"url": endpoint_url, "properties": {}, "headers": {}}
-    aws_addresses = (
-        "https://sts.{Region}.amazonaws.com",
-        "https://sts.{Region}.amazonaws.com.cn",
-        "https://sts-fips.{Region}.amazonaws.com",
-        "https://sts.amazonaws.com",
-    )
     rules: list[dict[str, Any]] = [
         {
             "conditions": [
                 endpoint_is_set,
-                {"fn": "isSet", "argv": [{"ref": "Region"}]},
-                {"fn": "stringEquals", "argv": [{"ref": "Endpoint"}, address]},
+                {"fn": "substring", "argv": [{"ref": "Endpoint"}, 0, len(suffix), True], "assign": "suffix"},
+                {"fn": "stringEquals", "argv": [{"ref": "suffix"}, suffix]},
             ],
             "endpoint": emulator,
             "type": "endpoint",
         }
-        for address in aws_addresses
+        for suffix in _AWS_SUFFIXES
     ]
     as_named = {"url": {"ref": "Endpoint"}, "properties": {}, "headers": {}}
     rules.append({"conditions": [endpoint_is_set], "endpoint": as_named, "type": "endpoint"})
     rules.append({"conditions": [], "endpoint": emulator, "type": "endpoint"})
-    return {**Loader().load_service_model("sts", "endpoint-rule-set-1"), "rules": rules}
+    return {**Loader().load_service_model(service, _RULE_SET), "rules": rules}
 
 
-def write_sts_rule_set(models: Path, endpoint_url: str) -> None:
-    """Write the rule set where botocore looks for it when ``models`` is in AWS_DATA_PATH."""
-    path = models.joinpath(*_STS_RULE_SET)
-    if path.exists():
-        return  # of this endpoint: each has a folder of its own
-    _write_whole(path, json.dumps(build_sts_rule_set(endpoint_url), indent=1))
+def write_rule_sets(models: Path, endpoint_url: str) -> None:
+    """Write the rule sets where botocore looks for them when ``models`` is in AWS_DATA_PATH."""
+    for service, version in EXPLICIT_ENDPOINTS.items():
+        path = models / service / version / f"{_RULE_SET}.json"
+        if not path.exists():  # else of this endpoint: each has a folder of its own
+            _write_whole(path, json.dumps(build_rule_set(service, endpoint_url), indent=1))
 
 
 class EmulatorAnswerError(Exception):

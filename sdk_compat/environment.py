@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from sdk_compat.aws_variables import assume_role, build_variables, write_profiles, write_sts_rule_set
+from sdk_compat.aws_variables import assume_role, build_variables, write_profiles, write_rule_sets
 from sdk_compat.sagemaker_v2 import write_config
+from sdk_compat.startup.short_polls import POLL_VARIABLE, parse_poll_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 DEFAULT_ENDPOINT_URL = "http://127.0.0.1:4580"
 DEFAULT_REGION = "us-east-1"
 DEFAULT_ACCOUNT_ID = "123456789012"
+DEFAULT_POLL_SECONDS = "1"
 STARTUP_FOLDER = str(Path(__file__).with_name("startup"))
 NODE_OPTION = f"--require {json.dumps(f'{STARTUP_FOLDER}/lead_to_emulator.cjs', ensure_ascii=False)}"
 OVERRULING_VARIABLES = (
@@ -64,14 +66,16 @@ def prepare_environment(
         role_name: sign as this role, which is made if missing, so that ``sagemaker.get_execution_role()`` works.
 
     Raises:
-        EndpointError, EmulatorAnswerError, OSError.
+        EndpointError, PollSecondsError, EmulatorAnswerError, OSError.
     """
     kept = folder if folder is not None else default_folder(endpoint_url, environment)
     _parse_endpoint(endpoint_url)
     models = kept / "models"
-    write_sts_rule_set(models, endpoint_url)
+    write_rule_sets(models, endpoint_url)
     variables = build_variables(endpoint_url, region, models, environment, account_id)
     variables |= write_config(kept / "sagemaker" / "config.yaml")
+    variables[POLL_VARIABLE] = _read_poll_seconds(environment)
+    variables["PYTHONPATH"] = _put_first(STARTUP_FOLDER, environment.get("PYTHONPATH", ""), os.pathsep)
     if role_name is not None:
         variables |= assume_role(endpoint_url, variables, role_name)
     return variables
@@ -88,10 +92,10 @@ def prepare_command_environment(
     """Return the whole environment of a command whose clients are to reach the emulator only.
 
     Beside the variables of ``prepare_environment`` there are a configuration in place of the user's, whose profiles
-    are the emulator's, and start-up hooks for Python and Node: see ``startup/``.
+    are the emulator's, and start-up hooks that keep Python and Node off AWS: see ``startup/``.
 
     Raises:
-        EndpointError, EmulatorAnswerError, OSError.
+        EndpointError, PollSecondsError, EmulatorAnswerError, OSError.
     """
     folder = default_folder(endpoint_url, environment)
     chosen = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
@@ -107,7 +111,7 @@ def prepare_command_environment(
     variables |= write_profiles(folder / (account_id or ""), variables, environment)
     if chosen is None:  # a profile's own region counts, as it does without the emulator
         del variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"]
-    variables["PYTHONPATH"] = _put_first(STARTUP_FOLDER, environment.get("PYTHONPATH", ""), os.pathsep)
+    variables["SMDEBUG_EMULATOR_ONLY"] = "1"
     variables["NODE_OPTIONS"] = _put_first(NODE_OPTION, environment.get("NODE_OPTIONS", ""), " ")
     for name in ("NO_PROXY", "no_proxy"):
         variables[name] = _put_first("127.0.0.1,localhost,.localhost", environment.get(name, ""), ",")
@@ -117,6 +121,13 @@ def prepare_command_environment(
         if name not in OVERRULING_VARIABLES and not name.startswith("AWS_ENDPOINT_URL_")
     }
     return {**inherited, **variables}
+
+
+def _read_poll_seconds(environment: Mapping[str, str]) -> str:
+    """Return the user's own value of the variable, else the default one."""
+    text = environment.get(POLL_VARIABLE) or DEFAULT_POLL_SECONDS
+    parse_poll_seconds(text)
+    return text
 
 
 def _put_first(first: str, rest: str, separator: str) -> str:

@@ -125,6 +125,7 @@ class Gateway(Component):
             has_sagemaker_operation,
             partial(find_account, default=settings.account_id),
             settings.moto_api,
+            partial(self._administration.reset, "", keep=False),
             keys=ports.keys,
             settle=None if replica is None else replica.settle,
             **_build_checks(settings, ports.keys),

@@ -18,7 +18,7 @@ from emulator.console.page import CONSOLE
 from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
 from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_access_key
 from emulator.gateway.faults import cutting, find_failure
-from emulator.gateway.protocol import encode_error
+from emulator.gateway.protocol import WireAnswer, encode_error
 from emulator.gateway.sagemaker import check_request, read_operation_name
 from emulator.lambda_functions.invoke_api import INVOKE_PATH
 from emulator.moto_services.iam.principals import note_session
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from emulator.gateway.guard import Guard, TokenCheck
-    from emulator.gateway.protocol import WireAnswer
     from emulator.gateway.sagemaker import SageMaker
     from emulator.security.keys import Keys
 
@@ -58,6 +57,7 @@ class GatewayServices:
         has_moto_operation: whether moto implements a SageMaker operation, by its name in snake case.
         find_account: returns the account of an access key.
         opens_moto_api: whether moto's control API below ``/moto-api/`` is open.
+        reset: removes all state, jobs included, when moto's control API is asked to.
         keys: seal the credentials of containers; None if there are no keys.
         guard: refuses unsigned and unauthorized requests; None if signatures are not required.
         token_check: refuses requests for the emulator's own pages without the token; None if no token is required.
@@ -72,6 +72,7 @@ class GatewayServices:
     has_moto_operation: Callable[[str], bool]
     find_account: Callable[[str], str]
     opens_moto_api: bool = False
+    reset: Callable[[], object] | None = None
     keys: Keys | None = None
     guard: Guard | None = None
     token_check: TokenCheck | None = None
@@ -114,6 +115,7 @@ class Gateway:
         self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
             self._refuse_foreign_sources,
             self._refuse_controls,
+            self._reset,
             self._name_account,
             self._serve_pages,
             self._check_signature,
@@ -156,6 +158,13 @@ class Gateway:
                 f"{_MOTO_API}/ is closed: it resets and records every service without a signature. Start the emulator "
                 "with --moto-api, or with SMDEBUG_EMULATOR_MOTO_API=1 in its environment, to open it."
             )
+
+    def _reset(self, request: Request) -> WSGIApplication | None:
+        """Reset everything in place of moto, which knows neither the jobs nor what is kept in the state folder."""
+        if self._services.reset is None or (request.method, request.path) != ("POST", f"{_MOTO_API}/reset"):
+            return None
+        self._services.reset()
+        return WireAnswer(200, {"Content-Type": "application/json"}, b'{"status": "ok"}')
 
     def _name_account(self, request: Request) -> None:
         """Set the account in the header that both moto and the emulator's own services read."""

@@ -126,6 +126,8 @@ def dump_json(value: Any) -> bytes:
 def _parse(body: bytes) -> dict[str, Any]:
     try:
         request = json.loads(body, parse_constant=_refuse_constant) if body.strip() else {}
+        if b"\\ud" in body.lower():
+            json.dumps(request, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise SerializationException(f"The body of the request is no JSON: {error}") from None
     if not isinstance(request, dict):

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 from waitress.buffers import OverflowableBuffer, TempfileBasedBuffer  # type: ignore[import-untyped]
 from waitress.channel import HTTPChannel  # type: ignore[import-untyped]  # publishes no types
-from waitress.parser import HTTPRequestParser  # type: ignore[import-untyped]
+from waitress.parser import HTTPRequestParser, ParsingError  # type: ignore[import-untyped]
 from waitress.task import WSGITask  # type: ignore[import-untyped]
 from waitress.utilities import Error  # type: ignore[import-untyped]
 
@@ -77,13 +77,16 @@ class S3Parser(HTTPRequestParser):  # type: ignore[misc]
 
     metadata_names: dict[str, str]
     expect_continue: bool
+    error: Error | None
 
     def received(self, data: bytes) -> int:
         """Parse received data; refuse it if the disk is full."""
         try:
             began = self.headers_finished
             consumed: int = super().received(data)
-            if self.headers_finished and not began and self.content_length > self.adj.inbuf_overflow:
+            is_large = self.content_length > self.adj.inbuf_overflow
+            # A body above the limit is refused already, and may be larger than any number of bytes that a disk has.
+            if self.headers_finished and not began and is_large and self.error is None:
                 self.adj.disk.check(self.content_length)
         except OSError as error:
             if not is_disk_full(error):
@@ -95,7 +98,11 @@ class S3Parser(HTTPRequestParser):  # type: ignore[misc]
 
     def parse_header(self, header_plus: bytes) -> None:
         """Parse as waitress does, then add the headers that it drops."""
-        super().parse_header(header_plus)
+        try:
+            super().parse_header(header_plus)
+        except ValueError as error:
+            # Python converts no text of thousands of digits; waitress expects that it does.
+            raise ParsingError("Content-Length is invalid") from error
         if self.body_rcv is not None:
             body = self.body_rcv.buf = _Body(self.adj.inbuf_overflow)
             body.folder = self.adj.disk.folder

@@ -139,7 +139,11 @@ REPLACED = (
         ("update_configuration", "config_updates", "DeadLetterConfig is kept"),
         ("get_configuration", "", "DeadLetterConfig is described"),
     ),
-    *_of("moto.events.models:Rule", ("send_to_targets", "original_event", "the emulator delivers events")),
+    *_of(
+        "moto.events.models:Rule",
+        ("send_to_targets", "original_event", "the emulator delivers events"),
+        ("put_targets", "targets", "a rule has at most five targets"),
+    ),
     *_of("moto.events.models:EventPattern", ("matches_event", "event", "every operator of EventBridge is matched")),
     *_of("moto.events.models:EventPatternParser", ("_validate_event_pattern", "pattern", "patterns are validated")),
     *_of("moto.events.responses:EventsHandler", ("test_event_pattern", "new", "TestEventPattern")),

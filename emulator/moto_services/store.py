@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import moto
+from moto.core.model_instances import reset_model_data
 
 from emulator.moto_services.replacements import check_moto
 
@@ -96,6 +97,7 @@ class MotoStore:
         """Remove everything, also from the folder. No request may be running."""
         self._s3.reset()
         self._backends.reset()
+        reset_model_data()  # what moto's dashboard lists
 
     def close(self) -> None:
         """Detach from the folder, which keeps its content. Afterwards, moto is empty, in memory only and unmodified."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sdk_compat.environment import OVERRULING_VARIABLES
+from sdk_compat.startup.import_patches import patch_modules
+from sdk_compat.startup.short_polls import WAITING_MODULES, shorten_polls
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -27,6 +29,8 @@ class AroundTests:
         self._emulator = emulator
         self._before: dict[str, str | None] = {}
         self._log_seen = 0
+        # Once for the process: what is patched heeds the variable, which is set during tests only.
+        patch_modules(dict.fromkeys(WAITING_MODULES, shorten_polls))
 
     def lead_clients(self) -> None:
         """Set the variables that lead AWS clients to the emulator, and take away those that would win over them."""

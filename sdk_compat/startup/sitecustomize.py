@@ -1,6 +1,7 @@
-"""Start-up of Python under ``smdebug-emulator run``: AWS clients redirected.
+"""Start-up of Python under the variables of ``smdebug-emulator run`` and ``env``.
 
-Their requests reach the emulator, and none reaches AWS.
+Under both, the SageMaker SDK looks at jobs more often. Under ``run``, AWS clients are redirected as well: their
+requests reach the emulator, and none reaches AWS.
 
 Its folder is the first of PYTHONPATH, so that Python imports it when it starts, whichever environment it is of. Clients
 that name no endpoint read AWS_ENDPOINT_URL; those that are given one of AWS's own get the emulator's instead. A name of
@@ -18,11 +19,10 @@ from importlib.util import module_from_spec
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
     from typing import Any
 
 _ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL"
+_ONLY_VARIABLE = "SMDEBUG_EMULATOR_ONLY"
 _AWS_DOMAINS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
@@ -64,35 +64,14 @@ def refuse_aws(module: Any) -> None:
     module.getaddrinfo = getaddrinfo
 
 
-class _PatchingLoader:
-    """Loads a module as its own loader does, then changes it."""
-
-    def __init__(self, loader: Any, patch: Any) -> None:
-        self._loader, self._patch = loader, patch
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        created: ModuleType | None = self._loader.create_module(spec)
-        return created
-
-    def exec_module(self, module: Any) -> None:
-        module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        self._patch(module)
-
-
-class _PatchingFinder:
-    """Finds the modules that are to be changed, and leaves every other alone."""
-
-    patches = {"socket": refuse_aws, "botocore.session": redirect_clients}  # noqa: RUF012 - a constant
-
-    @classmethod
-    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        patch = cls.patches.get(name)
-        spec = None if patch is None else PathFinder.find_spec(name, path, target)
-        if spec is not None:
-            loader: Any = _PatchingLoader(spec.loader, patch)
-            spec.loader = loader
-        return spec
+def _load_beside(name: str) -> Any:
+    """Load a module of this folder without a name that would hide a module of the user's."""
+    spec = PathFinder.find_spec(name, [os.path.dirname(os.path.abspath(__file__))])  # noqa: PTH100, PTH120 - slow to import
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{name}.py is missing beside {__file__}: install smdebug-emulator again.")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _import_hidden() -> None:
@@ -104,9 +83,14 @@ def _import_hidden() -> None:
         spec.loader.exec_module(module_from_spec(spec))
 
 
+def _patch_clients() -> None:
+    polls = _load_beside("short_polls")
+    patches = dict.fromkeys(polls.WAITING_MODULES, polls.shorten_polls)
+    if os.environ.get(_ONLY_VARIABLE):
+        patches.update({"socket": refuse_aws, "botocore.session": redirect_clients})
+    _load_beside("import_patches").patch_modules(patches)
+
+
 if os.environ.get(_ENDPOINT_VARIABLE):
-    for _name, _patch in _PatchingFinder.patches.items():
-        if _name in sys.modules:
-            _patch(sys.modules[_name])
-    sys.meta_path.insert(0, _PatchingFinder)
+    _patch_clients()
 _import_hidden()

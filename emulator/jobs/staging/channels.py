@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _Entry = TypeVar("_Entry")
 _Placed = TypeVar("_Placed")
+# A manifest is a list with one object.
+_MANIFEST_DEPTH = 2
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -237,17 +240,55 @@ def _cut_prefix(key: str, prefix: str) -> str:
 
 def _read_manifest(object_store: ObjectStore, location: S3Uri, uri: str) -> Iterator[tuple[str, str, str]]:
     """Bucket, key and relative path of every object in ``[{"prefix": "s3://…/"}, "a.csv", "b.csv"]``."""
+    content = object_store.get(location.bucket, location.key)
     try:
-        manifest = json.loads(object_store.get(location.bucket, location.key))
+        manifest = json.loads(content)
     except ValueError as error:
         raise RequestFailure(f"The manifest {uri} is not JSON: {error}.") from error
+    except RecursionError as error:
+        position = find_deep_nesting(content.decode(json.detect_encoding(content), "replace"), _MANIFEST_DEPTH)
+        raise RequestFailure(f"The manifest {uri} is nested too deeply at character {position}.") from error
     match manifest:
         case [{"prefix": str() as prefix}, *names] if names and all(isinstance(name, str) for name in names):
-            for name in names:
-                entry = parse_request_uri(prefix + name, f"An entry of the manifest {uri}")
+            for number, name in enumerate(names, start=1):
+                entry = parse_manifest_uri(prefix + name, f"Entry {number} of the manifest {uri}")
                 yield entry.bucket, entry.key, name
         case _:
             raise RequestFailure(
                 f"The manifest {uri} has to be a list of an object with a prefix and at least one name: "
                 '[{"prefix": "s3://bucket/folder/"}, "name", ...].'
             )
+
+
+def parse_manifest_uri(uri: str, where: str) -> S3Uri:
+    """Split a URI that a manifest holds at ``where``.
+
+    Raises:
+        RequestFailure: it is no S3 URI, or no text that a key can be.
+    """
+    encode_manifest_text(uri, where)
+    return parse_request_uri(uri, where)
+
+
+def encode_manifest_text(text: str, where: str) -> bytes:
+    """Encode a text that a manifest holds at ``where``.
+
+    Raises:
+        RequestFailure: it holds half of a surrogate pair, which JSON can write and UTF-8 cannot.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestFailure(
+            f"{where} is no text in UTF-8: at character {error.start} is half of a surrogate pair."
+        ) from error
+
+
+def find_deep_nesting(text: str, depth: int) -> int:
+    """Return the position of the first bracket of JSON that opens more than ``depth`` levels; -1 where none does."""
+    level = 0
+    for found in _STRING_OR_BRACKET.finditer(text):
+        level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if level > depth:
+            return found.start()
+    return -1

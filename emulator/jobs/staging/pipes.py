@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
 from emulator.jobs.model.failures import RequestFailure
-from emulator.jobs.staging.channels import find_share, list_objects, reads_pipe, shuffle
+from emulator.jobs.staging.channels import (
+    encode_manifest_text,
+    find_share,
+    list_objects,
+    parse_manifest_uri,
+    reads_pipe,
+    shuffle,
+)
 from emulator.jobs.staging.hosts import list_receivers
 from emulator.jobs.staging.s3_paths import parse_request_uri
 
@@ -195,17 +202,19 @@ def parse_augmented_line(line: bytes, names: Sequence[str], uri: str) -> list[by
         values = json.loads(line)
     except ValueError as error:
         raise RequestFailure(f"A line of the augmented manifest {uri} is not JSON: {error}.") from error
+    except RecursionError as error:
+        raise RequestFailure(f"A line of the augmented manifest {uri} is nested too deeply: {line[:40]!r}….") from error
     if not isinstance(values, dict) or any(name not in values for name in names):
         raise RequestFailure(
             f"A line of the augmented manifest {uri} has not all of {', '.join(names)}: {line[:200]!r}."
         )
     pieces: list[bytes | S3Uri] = []
     for name in names:
-        value = values[name]
+        value, where = values[name], f"{name} in the augmented manifest {uri}"
         if name.endswith("-ref"):
-            pieces.append(parse_request_uri(str(value), f"{name} in the augmented manifest {uri}"))
+            pieces.append(parse_manifest_uri(str(value), where))
         else:
-            pieces.append((value if isinstance(value, str) else json.dumps(value)).encode())
+            pieces.append(encode_manifest_text(value if isinstance(value, str) else json.dumps(value), where))
     return pieces
 
 

@@ -76,8 +76,8 @@ def build_condition(request: Mapping[str, Any]) -> ColumnElement[bool]:
     """
     properties = Properties()
     visible = [
-        properties.compare({"Name": each["Key"], "Value": each["Value"]})
-        for each in request.get("VisibilityConditions") or ()
+        _compare_visible(number, each, properties)
+        for number, each in enumerate(request.get("VisibilityConditions") or (), start=1)
     ]
     return and_(literal(value=True), _build_expression(request.get("SearchExpression") or {}, properties), *visible)
 
@@ -119,6 +119,15 @@ def _build_expression(expression: Mapping[str, Any], properties: Properties) -> 
     if not conditions:
         return literal(value=True)
     return or_(*conditions) if expression.get("Operator") == "Or" else and_(*conditions)
+
+
+def _compare_visible(number: int, condition: Mapping[str, Any], properties: Properties) -> ColumnElement[bool]:
+    """Build one of the VisibilityConditions, whose members the service model does not require."""
+    if missing := [member for member in ("Key", "Value") if condition.get(member) is None]:
+        raise ValidationException(
+            f"Entry {number} of VisibilityConditions has no {' and no '.join(missing)}: give both a Key and a Value."
+        )
+    return properties.compare({"Name": condition["Key"], "Value": condition["Value"]})
 
 
 def _build_nested(nested: Mapping[str, Any], properties: Properties) -> ColumnElement[bool]:

@@ -142,7 +142,9 @@ def _build_test(wanted: Any) -> Test:
     if isinstance(wanted, list):
         raise EventPatternError("Match value must be String, number, true, false, or null")
     if not isinstance(wanted, dict):
-        # Of the same type: 1 is not true, and 1.0 not 1, whose text differs.
+        if _is_number(wanted):
+            return lambda value: _is_number(value) and value == wanted
+        # Of the same type: true is not 1.
         return lambda value: type(value) is type(wanted) and value == wanted
     if len(wanted) != 1:
         raise EventPatternError(

@@ -2,7 +2,7 @@
 
 Rules, targets, buses and archives are moto's. Two of its errors are corrected here: a rule without a pattern (a
 schedule) would match everything, and a disabled rule would still be active. Patterns are checked and matched by
-``patterns``, in moto's own calls too.
+``patterns``, in moto's own calls too. A rule has no more targets than EventBridge allows.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # What a pattern may look at besides the detail; enough to guess which functions an event of this kind may call.
 _ENVELOPE_KEYS = ("source", "detail-type", "account", "region")
+# EventBridge's quota of a rule.
+_MAX_TARGETS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +270,29 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
     with (
         replaced(EventsHandler, "test_event_pattern", test_event_pattern),
         replaced(rule_class, "send_to_targets", send_to_targets),
+        replaced(rule_class, "put_targets", _build_put_targets()),
         replaced(EventPatternParser, "_validate_event_pattern", check),
         replaced(EventPattern, "matches_event", matches),
     ):
         yield
+
+
+def _build_put_targets() -> Callable[[Any, list[dict[str, Any]]], None]:
+    """Build the method of moto's rules that refuses more targets than EventBridge allows."""
+    from moto.core.exceptions import JsonRESTError
+
+    put = inspect.unwrap(_rule_class().put_targets)
+
+    @functools.wraps(put)
+    def put_targets(rule: Any, targets: list[dict[str, Any]]) -> None:
+        if len({target["Id"] for target in (*rule.targets, *targets)}) > _MAX_TARGETS:
+            raise JsonRESTError(
+                "LimitExceededException",
+                f"The requested resource exceeds the maximum number allowed: at most {_MAX_TARGETS} targets a rule.",
+            )
+        put(rule, targets)
+
+    return put_targets
 
 
 def _rule_class() -> Any:

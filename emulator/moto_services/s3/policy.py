@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from typing import TYPE_CHECKING, Any
 
+from flask import has_request_context, request
 from moto.s3.exceptions import S3ClientError
+
+from emulator.moto_services.iam.conditions import UnknowableKeyError, conditions_hold, is_operator
+from emulator.moto_services.s3.policy_keys import RequestKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
 
 _PATTERNS = ("Action", "NotAction", "Resource", "NotResource")
 _REQUIRED = (("Effect",), ("Principal", "NotPrincipal"), ("Action", "NotAction"), ("Resource", "NotResource"))
@@ -57,10 +64,16 @@ def _check_statement(statement: Any) -> None:
     conditions = statement.get("Condition", {})
     if not (isinstance(conditions, dict) and all(isinstance(keys, dict) for keys in conditions.values())):
         raise MalformedPolicy("Conditions must be of type object")
+    for name in conditions:
+        if not is_operator(name):
+            raise MalformedPolicy(f"Invalid Condition type : {name}")
 
 
 def judge_permission(neutral: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``get_permission`` of moto's buckets, so that patterns in a policy work as in AWS.
+    """Wrap ``get_permission`` of moto's buckets, so that patterns and conditions in a policy work as in AWS.
+
+    moto ignores conditions: a Deny of requests without TLS would deny every request. A statement whose condition
+    depends on a key that the emulator cannot know has no effect, which is logged once for each key.
 
     moto treats a pattern as a regular expression in which only ``*`` is a wildcard. ``arn:aws:s3:::b/a(1`` raises an
     exception at every request for an object of the bucket.
@@ -68,6 +81,24 @@ def judge_permission(neutral: Callable[..., Any]) -> Callable[..., Any]:
     Args:
         neutral: moto's own method; it answers for a bucket without a policy.
     """
+    logged: set[str] = set()
+
+    def holds(bucket: Any, statement: dict[str, Any]) -> bool:
+        conditions = statement.get("Condition")
+        if not conditions or not has_request_context():
+            return not conditions
+        try:
+            return conditions_hold(conditions, RequestKeys(request.environ, bucket.account_id).find)
+        except UnknowableKeyError as error:
+            if str(error) not in logged:
+                logged.add(str(error))
+                logger.warning(
+                    "Statements of bucket policies with a condition on %s have no effect (the first is of the bucket "
+                    "%s): the emulator cannot know that key of a request.",
+                    error,
+                    bucket.name,
+                )
+            return False
 
     def get_permission(bucket: Any, action: str, resource: str) -> Any:
         if bucket.policy is None:
@@ -75,7 +106,9 @@ def judge_permission(neutral: Callable[..., Any]) -> Callable[..., Any]:
         from moto.iam.access_control import IAMPolicy
 
         policy = json.loads(bucket.policy)
-        for statement in _statements(policy):
+        policy["Statement"] = [each for each in _statements(policy) if holds(bucket, each)]
+        for statement in policy["Statement"]:
+            statement.pop("Condition", None)
             for name in _PATTERNS:
                 if name in statement:
                     patterns = statement[name]

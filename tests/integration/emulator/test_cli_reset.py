@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -195,3 +197,37 @@ def test_nothing_is_forgotten_that_cannot_be_kept(tmp_path: Path, monkeypatch: p
         assert not list(tmp_path.glob("forgotten/*"))
     finally:
         kept.close()
+
+
+def test_motos_own_reset_forgets_the_jobs_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_EMULATOR_MOTO_API", "1")
+    with EmulatorProcess(tmp_path / "state", runtime="process") as started:
+        fill(started, "one")
+        sagemaker = make_client(started.endpoint_url, "sagemaker")
+        role = "arn:aws:iam::123456789012:role/r"
+        sagemaker.create_processing_job(
+            ProcessingJobName="one",
+            ProcessingResources={
+                "ClusterConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1}
+            },
+            AppSpecification={"ImageUri": "nobody-built:1"},
+            RoleArn=role,
+        )
+        definition = {
+            "Version": "2020-12-01",
+            "Steps": [{"Name": "a", "Type": "Fail", "Arguments": {"ErrorMessage": "x"}}],
+        }
+        pipeline = {"PipelineName": "one", "PipelineDefinition": json.dumps(definition), "RoleArn": role}
+        sagemaker.create_pipeline(**pipeline, ClientRequestToken="a" * 32)
+        sagemaker.start_pipeline_execution(PipelineName="one", ClientRequestToken="a" * 32)
+        with urlopen(f"{started.endpoint_url}/moto-api/reset", data=b"") as answer:
+            assert json.load(answer) == {"status": "ok"}
+        assert read(started) == NOTHING
+        assert not sagemaker.list_processing_jobs()["ProcessingJobSummaries"]
+        assert not sagemaker.list_pipelines()["PipelineSummaries"]
+        # The names are free again.
+        sagemaker.create_pipeline(**pipeline, ClientRequestToken="b" * 32)
+        assert not sagemaker.list_pipeline_executions(PipelineName="one")["PipelineExecutionSummaries"]
+        fill(started, "one")
+    with EmulatorProcess(tmp_path / "state", runtime="process") as again:
+        assert read(again) == ONE

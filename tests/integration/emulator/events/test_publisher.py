@@ -393,3 +393,19 @@ def test_patterns_are_tried_and_refused_before_there_is_a_rule(emulator: Emulato
     with pytest.raises(events.exceptions.InvalidEventPatternException, match=said):
         events.put_rule(Name="rule", EventPattern=json.dumps(refused))
     assert events.list_rules()["Rules"] == []
+
+
+def test_a_rule_has_five_targets_at_most(emulator: Emulator) -> None:
+    events = emulator.client("events")
+    arn = create_queue(emulator)
+    put_rule(emulator, *[{"Arn": arn}] * 5)
+    with pytest.raises(events.exceptions.LimitExceededException, match="at most 5 targets a rule"):
+        events.put_targets(Rule="rule", Targets=[{"Id": "sixth", "Arn": arn}])
+    # One that is there is replaced, and one that was removed makes way for another.
+    events.put_targets(Rule="rule", Targets=[{"Id": "4", "Arn": arn, "Input": "{}"}])
+    events.remove_targets(Rule="rule", Ids=["0"])
+    events.put_targets(Rule="rule", Targets=[{"Id": "sixth", "Arn": arn}])
+    listed = events.list_targets_by_rule(Rule="rule")["Targets"]
+    assert sorted(target["Id"] for target in listed) == ["1", "2", "3", "4", "sixth"]
+    with pytest.raises(events.exceptions.LimitExceededException):
+        put_rule(emulator, *[{"Arn": arn}] * 6, name="other")

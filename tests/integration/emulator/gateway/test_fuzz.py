@@ -66,6 +66,10 @@ class Fuzz:
                 for each in answer:
                     self.learn(each)
 
+    def list_seen(self, key: str) -> list[str]:
+        """List the values that a member had in answers."""
+        return self._seen.get(key, [])
+
     def _reuse(self, request: dict[str, Any], random: Random) -> dict[str, Any]:
         arns = [arn for key, values in self._seen.items() if key.endswith("Arn") for arn in values]
         for name, value in request.items():

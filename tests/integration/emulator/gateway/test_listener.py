@@ -160,3 +160,27 @@ def test_the_file_of_half_a_body_is_closed(tmp_path: Path, who_ends: str) -> Non
         wait_until(lambda: count_files() == 0)
         listener.close()
     assert [str(each.message) for each in caught if "unclosed file" in str(each.message)] == []
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [
+        ("18446744073709551617", 413),
+        ("99999999999999999999999", 413),
+        ("9" * 5000, 400),
+        ("-1", 400),
+        ("1e9", 400),
+    ],
+    ids=["2^64 + 1", "23 digits", "5000 digits", "negative", "exponent"],
+)
+def test_a_length_that_no_body_has_is_the_clients_error(length: str, status: int) -> None:
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(hello)
+    try:
+        connection = http.client.HTTPConnection(LOOPBACK, listener.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("PUT", "/bucket/key", headers={"Content-Length": length})
+            assert connection.getresponse().status == status
+        assert get(listener.port) == b"hello"
+    finally:
+        listener.close()

@@ -251,3 +251,10 @@ def test_recursive_shapes_compile() -> None:
     assert model is not None
     assert model.input_shape is not None
     assert "SearchExpression" in build_schema(model.input_shape)["$defs"]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc00\ud800"])
+def test_half_of_a_surrogate_pair_is_no_text(text: str) -> None:
+    with pytest.raises(SerializationException, match="surrogates not allowed"):
+        decode(Environment={"NAME": text})
+    assert decode(HyperParameters={"a": "\U0001f600"})["HyperParameters"] == {"a": "\U0001f600"}

@@ -10,6 +10,7 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.model.failures import RequestFailure, StopAsked
 from emulator.jobs.staging.channels import check_channels, check_objects, download_channels, shuffle
 from emulator.jobs.staging.hosts import list_hosts
+from emulator.jobs.staging.pipes import parse_augmented_line
 from emulator.moto_services.s3.objects import ObjectStore
 
 if TYPE_CHECKING:
@@ -198,3 +199,39 @@ def test_an_object_that_goes_between_list_and_download_is_named(s3: ObjectStore,
     hosts = list_hosts(request)
     with pytest.raises(RequestFailure, match=rf"channel 'train' failed: s3://{bucket}/d/: .*d/1"):
         download_channels(request, s3, tmp_path, delete_one, hosts[0], hosts)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "reason"),
+    [
+        (b"[" * 100_000 + b"]" * 100_000, r"is nested too deeply at character 2\."),
+        (b'[{"prefix": "s3://b/[["}, ' + b"[" * 100_000, r"is nested too deeply at character 27\."),
+        (("[" * 100_000).encode("utf-16"), r"is nested too deeply at character "),
+        (
+            b'[{"prefix": "s3://BUCKET/"}, "a", "b\\ud800"]',
+            r"Entry 2 of .* is no text in UTF-8: at character \d+ is half of",
+        ),
+        (b'[{"prefix": "s3://BUCKET/\\udfff"}, "a"]', r"Entry 1 of .* is no text in UTF-8"),
+        (b"\xff\xfe\x00\xd8", "is not JSON"),
+    ],
+    ids=["lists", "lists in a list", "UTF-16", "name", "prefix", "bytes"],
+)
+def test_a_manifest_that_no_client_writes_is_an_error_of_the_request(
+    s3: ObjectStore, bucket: str, tmp_path: Path, manifest: bytes, reason: str
+) -> None:
+    s3.put(bucket, "a", b"1")
+    s3.put(bucket, "m.json", manifest.replace(b"BUCKET", bucket.encode()))
+    with pytest.raises(RequestFailure, match=f"Data download of the channel 'train' failed: .*{reason}"):
+        download(build(f"s3://{bucket}/m.json", "ManifestFile"), s3, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"a-ref": "s3://b/\\ud800"}', b'{"a-ref": ' + b"[" * 100_000, b'{"a-ref": 1}'],
+    ids=["half", "deep", "number"],
+)
+def test_a_line_of_an_augmented_manifest_that_no_client_writes(line: bytes) -> None:
+    with pytest.raises(RequestFailure, match="augmented manifest s3://b/m"):
+        parse_augmented_line(line, ["a-ref"], "s3://b/m")
+    with pytest.raises(RequestFailure, match="a in the augmented manifest s3://b/m is no text in UTF-8"):
+        parse_augmented_line(b'{"a": "\\udc00"}', ["a"], "s3://b/m")

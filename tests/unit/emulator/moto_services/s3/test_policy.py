@@ -38,6 +38,10 @@ def without(name: str) -> dict[str, Any]:
         ({"Statement": [{**ALLOW, "Resource": ["*", {}]}]}, "invalid resource"),
         ({"Statement": [{**ALLOW, "Condition": 5}]}, "Conditions"),
         ({"Statement": {**ALLOW, "Condition": {"Bool": 5}}}, "Conditions"),
+        (
+            {"Statement": {**ALLOW, "Condition": {"StringEqual": {"s3:prefix": "a"}}}},
+            "Invalid Condition type : StringEqual",
+        ),
     ],
 )
 def test_what_is_no_policy_is_refused(policy: Any, message: str) -> None:
@@ -51,7 +55,6 @@ def test_what_is_no_policy_is_refused(policy: Any, message: str) -> None:
         {"Statement": []},
         {"Statement": ALLOW},
         {"Version": "2012-10-17", "Statement": [ALLOW, {**without("Action"), "NotAction": ["s3:Get*"]}]},
-        {"Statement": [{**ALLOW, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}]},
     ],
 )
 def test_policies_pass_and_can_be_judged_by(policy: Any) -> None:

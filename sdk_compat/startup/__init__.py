@@ -1,0 +1,1 @@
+"""Start-up hooks of Python and Node, and what they share with the pytest plugin."""

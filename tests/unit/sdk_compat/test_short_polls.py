@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import types
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from sdk_compat.environment import prepare_environment
+from sdk_compat.startup.short_polls import (
+    POLL_VARIABLE,
+    PollingTime,
+    PollSecondsError,
+    parse_poll_seconds,
+    shorten_polls,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+URL = "http://127.0.0.1:4580"
+
+
+def describe(status: str) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    return {
+        "TrainingJobName": "job",
+        "TrainingJobArn": "arn:aws:sagemaker:us-east-1:123456789012:training-job/job",
+        "ModelArtifacts": {"S3ModelArtifacts": "s3://bucket/model.tar.gz"},
+        "TrainingJobStatus": status,
+        "SecondaryStatus": "Training" if status == "InProgress" else status,
+        "SecondaryStatusTransitions": [{"Status": "Training", "StartTime": now, "StatusMessage": "Training"}],
+        "AlgorithmSpecification": {"TrainingInputMode": "File"},
+        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 60},
+        "CreationTime": now,
+        "LastModifiedTime": now,
+    }
+
+
+@pytest.mark.timeout(25)
+@pytest.mark.parametrize("logs", [True, False], ids=["logs", "no logs"])
+def test_the_sdk_sees_the_end_of_a_job_at_its_next_look(logs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
+    monkeypatch.setenv(POLL_VARIABLE, "0.01")
+    import sagemaker.session
+
+    monkeypatch.setattr(sagemaker.session, "time", time)
+    shorten_polls(sagemaker.session)
+    boto_session = boto3.Session("key", "secret", region_name="us-east-1")
+    sagemaker_client, logs_client = boto_session.client("sagemaker"), boto_session.client("logs")
+    # The SDK makes this client itself.
+    monkeypatch.setattr(boto_session, "client", lambda _name, **_options: logs_client)
+    monkeypatch.setattr(sagemaker.session, "_flush_log_streams", lambda *_arguments: None)
+    session = sagemaker.session.Session(
+        boto_session, sagemaker_client, sagemaker_runtime_client=object(), default_bucket="bucket", sagemaker_config={}
+    )
+    with Stubber(sagemaker_client) as answers:
+        for status in ("InProgress", "InProgress", "Completed"):
+            answers.add_response("describe_training_job", describe(status), {"TrainingJobName": "job"})
+        if logs:
+            session.logs_for_job("job", wait=True)
+        else:
+            session.wait_for_job("job")
+        answers.assert_no_pending_responses()
+
+
+def measure_look(clock: Any, timeout: float | None) -> float:
+    """Sleep as the SDK does, with its names; return how long it believes that it slept."""
+    last_describe_job_call = clock.time()
+    clock.sleep(10)
+    return float(clock.time() - last_describe_job_call) if timeout is None else float(clock.time())
+
+
+def test_timeouts_keep_the_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(POLL_VARIABLE, "0.001")
+    clock = PollingTime()
+    assert measure_look(clock, None) >= 30
+    assert abs(measure_look(clock, 600) - time.time()) < 20
+    assert abs(clock.time() - time.time()) < 20  # asked by a function that describes no job
+
+
+def test_without_the_variable_the_sdk_sleeps_as_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    clock = PollingTime()
+    for value in (None, "off", "2"):
+        monkeypatch.setenv(POLL_VARIABLE, value) if value else monkeypatch.delenv(POLL_VARIABLE, raising=False)
+        looked = measure_look(clock, None)
+        assert (looked < 20) == (value != "2")
+    assert slept == [10, 10, 2]
+
+
+def test_a_module_whose_time_is_something_else_is_left_alone() -> None:
+    module = types.SimpleNamespace(time=time.time)
+    shorten_polls(module)
+    assert module.time is time.time
+    shorten_polls(types.SimpleNamespace())
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "nan", "inf", "1s", "no"])
+def test_what_is_no_number_of_seconds(text: str, tmp_path: Path) -> None:
+    with pytest.raises(PollSecondsError, match="give a number of seconds above 0, or off"):
+        parse_poll_seconds(text)
+    if text:
+        with pytest.raises(PollSecondsError, match=f"{POLL_VARIABLE} is '{text}'"):
+            prepare_environment(URL, {POLL_VARIABLE: text}, folder=tmp_path)
+
+
+def test_env_sets_the_variable_and_keeps_the_users_own(tmp_path: Path) -> None:
+    assert prepare_environment(URL, {}, folder=tmp_path)[POLL_VARIABLE] == "1"
+    assert prepare_environment(URL, {POLL_VARIABLE: "off"}, folder=tmp_path)[POLL_VARIABLE] == "off"
+
+
+def test_a_shell_with_the_variables_of_env_shortens_the_sdks_waits(tmp_path: Path) -> None:
+    (tmp_path / "short_polls.py").write_text("the_users_own = True")
+    source = (
+        "import short_polls, socket, sagemaker.session\n"
+        "print(type(sagemaker.session.time).__name__, short_polls.the_users_own, socket.getaddrinfo.__module__)"
+    )
+    variables = prepare_environment(URL, {}, folder=tmp_path / "clients")
+    path = os.pathsep.join([variables["PYTHONPATH"], str(tmp_path)])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", source],
+        env={**variables, "PYTHONPATH": path, "HOME": str(tmp_path), "SAGEMAKER_SUPPRESS_V2_WARNING": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split()[-3:] == ["PollingTime", "True", "socket"]
