@@ -136,6 +136,15 @@ def echo(job_gateway: JobGateway) -> JobGateway:
     return job_gateway
 
 
+def create_experiment(echo: JobGateway, config: dict[str, str]) -> None:
+    """Create what an ExperimentConfig names."""
+    if name := config.get("ExperimentName"):
+        echo.ask("CreateExperiment", {"ExperimentName": name})
+    if trial := config.get("TrialName"):
+        echo.ask("CreateExperiment", {"ExperimentName": "any"})
+        echo.ask("CreateTrial", {"TrialName": trial, "ExperimentName": "any"})
+
+
 @pytest.mark.parametrize("operation", CREATES)
 def test_members_fare_as_the_page_says(operation: str, echo: JobGateway) -> None:
     shape = load_service_model().operation_model(operation).input_shape
@@ -149,6 +158,7 @@ def test_members_fare_as_the_page_says(operation: str, echo: JobGateway) -> None
     for number, member in enumerate(each for each in members if not each.path.startswith(DEFINITION_OF_SEVERAL)):
         name = f"echo-{number}"
         request = build_with_member(operation, shape, member.path) | {name_member: name}
+        create_experiment(echo, request.get("ExperimentConfig", {}))
         status, created = echo.ask(operation, request)
         if member.fate.startswith("refused"):
             if status != 400:
