@@ -192,6 +192,10 @@ REPLACED = (
         ("add_tags", "arn tags", "a key that is there gets the new value"),
     ),
     *_of(
+        "moto.sagemaker.models",
+        ("load_pipeline_definition_from_s3", "", "a pipeline's definition stays the text that it is"),
+    ),
+    *_of(
         "moto.sagemaker.responses:SageMakerResponse",
         ("create_experiment", "", "tags are kept; a name that exists is refused"),
         ("create_trial", "", "tags are kept; a name that exists is refused"),

@@ -17,10 +17,12 @@ from emulator.gateway.listener import Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
 from emulator.moto_services.experiments import keeping_experiments
+from emulator.moto_services.pipelines import keeping_definitions
 from emulator.moto_services.sagemaker_tags import keeping_tags
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from tests.boto3_client import make_client
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness
+from tests.integration.emulator.operations.scored_image import write_scored_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,9 +44,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     moto_api_backend.reset()
     listener = Listener(LOOPBACK, 0)
     with ExitStack() as closers:
-        for extension in (keeping_experiments, keeping_tags, count_missing_steps):
+        for extension in (keeping_experiments, keeping_definitions, keeping_tags, count_missing_steps):
             closers.enter_context(extension())
         folder = tmp_path_factory.mktemp("service")
+        write_scored_image(folder / "images")
         harness = closers.enter_context(open_job_harness(folder, port=listener.port))
         services = GatewayServices(LOOPBACK_HOSTS, build_pages(dict), has_sagemaker_operation, lambda _: ACCOUNT)
         services.sagemaker.set_result(SageMaker(lambda _: harness.jobs, has_sagemaker_resource))

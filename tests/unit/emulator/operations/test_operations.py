@@ -24,6 +24,7 @@ def test_the_operations_that_there_are() -> None:
     assert sorted(find_operations()) == [
         "AddTags",
         "CreateHyperParameterTuningJob",
+        "CreatePipeline",
         "CreateProcessingJob",
         "CreateTrainingJob",
         "DeleteHyperParameterTuningJob",
@@ -52,6 +53,7 @@ def test_the_operations_that_there_are() -> None:
         "StopPipelineExecution",
         "StopProcessingJob",
         "StopTrainingJob",
+        "UpdatePipeline",
         "UpdateTrainingJob",
     ]
 
