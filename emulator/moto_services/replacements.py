@@ -211,6 +211,13 @@ REPLACED = (
         ("list_trial_components", "", "every filter is honoured; a component may be in several trials"),
         ("associate_trial_component", "", "a component may be in several trials"),
         ("disassociate_trial_component", "", "a component may be in several trials"),
+        ("create_model_package", "", "SkipModelValidation is kept; no version is used twice; an event is sent"),
+        ("describe_model_package", "", "SkipModelValidation is described"),
+        ("update_model_package", "", "what is not named is kept; an event is sent"),
+        ("delete_model_package", "new", "DeleteModelPackage"),
+        ("create_model_package_group", "", "a name that exists is refused"),
+        ("describe_model_package_group", "", "the error is SageMaker's"),
+        ("delete_model_package_group", "new", "DeleteModelPackageGroup"),
         ("search", "", "every property of experiments and their parts is searched"),
     ),
 )

@@ -17,6 +17,7 @@ from emulator.gateway.listener import Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
 from emulator.moto_services.experiments import keeping_experiments
+from emulator.moto_services.model_registry import keeping_model_packages
 from emulator.moto_services.pipelines import keeping_definitions
 from emulator.moto_services.sagemaker_tags import keeping_tags
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
@@ -26,6 +27,8 @@ from tests.integration.emulator.operations.scored_image import write_scored_imag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+EXTENSIONS = (keeping_experiments, keeping_definitions, keeping_model_packages, keeping_tags, count_missing_steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     moto_api_backend.reset()
     listener = Listener(LOOPBACK, 0)
     with ExitStack() as closers:
-        for extension in (keeping_experiments, keeping_definitions, keeping_tags, count_missing_steps):
+        for extension in EXTENSIONS:
             closers.enter_context(extension())
         folder = tmp_path_factory.mktemp("service")
         write_scored_image(folder / "images")
