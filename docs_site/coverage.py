@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from botocore import __version__, xform_name
 
+from emulator.moto_services.replacements import REPLACED
 from emulator.moto_services.stored_only import NOTE_HEADER, describe_fate
 from emulator.moto_services.wsgi import has_sagemaker_operation
 from emulator.operations import find_operations
@@ -135,7 +136,8 @@ def build_page() -> str:
         lines += ["| member | what becomes of it |", "|---|---|"]
         lines += [f"| {member.path} | {member.fate} |" for member in members]
     others = [name for name in load_service_model().operation_names if name not in ours]
-    moto = [name for name in others if has_sagemaker_operation(xform_name(name))]
+    added = {row.name for row in REPLACED if row.owner.endswith(":SageMakerResponse") and row.parameters == "new"}
+    moto = [name for name in others if has_sagemaker_operation(xform_name(name)) or xform_name(name) in added]
     lines += [
         "",
         "## Operations of moto",

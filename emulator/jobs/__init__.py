@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from emulator.jobs.experiment_jobs import ExperimentJobs
 from emulator.jobs.model.pipeline_execution import PipelineExecution
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
@@ -93,6 +94,7 @@ class Jobs:
         self.processing = ProcessingJobs(services, self.training)
         self.tuning = TuningJobs(services, self.training)
         self.pipelines = PipelineExecutions(services)
+        self.experiments = ExperimentJobs(services)
         self.tags = Tags(services.store)
 
     def count_running(self) -> int:
@@ -149,6 +151,7 @@ class Jobs:
         Raises:
             ContainerRuntimeError: the engine does not answer.
         """
+        self.experiments.recover()
         recover(self.services)
         self.tuning.recover()
         self.pipelines.recover()

@@ -29,7 +29,7 @@ class WorkerPool:
         self._changed = threading.Condition()
         self._idle: list[Worker] = []
         self._busy: set[Worker] = set()
-        self._starting = 0
+        self._starting: list[Function] = []
         self._closed = False
         self._remove_leftovers()
         self._reaper = threading.Thread(target=self._end_idle_workers, name="lambda-reaper", daemon=True)
@@ -103,20 +103,35 @@ class WorkerPool:
         while True:
             if self._closed:
                 raise InvokerClosedError
-            worker = self._take_idle(function, unneeded)
+            is_free = self._has_reserved(function)
+            worker = self._take_idle(function, unneeded) if is_free else None
             if worker is not None:
                 self._busy.add(worker)
                 return worker
-            if len(self._idle) + len(self._busy) + self._starting < self._max_workers:
-                self._starting += 1
+            if is_free and len(self._idle) + len(self._busy) + len(self._starting) < self._max_workers:
+                self._starting.append(function)
                 return None
-            if self._idle:
+            if is_free and self._idle:
                 # The worker that was idle for the longest time is ended.
                 unneeded.append(self._idle.pop(0))
             elif not self._changed.wait(max(0.0, deadline - time.monotonic())):
+                if not is_free:
+                    raise TooManyInvocationsError(
+                        f"Rate Exceeded. The function {function.name} has a reserved concurrency of "
+                        f"{function.reserved_concurrency}."
+                    )
                 raise TooManyInvocationsError(
                     f"All {self._max_workers} Lambda workers are busy: try again, or invoke fewer at a time."
                 )
+
+    def _has_reserved(self, function: Function) -> bool:
+        """Whether the function's reserved concurrency, shared by its versions, has an invocation left."""
+        if function.reserved_concurrency is None:
+            return True
+        running = [*(worker.function for worker in self._busy), *self._starting]
+        name = (function.account, function.region, function.name)
+        count = sum((each.account, each.region, each.name) == name for each in running)
+        return count < function.reserved_concurrency
 
     def _take_idle(self, function: Function, unneeded: list[Worker]) -> Worker | None:
         """Take the most recently used worker that fits; outdated ones of the same version go to ``unneeded``."""
@@ -140,7 +155,7 @@ class WorkerPool:
             if not started:
                 worker.close()
             with self._changed:
-                self._starting -= 1
+                self._starting.remove(function)
                 if started:
                     self._busy.add(worker)
                 closed = self._closed

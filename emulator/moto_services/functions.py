@@ -35,6 +35,8 @@ class Function:
         async_retries: how often a failed asynchronous invocation is retried.
         on_success, on_failure: ARNs of the destinations for the result of an asynchronous invocation.
         dead_letter: ARN of the queue or topic for the payloads of failed invocations.
+        reserved_concurrency: how many invocations of all versions may run at once; None for no limit of its own. A
+            change of it does not outdate a worker.
     """
 
     arn: str
@@ -56,6 +58,7 @@ class Function:
     on_success: str | None = None
     on_failure: str | None = None
     dead_letter: str | None = None
+    reserved_concurrency: int | None = field(default=None, compare=False)
 
 
 def get_function(account: str, region: str, name_or_arn: str, qualifier: str | None = None) -> Function:
@@ -163,9 +166,21 @@ def _describe(found: Any, backend: Any) -> Function:
         role=found.role,
         image_uri=image_uri,
         layers=_layers(found, backend),
+        reserved_concurrency=_read_reserved_concurrency(found, backend),
         dead_letter=(vars(found).get("dead_letter_config") or {}).get("TargetArn"),
         **_read_invoke_config(found),
     )
+
+
+def _read_reserved_concurrency(found: Any, backend: Any) -> int | None:
+    """Read the reserved concurrency of a function; a published version has a copy that later changes do not reach."""
+    from moto.awslambda.exceptions import UnknownFunctionException
+
+    try:
+        reserved = backend.get_function(found.function_name).reserved_concurrency
+    except UnknownFunctionException:  # deleted while it was invoked
+        return None
+    return None if reserved is None else int(reserved)
 
 
 def _layers(found: Any, backend: Any) -> tuple[bytes, ...]:

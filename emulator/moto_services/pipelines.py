@@ -2,10 +2,72 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-def find_pipeline_definition(account_id: str, region: str, name: str) -> str | None:
-    """Find the definition of the pipeline ``name``, or None."""
+from emulator.exceptions import ValidationException
+from emulator.moto_services.locks import service_lock
+from emulator.moto_services.replacements import replaced
+from emulator.moto_services.unit_of_work import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class StoredPipeline(NamedTuple):
+    """A pipeline: its definition in JSON, and its ParallelismConfiguration, if any."""
+
+    definition: str
+    parallelism: Mapping[str, int] | None
+
+
+def find_pipeline(account_id: str, region: str, name: str) -> StoredPipeline | None:
+    """Find the pipeline ``name``, or None."""
     from moto.sagemaker.models import sagemaker_backends
 
-    pipeline = sagemaker_backends[account_id][region].pipelines.get(name)
-    return None if pipeline is None else str(pipeline.pipeline_definition)
+    with reading(), service_lock("sagemaker"):
+        pipeline = sagemaker_backends[account_id][region].pipelines.get(name)
+        if pipeline is None:
+            return None
+        definition = pipeline.pipeline_definition
+        return StoredPipeline(
+            # Older states hold the parsed definition of a pipeline that came from S3.
+            definition if isinstance(definition, str) else json.dumps(definition),
+            pipeline.parallelism_configuration,
+        )
+
+
+@contextmanager
+def keeping_definitions() -> Iterator[None]:
+    """Let a definition in S3 be kept as the text that it is, which moto would describe as a Python dict's repr."""
+    from moto.sagemaker import models
+
+    with replaced(models, "load_pipeline_definition_from_s3", _load_definition):
+        yield
+
+
+def _load_definition(pipeline_definition_s3_location: Mapping[str, Any], account_id: str, partition: str) -> str:
+    """Read the definition of a pipeline from S3.
+
+    Raises:
+        ValidationException: there is no such object, or it holds no JSON.
+    """
+    from moto.s3.models import s3_backends
+
+    bucket, key = pipeline_definition_s3_location["Bucket"], pipeline_definition_s3_location["ObjectKey"]
+    version = pipeline_definition_s3_location.get("VersionId")
+    backend = s3_backends[account_id][partition]
+    with service_lock("s3"):
+        found = backend.get_object(bucket, key, version_id=version) if bucket in backend.buckets else None
+        if found is None:
+            raise ValidationException(f"PipelineDefinitionS3Location: s3://{bucket}/{key} does not exist.")
+        content = found.value
+    try:
+        text: str = content.decode()
+        json.loads(text)
+    except ValueError as error:
+        raise ValidationException(
+            f"PipelineDefinitionS3Location: s3://{bucket}/{key} holds no JSON ({error})."
+        ) from error
+    return text

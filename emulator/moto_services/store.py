@@ -46,11 +46,14 @@ class MotoStore:
         from emulator.moto_services.cloudwatch.metrics import list_metrics_once
         from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
         from emulator.moto_services.durable import DurableBackends
+        from emulator.moto_services.experiments import keeping_experiments
         from emulator.moto_services.iam.attached_policies import refusing_attached_policies
         from emulator.moto_services.iam.missing_roles import explaining_missing_roles
         from emulator.moto_services.iam.policy_simulation import simulating_policies
         from emulator.moto_services.iam.principals import KNOWN_SESSIONS
         from emulator.moto_services.instances import untracked
+        from emulator.moto_services.model_registry import keeping_model_packages
+        from emulator.moto_services.pipelines import keeping_definitions
         from emulator.moto_services.s3.backend import open_s3
         from emulator.moto_services.sagemaker_tags import keeping_tags
 
@@ -65,7 +68,7 @@ class MotoStore:
                     "cloudwatch": [list_metrics_once],
                     "iam": [refusing_attached_policies, explaining_missing_roles, simulating_policies],
                     "logs": [count_log_events],
-                    "sagemaker": [keeping_tags],
+                    "sagemaker": [keeping_experiments, keeping_definitions, keeping_model_packages, keeping_tags],
                     "sagemakermetrics": [count_missing_steps],
                     "sts": [KNOWN_SESSIONS.known_to_sts],
                 },

@@ -24,6 +24,10 @@ class Members:
     refuses: Mapping[str, str] = field(default_factory=dict)
 
 
+# What a job's trial component is made of.
+EXPERIMENT_MEMBERS = frozenset(
+    f"ExperimentConfig.{member}" for member in ("ExperimentName", "TrialName", "TrialComponentDisplayName")
+)
 _declared: dict[Callable[..., Any], Members] = {}
 
 

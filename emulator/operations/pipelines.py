@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs.model.descriptions import describe_pipeline_execution as describe_execution
 from emulator.jobs.model.descriptions import describe_steps
+from emulator.jobs.model.pipeline_execution import refuse_needs_of_fail_steps
 from emulator.jobs.store.listing import cut_page
-from emulator.moto_services.pipelines import find_pipeline_definition
+from emulator.moto_services.pipelines import find_pipeline
 from emulator.operations.members import declare_members
 
 if TYPE_CHECKING:
@@ -18,6 +20,37 @@ _NOT_HERE = "a pipeline has one version here, and its executions all its steps"
 _REFUSED_AT_START = dict.fromkeys(
     ("SelectiveExecutionConfig", "PipelineVersionId", "PipelineVersionAlias"), _NOT_HERE
 ) | {"MlflowExperimentName": "there is no MLflow here"}
+
+
+def create_pipeline(request: Request, context: Context) -> Response | None:  # noqa: ARG001 - moto stores it
+    """Check the definition; moto stores the pipeline.
+
+    Raises:
+        ValidationException: a step depends on a Fail step.
+    """
+    _check_fail_steps(request)
+    return None
+
+
+@declare_members(refuses={"PipelineVersionAliases": "a pipeline has one version here"})
+def update_pipeline(request: Request, context: Context) -> Response | None:  # noqa: ARG001 - moto stores it
+    """Check the definition; moto changes the pipeline.
+
+    Raises:
+        ValidationException: a step depends on a Fail step, or a version was named.
+    """
+    if "PipelineVersionAliases" in request:
+        raise ValidationException("PipelineVersionAliases cannot be given: a pipeline has one version here.")
+    _check_fail_steps(request)
+    return None
+
+
+def _check_fail_steps(request: Request) -> None:
+    try:
+        definition = json.loads(request.get("PipelineDefinition", "{}"))
+        refuse_needs_of_fail_steps(definition)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return  # a definition that is not read before it is started
 
 
 @declare_members(
@@ -44,10 +77,12 @@ def start_pipeline_execution(request: Request, context: Context) -> Response:
     if refused := sorted(_REFUSED_AT_START.keys() & request.keys()):
         raise ValidationException(f"{', '.join(refused)} cannot be given: {_REFUSED_AT_START[refused[0]]}.")
     name = request["PipelineName"].rpartition("/")[2]
-    definition = find_pipeline_definition(context.account_id, context.region, name)
-    if definition is None:
+    pipeline = find_pipeline(context.account_id, context.region, name)
+    if pipeline is None:
         raise ResourceNotFound(f"Pipeline '{name}' does not exist.")
-    started = {**request, "PipelineName": name, "PipelineDefinition": definition}
+    started = {**request, "PipelineName": name, "PipelineDefinition": pipeline.definition}
+    if pipeline.parallelism:
+        started.setdefault("ParallelismConfiguration", dict(pipeline.parallelism))
     return {"PipelineExecutionArn": context.jobs.pipelines.start(context.region, started).arn}
 
 

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.operations.members import declare_members
+from emulator.operations.members import EXPERIMENT_MEMBERS, declare_members
 from emulator.operations.validation import processing_job as validation
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
-@declare_members(acts_on=validation.ACTS_ON, refuses=validation.REFUSES)
+@declare_members(acts_on=validation.ACTS_ON | EXPERIMENT_MEMBERS, refuses=validation.REFUSES)
 def create_processing_job(request: Request, context: Context) -> Response:
     """Store the job and start it.
 
     Raises:
-        ValidationException, ResourceInUse, ResourceLimitExceeded.
+        ValidationException, ResourceInUse, ResourceLimitExceeded, ResourceNotFound.
     """
     validation.check_processing_job(request)
-    return {"ProcessingJobArn": context.jobs.processing.create(context.region, request).arn}
+    if "ExperimentConfig" not in request:
+        return {"ProcessingJobArn": context.jobs.processing.create(context.region, request).arn}
+    context.jobs.experiments.check(context.region, request)
+    job = context.jobs.processing.create(context.region, request)
+    context.jobs.experiments.add(job)
+    return {"ProcessingJobArn": job.arn}
 
 
 def describe_processing_job(request: Request, context: Context) -> Response:
@@ -60,5 +65,6 @@ def delete_processing_job(request: Request, context: Context) -> Response:
         ResourceNotFound: the job does not exist.
         ResourceInUse: the job has not ended, or belongs to a training job.
     """
+    context.jobs.experiments.refresh(context.region)
     context.jobs.processing.delete(context.region, request["ProcessingJobName"])
     return {}

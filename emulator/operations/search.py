@@ -23,6 +23,8 @@ def search(request: Request, context: Context) -> Response | None:
     Raises:
         ValidationException: an unknown property, an unsuitable operator or value, or another account.
     """
+    if request["Resource"] == "ExperimentTrialComponent":
+        context.jobs.experiments.refresh(context.region)
     if request["Resource"] != "TrainingJob":
         return None
     if request.get("CrossAccountFilterOption") == "CrossAccount":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.profiler_config import merge_update
 from emulator.jobs.model.warnings import build_header
-from emulator.operations.members import declare_members
+from emulator.operations.members import EXPERIMENT_MEMBERS, declare_members
 from emulator.operations.validation import training_job as validation
 
 if TYPE_CHECKING:
@@ -16,15 +16,19 @@ if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
 
-@declare_members(acts_on=validation.ACTS_ON, refuses=validation.REFUSES)
+@declare_members(acts_on=validation.ACTS_ON | EXPERIMENT_MEMBERS, refuses=validation.REFUSES)
 def create_training_job(request: Request, context: Context) -> Response:
     """Store the job and start it.
 
     Raises:
-        ValidationException, ResourceInUse, ResourceLimitExceeded.
+        ValidationException, ResourceInUse, ResourceLimitExceeded, ResourceNotFound.
     """
     validation.check_training_job(request)
+    if "ExperimentConfig" in request:
+        context.jobs.experiments.check(context.region, request)
     job = context.jobs.training.create(context.region, request, context.client_note)
+    if "ExperimentConfig" in request:
+        context.jobs.experiments.add(job)
     context.headers.update(build_header(context.jobs.training.list_warnings(job)))
     return {"TrainingJobArn": job.arn}
 
@@ -90,5 +94,6 @@ def delete_training_job(request: Request, context: Context) -> Response:
         ResourceNotFound: the job does not exist.
         ResourceInUse: the job, or one of its rules, has not ended.
     """
+    context.jobs.experiments.refresh(context.region)
     context.jobs.training.delete(context.region, request["TrainingJobName"])
     return {}

@@ -140,8 +140,24 @@ def read_definition(text: str) -> Mapping[str, Any]:
     for name, step in planned.items():
         if unknown := sorted(step.needs - planned.keys()):
             raise ValidationException(f"The step {name} needs {', '.join(unknown)}, which the pipeline has not.")
+    refuse_needs_of_fail_steps(definition)
     found: Mapping[str, Any] = definition
     return found
+
+
+def refuse_needs_of_fail_steps(definition: Mapping[str, Any]) -> None:
+    """Refuse steps that need a Fail step: an execution ends with it.
+
+    Raises:
+        ValidationException: there is one.
+    """
+    planned = plan_steps(definition)
+    for name, step in planned.items():
+        for needed in sorted(step.needs & planned.keys()):
+            if planned[needed].definition["Type"] == "Fail":
+                raise ValidationException(
+                    f"The step {name} depends on {needed}, a Fail step, which ends the execution: remove that."
+                )
 
 
 def bind_parameters(definition: Mapping[str, Any], given: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -203,13 +219,22 @@ def resolve(value: Any, look_up: Callable[[str], Any], read_json: Callable[[Mapp
         case {"Get": str() as path, **rest} if not rest:
             return look_up(path)
         case {"Std:Join": {"On": str() as separator, "Values": list() as values}, **rest} if not rest:
-            return separator.join(str(resolve(entry, look_up, read_json)) for entry in values)
+            return separator.join(_to_text(resolve(entry, look_up, read_json)) for entry in values)
         case dict():
             return {key: resolve(entry, look_up, read_json) for key, entry in value.items()}
         case list():
             return [resolve(entry, look_up, read_json) for entry in value]
         case _:
             return value
+
+
+def _to_text(value: Any) -> str:
+    """Format a value that is joined: booleans as in JSON.
+
+    >>> _to_text(False)
+    'false'
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_true(condition: Mapping[str, Any]) -> bool:
@@ -220,7 +245,8 @@ def is_true(condition: Mapping[str, Any]) -> bool:
     """
     match condition["Type"]:
         case "Not":
-            return not is_true(condition["Expression"])
+            # The SDK writes Condition; AWS's schema of definitions has Expression.
+            return not is_true(condition["Condition"] if "Condition" in condition else condition["Expression"])
         case "Or":
             return any(is_true(each) for each in condition["Conditions"])
         case "In":

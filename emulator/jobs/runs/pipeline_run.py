@@ -148,8 +148,9 @@ class PipelineRun:
         return {"status": "Succeeded", "metadata": {"Outcome": str(outcome)}}
 
     def _give_up(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        message = str(self._resolve(step["Arguments"])["ErrorMessage"])
-        return {"status": "Failed", "failure_reason": message, "metadata": {"ErrorMessage": message}}
+        message = str(self._resolve(step.get("Arguments", {})).get("ErrorMessage", ""))
+        reason = {"failure_reason": message} if message else {}
+        return {"status": "Failed", "metadata": {"ErrorMessage": message}, **reason}
 
     def _call_function(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Begin a call of a step's function in a thread of its own; what is stored tells nothing of it yet."""
@@ -212,7 +213,9 @@ class PipelineRun:
         """Describe what a step made, as its properties are called."""
         state = self._execution.steps.get(step["Name"], {})
         match step["Type"]:
-            case "Condition" | "Fail":
+            case "Condition":
+                return {"Outcome": state["metadata"]["Outcome"] == "True"}
+            case "Fail":
                 return dict(state["metadata"])
             case "Lambda":
                 return {"OutputParameters": state["outputs"]}
@@ -224,6 +227,18 @@ class PipelineRun:
         describe = getattr(self._client, f"describe_{kind.operation}")
         found: dict[str, Any] = describe(**{f"{kind.job}Name": self._name_job(step)})
         return found
+
+    def _rank_training_jobs(self, tuning_job: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """List the training jobs of a tuning job that have a value of the objective, the best first."""
+        pages = self._client.get_paginator("list_training_jobs_for_hyper_parameter_tuning_job").paginate(
+            HyperParameterTuningJobName=tuning_job["HyperParameterTuningJobName"]
+        )
+        member = "FinalHyperParameterTuningJobObjectiveMetric"
+        ranked = [each for page in pages for each in page["TrainingJobSummaries"] if member in each]
+        definition = (tuning_job.get("TrainingJobDefinitions") or [tuning_job["TrainingJobDefinition"]])[0]
+        objective = tuning_job["HyperParameterTuningJobConfig"].get("HyperParameterTuningJobObjective")
+        highest_first = (objective or definition["TuningObjective"])["Type"] == "Maximize"
+        return sorted(ranked, key=lambda each: each[member]["Value"], reverse=highest_first)
 
     def _name_job(self, step: Mapping[str, Any]) -> str:
         """Name a step's job: the same after a restart."""
@@ -272,7 +287,11 @@ class PipelineRun:
                 "CurrentDateTime": started,
             }[rest]
         name, _, inner = rest.partition(".")
-        return follow_path(self._describe(self._steps[name].definition), inner)
+        step = self._steps[name].definition
+        found = self._describe(step)
+        if step["Type"] == "Tuning" and inner.startswith("TrainingJobSummaries"):
+            found["TrainingJobSummaries"] = self._rank_training_jobs(found)
+        return follow_path(found, inner)
 
     def _end(self) -> None:
         failed = bool(self._list("Failed", "Stopped"))

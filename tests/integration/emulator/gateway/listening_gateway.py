@@ -121,6 +121,19 @@ class MemoryTags:
         return self.by_arn[arn]
 
 
+class NoExperiments:
+    """Trial components of jobs, of which there are none."""
+
+    def check(self, region: str, request: dict[str, Any]) -> None:
+        pass
+
+    def add(self, job: MemoryJob) -> None:
+        pass
+
+    def refresh(self, region: str) -> None:
+        pass
+
+
 class MemoryJobs:
     """Jobs that remember what they were asked."""
 
@@ -128,6 +141,7 @@ class MemoryJobs:
         self.tags = MemoryTags()
         self.training = MemoryTrainingJobs(self.tags.by_arn)
         self.processing = MemoryProcessingJobs(self.training)
+        self.experiments = NoExperiments()
 
 
 @dataclass

@@ -125,6 +125,35 @@ def test_code_from_s3_versions_and_aliases(emulator: Emulator) -> None:
     assert invoke(emulator, name=arn)[0] == [2, "$LATEST"]
 
 
+def test_a_function_without_reserved_concurrency_left_is_throttled(emulator: Emulator) -> None:
+    client = emulator.client("lambda")
+    emulator.create_function("def handler(e, c): return 1")
+    version = client.publish_version(FunctionName="fn")["Version"]
+    client.put_function_concurrency(FunctionName="fn", ReservedConcurrentExecutions=0)
+    for qualifier in ("$LATEST", version):
+        with pytest.raises(client.exceptions.TooManyRequestsException, match="has a reserved concurrency of 0"):
+            invoke(emulator, Qualifier=qualifier)
+    client.put_function_concurrency(FunctionName="fn", ReservedConcurrentExecutions=1)
+    assert invoke(emulator)[0] == 1
+    client.delete_function_concurrency(FunctionName="fn")
+    assert invoke(emulator, Qualifier=version)[0] == 1
+
+
+def test_versions_share_the_reserved_concurrency(emulator: Emulator) -> None:
+    client = emulator.client("lambda")
+    emulator.create_function(WAITING_HANDLER, Timeout=60)
+    version = client.publish_version(FunctionName="fn")["Version"]
+    client.put_function_concurrency(FunctionName="fn", ReservedConcurrentExecutions=1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1]).encode()
+        running = emulator.invoker.invoke_async(get_function(ACCOUNT, REGION, "fn"), port)
+        with server.accept()[0] as connection:
+            assert connection.recv(100)
+            with pytest.raises(client.exceptions.TooManyRequestsException, match="has a reserved concurrency of 1"):
+                invoke(emulator, Qualifier=version)
+    assert running.result(timeout=60).function_error is None
+
+
 def test_layer_is_importable(emulator: Emulator) -> None:
     layer = emulator.client("lambda").publish_layer_version(
         LayerName="l", Content={"ZipFile": build_zip("VALUE = 7", "python/from_layer.py")}

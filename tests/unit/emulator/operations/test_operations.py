@@ -24,6 +24,7 @@ def test_the_operations_that_there_are() -> None:
     assert sorted(find_operations()) == [
         "AddTags",
         "CreateHyperParameterTuningJob",
+        "CreatePipeline",
         "CreateProcessingJob",
         "CreateTrainingJob",
         "DeleteHyperParameterTuningJob",
@@ -35,6 +36,7 @@ def test_the_operations_that_there_are() -> None:
         "DescribePipelineExecution",
         "DescribeProcessingJob",
         "DescribeTrainingJob",
+        "DescribeTrialComponent",
         "GetSearchSuggestions",
         "ListHyperParameterTuningJobs",
         "ListPipelineExecutionSteps",
@@ -44,12 +46,14 @@ def test_the_operations_that_there_are() -> None:
         "ListTags",
         "ListTrainingJobs",
         "ListTrainingJobsForHyperParameterTuningJob",
+        "ListTrialComponents",
         "Search",
         "StartPipelineExecution",
         "StopHyperParameterTuningJob",
         "StopPipelineExecution",
         "StopProcessingJob",
         "StopTrainingJob",
+        "UpdatePipeline",
         "UpdateTrainingJob",
     ]
 

@@ -58,6 +58,7 @@ def test_what_is_behind_a_condition_needs_it_and_its_outcome() -> None:
         ({"Type": "LessThan", "LeftValue": 1, "RightValue": 1.5}, True),
         ({"Type": "LessThanOrEqualTo", "LeftValue": 2, "RightValue": 1.5}, False),
         ({"Type": "In", "QueryValue": 2, "Values": [1, 2]}, True),
+        ({"Type": "Not", "Condition": {"Type": "In", "QueryValue": 3, "Values": [1, 2]}}, True),
         ({"Type": "Not", "Expression": {"Type": "In", "QueryValue": 2, "Values": [1, 2]}}, False),
         ({"Type": "Or", "Conditions": [{"Type": "Equals", "LeftValue": n, "RightValue": 1} for n in (0, 1)]}, True),
     ],

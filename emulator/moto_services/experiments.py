@@ -1,0 +1,282 @@
+"""Experiments, trials and trial components, as SageMaker stores and finds them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import ResourceNotFound, ValidationException
+from emulator.moto_services.experiment_search import select_results
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+_TEXTS = {"display_name": "DisplayName", "description": "Description"}
+_SUMMARY = ("Arn", "DisplayName", "CreationTime", "LastModifiedTime")
+_COMPONENT_SUMMARY = (*_SUMMARY, "Status", "StartTime", "EndTime", "TrialComponentSource")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of resource: its name in members, in messages, in ARNs, and as moto's attribute."""
+
+    member: str
+    noun: str
+    arn: str
+    attribute: str
+
+    def get(self, backend: Any, name: str) -> Any:
+        """Return moto's record.
+
+        Raises:
+            ResourceNotFound: there is none of this name.
+        """
+        found = getattr(backend, self.attribute).get(name)
+        if found is None:
+            arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:{self.arn}/{name}"
+            raise ResourceNotFound(f"{self.noun} '{arn}' does not exist.")
+        return found
+
+
+_EXPERIMENT = _Kind("Experiment", "Experiment", "experiment", "experiments")
+_TRIAL = _Kind("Trial", "Trial", "experiment-trial", "trials")
+_COMPONENT = _Kind("TrialComponent", "Trial Component", "experiment-trial-component", "trial_components")
+_SEARCHED = {"Experiment": _EXPERIMENT, "ExperimentTrial": _TRIAL, "ExperimentTrialComponent": _COMPONENT}
+
+
+@contextmanager
+def keeping_experiments() -> Iterator[None]:
+    """Make moto keep what a request gives, refuse names that exist, and find components by their parents."""
+    from moto.sagemaker.responses import SageMakerResponse
+
+    replacements: dict[str, Callable[[Any], Any]] = {
+        "list_experiments": _list_experiments,
+        "list_trials": _list_trials,
+        "list_trial_components": _list_components,
+        "disassociate_trial_component": _disassociate,
+        "associate_trial_component": _associate,
+        "search": partial(_search, SageMakerResponse.search),
+    }
+    for kind in (_EXPERIMENT, _TRIAL, _COMPONENT):
+        end = kind.attribute.removesuffix("s")
+        replacements[f"create_{end}"] = partial(_create, kind, vars(SageMakerResponse)[f"create_{end}"])
+        replacements[f"describe_{end}"] = partial(_describe, kind)
+    for kind in (_EXPERIMENT, _TRIAL):
+        replacements[f"update_{kind.attribute.removesuffix('s')}"] = partial(_update, kind)
+    replacements["update_trial_component"] = _update_component
+    with ExitStack() as closers:
+        for name, answer in replacements.items():
+            closers.enter_context(replaced(SageMakerResponse, name, _as_method(answer)))
+        yield
+
+
+def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda response: answer(response)  # a partial is no method
+
+
+def _answer(content: Mapping[str, Any]) -> Any:
+    from moto.core.responses import ActionResult
+
+    return ActionResult(dict(content))
+
+
+def _read(response: Any, member: str) -> Any:
+    return response._get_param(member)  # noqa: SLF001 - moto has no other
+
+
+def _create(kind: _Kind, create: Callable[[Any], Any], response: Any) -> Any:
+    backend, name = response.sagemaker_backend, _read(response, f"{kind.member}Name")
+    if name in getattr(backend, kind.attribute):
+        raise ValidationException(
+            f"{kind.noun} names must be unique within an AWS account and region. {kind.noun} with name ({name}) "
+            "already exists."
+        )
+    if kind is _TRIAL:
+        _EXPERIMENT.get(backend, _read(response, "ExperimentName"))
+    answer = create(response)
+    _set_texts(getattr(backend, kind.attribute)[name], response)
+    return answer
+
+
+def _set_texts(record: Any, response: Any) -> None:
+    for attribute, member in _TEXTS.items():
+        if (text := _read(response, member)) is not None:
+            setattr(record, attribute, text)
+
+
+def _update(kind: _Kind, response: Any) -> Any:
+    from moto.core.utils import utcnow
+
+    record = kind.get(response.sagemaker_backend, _read(response, f"{kind.member}Name"))
+    _set_texts(record, response)
+    record.last_modified_time = utcnow()
+    return _answer({f"{kind.member}Arn": record.arn})
+
+
+def _update_component(response: Any) -> Any:
+    """Merge what is given into the component; moto would replace its parameters and artifacts as a whole."""
+    from moto.core.utils import utcnow
+
+    record = _COMPONENT.get(response.sagemaker_backend, _read(response, "TrialComponentName"))
+    for attribute in ("status", "start_time", "end_time", "display_name"):
+        member = "".join(word.capitalize() for word in attribute.split("_"))
+        if (value := _read(response, member)) is not None:
+            setattr(record, attribute, value)
+    for attribute, member in (
+        ("parameters", "Parameters"),
+        ("input_artifacts", "InputArtifacts"),
+        ("output_artifacts", "OutputArtifacts"),
+    ):
+        removed = set(_read(response, f"{member}ToRemove") or ())
+        kept = {name: value for name, value in getattr(record, attribute).items() if name not in removed}
+        setattr(record, attribute, kept | (_read(response, member) or {}))
+    record.last_modified_time = utcnow()
+    return _answer({"TrialComponentArn": record.arn})
+
+
+def _describe(kind: _Kind, response: Any) -> Any:
+    backend = response.sagemaker_backend
+    return _answer(_describe_record(kind, kind.get(backend, _read(response, f"{kind.member}Name"))))
+
+
+def _describe_record(kind: _Kind, record: Any) -> dict[str, Any]:
+    """Describe a record, without the members that only moto has."""
+    described: dict[str, Any] = record.response_object
+    name = described[f"{kind.member}Name"]
+    found = {
+        key: value
+        for key, value in described.items()
+        if value is not None
+        and key not in ("Tags", "TrialComponents", "Arn")
+        and not (kind is _COMPONENT and key == "TrialName")
+    }
+    return {"DisplayName": name, **found, f"{kind.member}Arn": record.arn}
+
+
+def _list_experiments(response: Any) -> Any:
+    return _list(_EXPERIMENT, response, response.sagemaker_backend.experiments.values(), _SUMMARY)
+
+
+def _list_trials(response: Any) -> Any:
+    experiment, component = _read(response, "ExperimentName"), _read(response, "TrialComponentName")
+    trials = [
+        trial
+        for trial in response.sagemaker_backend.trials.values()
+        if experiment in (None, trial.experiment_name) and (component is None or component in trial.trial_components)
+    ]
+    return _list(_TRIAL, response, trials, _SUMMARY)
+
+
+def _list_components(response: Any) -> Any:
+    backend = response.sagemaker_backend
+    experiment, trial, source = (_read(response, name) for name in ("ExperimentName", "TrialName", "SourceArn"))
+    components = [
+        component
+        for component in backend.trial_components.values()
+        if source in (None, *(each["SourceArn"] for each in component.sources))
+        and (
+            (experiment is None and trial is None)
+            or any(
+                experiment in (None, parent["ExperimentName"]) and trial in (None, parent["TrialName"])
+                for parent in _list_parents(backend, component)
+            )
+        )
+    ]
+    return _list(_COMPONENT, response, components, _COMPONENT_SUMMARY)
+
+
+def _list(kind: _Kind, response: Any, records: Iterable[Any], members: tuple[str, ...]) -> Any:
+    """Return one page of summaries, the newest first by default."""
+    after, before = _read(response, "CreatedAfter"), _read(response, "CreatedBefore")
+    listed = [
+        record
+        for record in records
+        if (after is None or record.creation_time.timestamp() >= _to_seconds(after))
+        and (before is None or record.creation_time.timestamp() <= _to_seconds(before))
+    ]
+    attribute = f"{kind.attribute.removesuffix('s')}_name"
+    by_name = _read(response, "SortBy") == "Name"
+    listed.sort(
+        key=lambda record: getattr(record, attribute) if by_name else record.creation_time,
+        reverse=_read(response, "SortOrder") != "Ascending",
+    )
+    first = _read_token(response)
+    end = first + int(_read(response, "MaxResults") or 10)
+    wanted = {f"{kind.member}Name", *members} | {f"{kind.member}Arn", "TrialComponentSource"}
+    summaries = [
+        {key: value for key, value in _describe_record(kind, record).items() if key in wanted}
+        for record in listed[first:end]
+    ]
+    more = {"NextToken": str(end)} if end < len(listed) else {}
+    return _answer({f"{kind.member}Summaries": summaries, **more})
+
+
+def _to_seconds(time: Any) -> float:
+    return float(time.timestamp() if hasattr(time, "timestamp") else time)
+
+
+def _read_token(response: Any) -> int:
+    token = _read(response, "NextToken") or "0"
+    if not token.isdecimal():
+        raise ValidationException("The NextToken is invalid: give the one of the last answer.")
+    return int(token)
+
+
+def _associate(response: Any) -> Any:
+    backend = response.sagemaker_backend
+    trial = _TRIAL.get(backend, _read(response, "TrialName"))
+    component = _COMPONENT.get(backend, _read(response, "TrialComponentName"))
+    if component.trial_component_name not in trial.trial_components:
+        trial.trial_components.append(component.trial_component_name)
+    component.trial_name = trial.trial_name
+    return _answer({"TrialComponentArn": component.arn, "TrialArn": trial.arn})
+
+
+def _disassociate(response: Any) -> Any:
+    backend = response.sagemaker_backend
+    trial = _TRIAL.get(backend, _read(response, "TrialName"))
+    component = _COMPONENT.get(backend, _read(response, "TrialComponentName"))
+    name = component.trial_component_name
+    trial.trial_components = [each for each in trial.trial_components if each != name]
+    if component.trial_name == trial.trial_name:
+        others = [each.trial_name for each in backend.trials.values() if name in each.trial_components]
+        component.trial_name = others[0] if others else None
+    return _answer({"TrialComponentArn": component.arn, "TrialArn": trial.arn})
+
+
+def _list_parents(backend: Any, component: Any) -> list[dict[str, str]]:
+    return [
+        {"TrialName": trial.trial_name, "ExperimentName": trial.experiment_name}
+        for trial in backend.trials.values()
+        if component.trial_component_name in trial.trial_components
+    ]
+
+
+def _search(search: Callable[[Any], Any], response: Any) -> Any:
+    resource, backend = _read(response, "Resource"), response.sagemaker_backend
+    kind = _SEARCHED.get(resource)
+    if kind is None:
+        return search(response)
+    described = []
+    for record in getattr(backend, kind.attribute).values():
+        found = _describe_record(kind, record) | {"Tags": list(record.tags or ())}
+        if kind is _COMPONENT:
+            found["Parents"] = _list_parents(backend, record)
+        if kind is _TRIAL:
+            found["TrialComponentSummaries"] = [{"TrialComponentName": each} for each in record.trial_components]
+        described.append(found)
+    results = select_results(
+        described,
+        _read(response, "SearchExpression") or {},
+        _read(response, "SortBy") or "CreationTime",
+        descending=_read(response, "SortOrder") != "Ascending",
+    )
+    first = _read_token(response)
+    end = first + int(_read(response, "MaxResults") or 10)
+    more = {"NextToken": str(end)} if end < len(results) else {}
+    total = {"Value": len(results), "Relation": "EqualTo"}
+    page = [{kind.member: each} for each in results[first:end]]
+    return _answer({"Results": page, "TotalHits": total, **more})

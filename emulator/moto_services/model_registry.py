@@ -1,0 +1,186 @@
+"""Model packages and their groups, as SageMaker keeps, deletes and announces them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from emulator.exceptions import AwsError, ValidationException
+from emulator.moto_services.locks import service_lock
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_STATE_CHANGE = "SageMaker Model Package State Change"
+_NO_SKIP = "None"
+# Members of UpdateModelPackage that replace what is stored, with moto's attributes.
+_REPLACED = {"ModelApprovalStatus": "model_approval_status", "ApprovalDescription": "approval_description"}
+
+
+@contextmanager
+def keeping_model_packages() -> Iterator[None]:
+    """Let model packages be deleted, keep what an update does not name, and send an event for each change."""
+    from moto.sagemaker.responses import SageMakerResponse
+
+    own: dict[str, Callable[[Any], Any]] = {
+        "create_model_package": partial(_create_package, SageMakerResponse.create_model_package),
+        "describe_model_package": _describe_package,
+        "update_model_package": _update_package,
+        "delete_model_package": _delete_package,
+        "create_model_package_group": partial(_create_group, SageMakerResponse.create_model_package_group),
+        "describe_model_package_group": partial(_describe_group, SageMakerResponse.describe_model_package_group),
+        "delete_model_package_group": _delete_group,
+    }
+    with ExitStack() as closers:
+        for name, answer in own.items():
+            closers.enter_context(replaced(SageMakerResponse, name, _as_method(answer)))
+        yield
+
+
+def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda response: answer(response)  # a partial is no method
+
+
+def _read(response: Any, member: str) -> Any:
+    return response._get_param(member)  # noqa: SLF001 - moto has no other
+
+
+def _find_package(backend: Any, name: str) -> Any:
+    found = backend.model_packages.get(backend.model_package_name_mapping.get(name, name))
+    if found is None:
+        raise ValidationException(f"ModelPackage {name} does not exist.")
+    return found
+
+
+def _find_group(backend: Any, name: str) -> Any:
+    found = backend.model_package_groups.get(name.rpartition("/")[2])
+    if found is None:
+        arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:model-package-group/{name}"
+        raise ValidationException(f"ModelPackageGroup {arn} does not exist.")
+    return found
+
+
+def _create_package(create: Callable[[Any], Any], response: Any) -> Any:
+    from moto.core.responses import ActionResult
+
+    backend = response.sagemaker_backend
+    before = dict(backend.model_packages)
+    answer = create(response)
+    package = backend.model_packages[answer.result["ModelPackageArn"]]
+    if package.arn in before:
+        if package.model_package_group_name is None:
+            backend.model_packages[package.arn] = before[package.arn]
+            raise ValidationException(f"Model Package already exists: {package.arn}")
+        # moto counts the packages of a group for the version, which another one has after a deletion.
+        backend.model_packages[package.arn] = before[package.arn]
+        _renumber(package, before)
+        backend.model_packages[package.arn] = package
+        backend.model_package_name_mapping[package.arn] = package.arn
+    package.skip_model_validation = _read(response, "SkipModelValidation") or _NO_SKIP
+    _announce(backend, package)
+    return ActionResult({"ModelPackageArn": package.arn})
+
+
+def _renumber(package: Any, others: dict[str, Any]) -> None:
+    """Give a package the version after the last one of its group."""
+    group = package.model_package_group_name
+    versions = [each.model_package_version for each in others.values() if each.model_package_group_name == group]
+    package.model_package_version = max(versions) + 1
+    package.arn = f"{package.arn.rpartition('/')[0]}/{package.model_package_version}"
+    for statuses in package.model_package_status_details.values():
+        for status in statuses:
+            status["Name"] = package.arn
+
+
+def _describe(package: Any) -> dict[str, Any]:
+    return {"SkipModelValidation": _NO_SKIP, **package.gen_response_object()}
+
+
+def _describe_package(response: Any) -> Any:
+    from moto.core.responses import ActionResult
+
+    return ActionResult(_describe(_find_package(response.sagemaker_backend, _read(response, "ModelPackageName"))))
+
+
+def _update_package(response: Any) -> Any:
+    from moto.core.responses import ActionResult
+
+    backend = response.sagemaker_backend
+    package = _find_package(backend, _read(response, "ModelPackageArn"))
+    package.add_additional_inference_specifications(_read(response, "AdditionalInferenceSpecificationsToAdd"))
+    for member, attribute in _REPLACED.items():
+        if (value := _read(response, member)) is not None:
+            setattr(package, attribute, value)
+    removed = set(_read(response, "CustomerMetadataPropertiesToRemove") or ())
+    kept = {key: value for key, value in (package.customer_metadata_properties or {}).items() if key not in removed}
+    package.customer_metadata_properties = {**kept, **(_read(response, "CustomerMetadataProperties") or {})} or None
+    package.modifications_done()
+    _announce(backend, package)
+    return ActionResult({"ModelPackageArn": package.arn})
+
+
+def _delete_package(response: Any) -> Any:
+    from moto.core.responses import EmptyResult
+
+    backend = response.sagemaker_backend
+    package = _find_package(backend, _read(response, "ModelPackageName"))
+    del backend.model_packages[package.arn]
+    mapping = backend.model_package_name_mapping
+    for name in [name for name, arn in mapping.items() if arn == package.arn]:
+        del mapping[name]
+    return EmptyResult()
+
+
+def _create_group(create: Callable[[Any], Any], response: Any) -> Any:
+    found = response.sagemaker_backend.model_package_groups.get(_read(response, "ModelPackageGroupName"))
+    if found is not None:
+        raise ValidationException(f"Model Package Group already exists: {found.arn}")
+    return create(response)
+
+
+def _describe_group(describe: Callable[[Any], Any], response: Any) -> Any:
+    _find_group(response.sagemaker_backend, _read(response, "ModelPackageGroupName"))
+    return describe(response)
+
+
+def _delete_group(response: Any) -> Any:
+    from moto.core.responses import EmptyResult
+
+    backend = response.sagemaker_backend
+    group = _find_group(backend, _read(response, "ModelPackageGroupName"))
+    name = group.model_package_group_name
+    if any(each.model_package_group_name == name for each in backend.model_packages.values()):
+        raise AwsError(
+            f"Model Package Group {name} cannot be deleted: delete its model packages first.",
+            code="ConflictException",
+            status=400,
+        )
+    del backend.model_package_groups[name]
+    return EmptyResult()
+
+
+def _announce(backend: Any, package: Any) -> None:
+    """Put the event of a change on the default bus."""
+    from moto.events.models import events_backends
+
+    detail = _describe(package) | {"Tags": {tag["Key"]: tag["Value"] for tag in package.tags or ()}}
+    if package.model_package_group_name is not None:
+        detail["ModelPackageName"] = f"{package.model_package_group_name}/{package.model_package_version}"
+    event = {
+        "Source": "aws.sagemaker",
+        "DetailType": _STATE_CHANGE,
+        "Resources": [package.arn],
+        "Detail": json.dumps(detail, default=_encode_time),
+    }
+    with service_lock("events"):
+        events_backends[backend.account_id][backend.region_name].put_events([event])
+
+
+def _encode_time(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no place in an event.")

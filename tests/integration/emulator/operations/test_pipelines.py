@@ -1,0 +1,156 @@
+"""Pipelines over real HTTP: definitions, conditions, references and limits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.integration.emulator.operations.scored_image import SCORED
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.integration.emulator.operations.conftest import Service
+
+ROLE = "arn:aws:iam::123456789012:role/x"
+
+
+def fail(name: str, message: Any = None, **members: Any) -> dict[str, Any]:
+    return {"Name": name, "Type": "Fail", "Arguments": {} if message is None else {"ErrorMessage": message}, **members}
+
+
+def condition(name: str, *conditions: dict[str, Any], then: Any = (), otherwise: Any = ()) -> dict[str, Any]:
+    arguments = {"Conditions": list(conditions), "IfSteps": list(then), "ElseSteps": list(otherwise)}
+    return {"Name": name, "Type": "Condition", "Arguments": arguments}
+
+
+def define(*steps: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2020-12-01", "Parameters": [], "Steps": list(steps)})
+
+
+def create(service: Service, name: str, definition: str, **members: Any) -> None:
+    service.client().create_pipeline(
+        PipelineName=name,
+        PipelineDefinition=definition,
+        ClientRequestToken=name.ljust(32, "-"),
+        RoleArn=ROLE,
+        **members,
+    )
+
+
+def follow(service: Service, arn: str) -> dict[str, dict[str, Any]]:
+    """Wait for the end of an execution; return its steps by name."""
+    client = service.client()
+
+    def describe() -> dict[str, Any]:
+        found: dict[str, Any] = client.describe_pipeline_execution(PipelineExecutionArn=arn)
+        return found
+
+    wait_until(lambda: describe()["PipelineExecutionStatus"] not in ("Executing", "Stopping"), describe)
+    steps = client.list_pipeline_execution_steps(PipelineExecutionArn=arn)["PipelineExecutionSteps"]
+    return {step["StepName"]: step for step in steps}
+
+
+def run(service: Service, name: str, *steps: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    create(service, name, define(*steps))
+    return follow(service, service.client().start_pipeline_execution(PipelineName=name)["PipelineExecutionArn"])
+
+
+def test_not_reads_its_condition_and_an_outcome_joins_as_json(service: Service) -> None:
+    message = {"Std:Join": {"On": "/", "Values": ["was", {"Get": "Steps.If.Outcome"}]}}
+    equal = {"Type": "Equals", "LeftValue": 1, "RightValue": 1}
+    steps = run(service, "not", condition("If", {"Type": "Not", "Condition": equal}, otherwise=[fail("End", message)]))
+    assert steps["If"]["StepStatus"] == "Succeeded"
+    assert steps["If"]["Metadata"] == {"Condition": {"Outcome": "False"}}
+    assert steps["End"]["FailureReason"] == "was/false"
+
+
+def test_a_fail_step_without_a_message_has_no_reason(service: Service) -> None:
+    steps = run(service, "silent", fail("End"))
+    assert steps["End"]["StepStatus"] == "Failed"
+    assert "FailureReason" not in steps["End"]
+
+
+@pytest.mark.parametrize("operation", ["create", "update"])
+def test_a_step_that_depends_on_a_fail_step_is_refused(service: Service, operation: str) -> None:
+    name = f"after-{operation}"
+    if operation == "update":
+        create(service, name, define(fail("End")))
+    definition = define(fail("End"), condition("After") | {"DependsOn": ["End"]})
+    members = {"PipelineName": name, "PipelineDefinition": definition, "RoleArn": ROLE}
+    if operation == "create":
+        members["ClientRequestToken"] = "t" * 32
+    change = getattr(service.client(), f"{operation}_pipeline")
+    with pytest.raises(ClientError, match=r"After depends on End, a Fail step") as caught:
+        change(**members)
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+
+
+def test_a_definition_in_s3_is_described_as_it_was_written(service: Service) -> None:
+    client, bucket = service.client(), service.harness.bucket
+    text = define(fail("End", "from S3"))
+    service.client("s3").put_object(Bucket=bucket, Key="pipeline.json", Body=text)
+    location = {"Bucket": bucket, "ObjectKey": "pipeline.json"}
+    client.create_pipeline(
+        PipelineName="in-s3", PipelineDefinitionS3Location=location, ClientRequestToken="t" * 32, RoleArn=ROLE
+    )
+    assert client.describe_pipeline(PipelineName="in-s3")["PipelineDefinition"] == text
+    arn = client.start_pipeline_execution(PipelineName="in-s3")["PipelineExecutionArn"]
+    assert follow(service, arn)["End"]["FailureReason"] == "from S3"
+
+
+@pytest.mark.parametrize(("key", "said"), [("missing", "does not exist"), ("broken", "holds no JSON")])
+def test_a_definition_in_s3_that_cannot_be_read_is_refused(service: Service, key: str, said: str) -> None:
+    bucket = service.harness.bucket
+    service.client("s3").put_object(Bucket=bucket, Key="broken", Body=b"{\xff")
+    location = {"Bucket": bucket, "ObjectKey": key}
+    with pytest.raises(ClientError, match=said) as caught:
+        service.client().create_pipeline(
+            PipelineName=key, PipelineDefinitionS3Location=location, ClientRequestToken=key.ljust(32, "-"), RoleArn=ROLE
+        )
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+
+
+def test_the_pipelines_parallelism_holds_where_start_gives_none(service: Service) -> None:
+    client = service.client()
+    limit = {"MaxParallelExecutionSteps": 1}
+    create(service, "narrow", define(condition("If")), ParallelismConfiguration=limit)
+    arn = client.start_pipeline_execution(PipelineName="narrow")["PipelineExecutionArn"]
+    follow(service, arn)
+    assert client.describe_pipeline_execution(PipelineExecutionArn=arn)["ParallelismConfiguration"] == limit
+    wide = {"MaxParallelExecutionSteps": 5}
+    arn = client.start_pipeline_execution(PipelineName="narrow", ParallelismConfiguration=wide)["PipelineExecutionArn"]
+    follow(service, arn)
+    assert client.describe_pipeline_execution(PipelineExecutionArn=arn)["ParallelismConfiguration"] == wide
+
+
+def test_the_second_best_training_job_of_a_tuning_step_has_a_name(service: Service) -> None:
+    training = service.harness.request()
+    del training["TrainingJobName"]
+    training["AlgorithmSpecification"] = {
+        "TrainingImage": SCORED,
+        "TrainingInputMode": "File",
+        "MetricDefinitions": [{"Name": "score", "Regex": "score=([0-9.]+)"}],
+    }
+    tune = {
+        "Name": "Tune",
+        "Type": "Tuning",
+        "Arguments": {
+            "HyperParameterTuningJobConfig": {
+                "Strategy": "Grid",
+                "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "score"},
+                "ResourceLimits": {"MaxParallelTrainingJobs": 2},
+                "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "x", "Values": ["1", "3", "2"]}]},
+            },
+            "TrainingJobDefinition": training,
+        },
+    }
+    path = "Steps.Tune.TrainingJobSummaries[1].TrainingJobName"
+    uri = {"Std:Join": {"On": "/", "Values": ["s3:/", "bucket", {"Get": path}, "output/model.tar.gz"]}}
+    steps = run(service, "tuned", tune, fail("End", uri))
+    assert steps["Tune"]["StepStatus"] == "Succeeded", steps
+    name = steps["End"]["FailureReason"].split("/")[3]
+    job = service.client().describe_training_job(TrainingJobName=name)
+    assert job["HyperParameters"]["x"] == "2"
