@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from smdebug.pytorch import Hook
+from smdebug.rules.profiling.builtin.dataloader import count_at_once
 from smdebug.tracing import step_tracer
 
 PARAMETERS = {
@@ -100,6 +101,19 @@ def test_what_is_traced_of_a_training(training: Training) -> None:
     ]
     ran: Any = pstats.Stats(str(profiles[0]))
     assert ran.total_calls > 0
+
+
+def test_loading_processes_end_with_their_epoch(training: Training) -> None:
+    training.configure({"DataloaderProfilingConfig": "{'StartStep': 0, 'NumSteps': 100}"})
+    shut_down = torch.utils.data.dataloader._MultiProcessingDataLoaderIter._shutdown_workers
+    training.start()
+    for _ in range(3):
+        training.train(2, workers=2)
+    training.hook.close()
+    assert torch.utils.data.dataloader._MultiProcessingDataLoaderIter._shutdown_workers is shut_down
+    workers = [event for phase, event in training.read_events() if phase == "DataLoaderWorker"]
+    assert len({event["args"]["worker_pid"] for event in workers}) == 6
+    assert count_at_once((event["ts"], event["ts"] + event["dur"]) for event in workers) == 2
 
 
 def test_python_is_profiled_by_pyinstrument_too(training: Training) -> None:

@@ -161,7 +161,7 @@ SICK: dict[str, tuple[list[Sample], list[TraceEvent], dict[str, str], int, str]]
         load(1),
         {},
         1,
-        "1 processes load data on 8 cores: 12.5 %, below min_threshold 70 %",
+        "1 process loaded data at once on 8 cores: 12.5 %, below min_threshold 70 %",
     ),
 }
 
@@ -238,8 +238,24 @@ def test_a_clock_that_jumps_makes_no_firing_of_its_own() -> None:
 
 def test_too_many_loader_processes_and_unknown_cores() -> None:
     crowd = run("Dataloader", build_samples(2, cpu=[1.0, 1.0]), load(5, of_worker=True))
-    assert "5 processes load data on 2 cores: 250 %, above max_threshold 200 %" in crowd.findings[0].text
+    assert "5 processes loaded data at once on 2 cores: 250 %, above max_threshold 200 %" in crowd.findings[0].text
     assert "How many cores there are is not known of algo-1" in conclude(run("Dataloader", (), load(5))).details
+
+
+def test_a_loader_without_processes_is_an_issue_only_where_steps_wait() -> None:
+    cores = build_samples(2, cpu=[1.0, 1.0])
+    assert run("Dataloader", cores, wait_for_data(0.01, 0.1)).triggered == 0
+    assert run("Dataloader", cores, wait_for_data(0.3, 0.1)[:9]).triggered == 0
+    slow = run("Dataloader", cores, wait_for_data(0.3, 0.1))
+    assert "0 processes loaded data at once on 2 cores: 0 %, below" in slow.findings[0].text
+    assert "the training waits for data 75 % of its time" in slow.findings[0].text
+
+
+def test_the_processes_of_one_epoch_after_the_other_are_not_added_up() -> None:
+    epochs = [
+        TraceEvent("0-algo-1", "DataLoaderWorker", "w", 10.0 * epoch, 9.9, {}) for epoch in range(7) for _ in range(2)
+    ]
+    assert run("Dataloader", build_samples(2, cpu=[1.0, 1.0]), epochs).triggered == 0
 
 
 def test_a_mode_chooses_the_steps() -> None:
