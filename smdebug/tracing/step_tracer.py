@@ -61,6 +61,7 @@ class _Step:
     forward_ended: float | None = None
     ended: float | None = None
     lasts_to_next: bool = False
+    compiles: bool = False
 
 
 class StepTracer:
@@ -129,6 +130,11 @@ class StepTracer:
         if step is not None and step.forward_ended is not None and step.ended == step.forward_ended:
             step.ended = time.time()
             self._record("Backward(post-forward)", name, step.forward_ended, step.ended)
+
+    def note_compilation(self) -> None:
+        """Record that the current step compiles a function of the hook, for which it takes longer than others."""
+        if self._step is not None:
+            self._step.compiles = True
 
     def end_update(self) -> None:
         """Record that an optimizer has used the gradients."""
@@ -255,7 +261,9 @@ class StepTracer:
         step, self._step = self._step, None
         if step is not None and step.ended is not None:
             phase = f"Step:ModeKeys.{step.mode.name}"
-            args = {"step_num": str(step.mode_step), "pid": self._pid}
+            args: dict[str, Any] = {"step_num": str(step.mode_step), "pid": self._pid}
+            if step.compiles:
+                args["compiles"] = True
             self.record(phase, phase, step.began, step.ended - step.began, args)
 
     def _record(self, phase: str, name: str, start: float, end: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +141,7 @@ SICK: dict[str, tuple[list[Sample], list[TraceEvent], dict[str, str], int, str]]
         build_steps(([0.1] * 9 + [0.5]) * 20),
         {},
         1,
-        "20 of 200 steps (TRAIN) last more than 3 standard deviations longer than the median of 0.1 s",
+        "20 of 195 steps (TRAIN) last more than 3 deviations longer than the median of 0.1 s",
     ),
     "SlowDataLoading": (
         [],
@@ -263,6 +264,26 @@ def test_a_mode_chooses_the_steps() -> None:
     assert run("StepOutlier", (), slow, mode="EVAL").triggered == 1
     assert run("StepOutlier", (), slow, mode="None").triggered == 1
     assert run("StepOutlier", (), slow, mode="TRAIN").data_points == 0
+
+
+def test_slow_steps_are_found_beside_compiling_and_whatever_the_scan() -> None:
+    keras = [3.1, *[0.3 if at % 20 == 0 else 0.1 for at in range(1, 300)]]
+    keras[10] = 1.57
+    found = run("StepOutlier", (), build_steps(keras))
+    assert "15 of 295 steps (TRAIN)" in found.findings[0].text
+    # A hundred slow steps of two thousand, of which a scan of one second holds one or none.
+    rare = build_steps([0.5 if at % 20 == 19 else 0.1 for at in range(2000)])
+    assert run("StepOutlier", (), rare, scan_interval_us="1000000").findings[-1].value == 100
+    assert run("StepOutlier", (), rare, n_outliers="100").triggered == 0
+
+
+def test_uneven_steps_and_a_slow_begin_are_no_outliers() -> None:
+    assert run("StepOutlier", (), build_steps([30.0, 2.0, 1.0, *[0.1] * 300]), n_outliers="0").triggered == 0
+    compiling = [*build_steps([0.1] * 300), *build_steps([1.5])]
+    compiling[-1] = replace(compiling[-1], args={"step_num": "10", "compiles": True})
+    assert run("StepOutlier", (), compiling, n_outliers="0").triggered == 0
+    jitter = [0.1 + at % 7 / 1000 for at in range(3000)]
+    assert run("StepOutlier", (), build_steps(jitter), n_outliers="0").triggered == 0
 
 
 def test_waiting_for_data_of_both_frameworks_and_of_few_batches() -> None:
