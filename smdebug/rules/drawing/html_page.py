@@ -32,7 +32,8 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { border-bottom: 1px solid #ccc; margin-top: 2.2rem; }
 table { border-collapse: collapse; }
-td, th { overflow-wrap: break-word; border: 1px solid #ccc; padding: .25rem .6rem; text-align: left; vertical-align: top; }
+td, th { overflow-wrap: break-word; }
+td, th { border: 1px solid #ccc; padding: .25rem .6rem; text-align: left; vertical-align: top; }
 details { margin: .6rem 0; } summary { cursor: pointer; }
 .number, .matrix td, .matrix tr + tr th { text-align: right; font-variant-numeric: tabular-nums; }
 th { background: #f3f3f3; } svg { max-width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; }

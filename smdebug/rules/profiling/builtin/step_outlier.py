@@ -8,7 +8,7 @@ import numpy as np
 
 from smdebug.profiler.trace_events import STEP, TraceEvent
 from smdebug.rules.parameters import choice, integer, number
-from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule
+from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 # The first steps of a process compile, fill caches and choose algorithms.
 _WARM_UP = 5
@@ -95,3 +95,13 @@ class StepOutlier(ProfilerRule):
                 f"{durations[longest]:.4g} s"
             )
             yield self.find(node, time, len(outliers), self.values["n_outliers"], text)
+
+    def remark(self) -> str:
+        """Say how many steps there would have to be."""
+        counts = {
+            f"{node} {mode}": len(steps.durations)
+            for node, found in self._steps.items()
+            for mode, steps in found.items()
+        }
+        needed = _WARM_UP + self.values["n_outliers"] + 1
+        return describe_lack(counts, needed, "step", "Train for longer, or lower n_outliers")

@@ -147,9 +147,7 @@ def _render_framework(record: JobRecord) -> str:
 def _render_rules(rules: Sequence[ProfilerRule]) -> str:
     ordered = sorted(rules, key=lambda rule: -rule.triggered)
     head = ("rule", "number of times triggered", "data points", "description")
-    table = render_table(
-        head, [(rule.name, rule.triggered, rule.data_points, describe_rule(rule)) for rule in ordered]
-    )
+    table = render_table(head, [(rule.name, rule.triggered, rule.data_points, describe_rule(rule)) for rule in ordered])
     advice = [
         (
             rule.name,

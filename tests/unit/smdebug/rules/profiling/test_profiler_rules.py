@@ -184,7 +184,7 @@ def test_a_healthy_job_is_found_by_none(name: str) -> None:
     given = {"patience": PATIENCE} if "patience" in {each.name for each in find_profiler_rule(name).parameters} else {}
     given |= {"window": "20"} if "window" in {each.name for each in find_profiler_rule(name).parameters} else {}
     steps = build_steps([0.1 + at % 7 / 1000 for at in range(500)], begin=20.0)
-    verdict = conclude(run(name, HEALTHY, [*load(2), *steps], **given))
+    verdict = conclude(run(name, HEALTHY, [*load(2), *wait_for_data(0.01, 0.1), *steps], **given))
     assert verdict.status == "NoIssuesFound"
     assert verdict.details.startswith(f"Rule {name} found no issue in ")
     assert "Nothing was judged" not in verdict.details
@@ -207,6 +207,36 @@ def test_a_job_shorter_than_the_patience_is_not_judged() -> None:
     verdict = conclude(run("CPUBottleneck", build_samples(400, cpu=[95.0], gpu=[5.0])))
     assert verdict.status == "NoIssuesFound"
     assert "it takes 1001 data points of a node, and there were 400. Lower patience" in verdict.details
+
+
+def test_a_short_job_is_judged_by_what_there_is() -> None:
+    # Sixty samples: its first half, in which cores idle, is left out.
+    busy = run("AllCoresBusy", build_samples(60, cpu=lambda at: [2.0 if at < 30 else 99.0] * 2))
+    assert "in 100 % of 30 data points" in busy.findings[0].text
+    healthy = run("AllCoresBusy", build_samples(60, cpu=[60.0, 80.0]))
+    assert conclude(healthy).details == "Rule AllCoresBusy found no issue in 60 data points."
+    lacks = conclude(run("AllCoresBusy", build_samples(19, cpu=[99.0]))).details
+    assert "Nothing was judged: it takes 20 data points of a node, and there were 19." in lacks
+
+
+@pytest.mark.parametrize(
+    ("name", "events", "lacks"),
+    [
+        ("SmallBatches", build_steps([0.001] * 99), "it takes 100 steps of a process, and there were 99."),
+        ("StepOutlier", build_steps([0.1] * 15), "it takes 16 steps of a process, and there were 15."),
+        ("SlowDataLoading", load(2), "it takes 10 batches of a process, and there was 1. Raise NumSteps of Data"),
+    ],
+)
+def test_events_that_are_too_few_are_said(name: str, events: list[TraceEvent], lacks: str) -> None:
+    assert f"Nothing was judged: {lacks}" in conclude(run(name, (), events)).details
+
+
+def test_batches_that_take_long_are_judged_over_several_scans() -> None:
+    waits = [TraceEvent("0-algo-1", "DataLoaderIter", "n", 20.0 * at, 15.0, {}) for at in range(12)]
+    assert (
+        "waiting for 11 batches takes 75 %"
+        in run("SlowDataLoading", (), waits, scan_interval_us="30000000").findings[0].text
+    )
 
 
 @pytest.mark.parametrize("name", list_profiler_rules())
