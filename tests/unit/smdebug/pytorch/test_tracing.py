@@ -155,7 +155,7 @@ def test_tracing_begins_changes_and_ends_while_the_job_runs(training: Training) 
     events = training.read_events()
     assert [event["args"]["step_num"] for phase, event in events if phase.startswith("Step:")] == ["2", "3", "4"]
     assert [(event["name"], event["dur"], event["args"]) for phase, event in events if phase == "Mine"] == [
-        ("mark", 2_000_000, {"batch": 7})
+        ("mark", 2_000_000, {"step_num": "4", "batch": 7})
     ]
     assert not list(training.folder.rglob("*.tmp"))
     assert not _global_optimizer_pre_hooks
