@@ -61,6 +61,7 @@ class _Step:
     forward_ended: float | None = None
     ended: float | None = None
     lasts_to_next: bool = False
+    compiles: bool = False
 
 
 class StepTracer:
@@ -87,6 +88,8 @@ class StepTracer:
         self._is_loading_watched = False
         self._detailed_since: int | None = None
         self._step: _Step | None = None
+        # The number of the current or last step in its mode.
+        self._mode_step = "0"
 
     @guarded("what is traced of a step")
     def begin_step(self, mode: ModeKeys, mode_step: int, number: int, *, lasts_to_next: bool = False) -> None:
@@ -104,6 +107,7 @@ class StepTracer:
             self._step.ended = now
         self._end_step()
         self._step = _Step(mode, mode_step, number, now, lasts_to_next=lasts_to_next)
+        self._mode_step = str(mode_step)
         point = self._name_point(self._step)
         if self._python is not None:
             self._python.end(*point, "stepstart")
@@ -130,6 +134,11 @@ class StepTracer:
             step.ended = time.time()
             self._record("Backward(post-forward)", name, step.forward_ended, step.ended)
 
+    def note_compilation(self) -> None:
+        """Record that the current step compiles a function of the hook, for which it takes longer than others."""
+        if self._step is not None:
+            self._step.compiles = True
+
     def end_update(self) -> None:
         """Record that an optimizer has used the gradients."""
         if self._step is not None:
@@ -150,9 +159,13 @@ class StepTracer:
     def record(
         self, phase: str, name: str, start: float, duration: float, args: dict[str, Any], kind: str = "X"
     ) -> None:
-        """Record any event, while something is traced; times in seconds."""
+        """Record any event, while something is traced; times in seconds.
+
+        Without a step_num it gets that of the current step: upstream's analysis ends with an error at an event that
+        has none and lies between two steps.
+        """
         if self._timeline is not None:
-            self._timeline.record(phase, name, start, duration, args, kind)
+            self._timeline.record(phase, name, start, duration, {"step_num": self._mode_step, **args}, kind)
 
     def wants_loading(self, metric: str) -> bool:
         """Whether a data loading metric is traced at the current step."""
@@ -255,7 +268,9 @@ class StepTracer:
         step, self._step = self._step, None
         if step is not None and step.ended is not None:
             phase = f"Step:ModeKeys.{step.mode.name}"
-            args = {"step_num": str(step.mode_step), "pid": self._pid}
+            args: dict[str, Any] = {"step_num": str(step.mode_step), "pid": self._pid}
+            if step.compiles:
+                args["compiles"] = True
             self.record(phase, phase, step.began, step.ended - step.began, args)
 
     def _record(self, phase: str, name: str, start: float, end: float) -> None:

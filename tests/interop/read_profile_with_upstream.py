@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 # By name: a checker of types would look for them in our own smdebug.
@@ -64,5 +65,14 @@ if found["framework"] and metrics["timestamp_us"].nunique() > 1:
         name: str(job[name]) for name in ("start_time", "end_time", "training_loop_start", "training_loop_end")
     }
     found["job"]["job_duration"] = int(job["job_duration"])
+profiles = Path(folder, "framework", "pytorch", "cprofile")
+if profiles.is_dir():
+    python: Any = import_module("smdebug.profiler.analysis.python_profile_analysis")
+    mode: Any = import_module("smdebug.profiler.python_profile_utils").PythonProfileModes.GLOBAL
+    fetch = python.cProfileAnalysis(str(profiles)).fetch_profile_stats_by_step
+    found["calls"] = [
+        sum(each.total_calls for each in stats.function_stats_list) if stats else 0
+        for stats in (fetch(first, last, mode=mode) for first in range(6) for last in range(first, 6))
+    ]
 found["framework_rows"] = len(frame.get_all_framework_metrics()) if found["framework"] else 0
 sys.stdout.write(f"\nFOUND {json.dumps(found)}\n")

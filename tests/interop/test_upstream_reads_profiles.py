@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from container_runtime.meter import Load
 from emulator.jobs.runs.measuring.machine import Figure, Machine, describe_load
 from emulator.jobs.runs.measuring.measures import MinuteFiles
+from smdebug.profiler.analysis.python_profile_analysis import cProfileAnalysis
 from smdebug.profiler.analysis.utils.pandas_data_analysis import PandasFrameAnalysis, StatsBy
 from smdebug.profiler.analysis.utils.profiler_data_to_pandas import PandasFrame
+from smdebug.profiler.python_profile_utils import PythonProfileModes
+from smdebug.pytorch import Hook
 from smdebug.tracing.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -126,3 +133,56 @@ def test_frames_and_statistics_are_the_original_s(tmp_path: Path, read_profile: 
         pd.testing.assert_frame_equal(found, expected, check_dtype=False)
     job = analysis.get_job_statistics()
     assert {name: job[name] for name in theirs["job"]} == theirs["job"]
+
+
+def train_profiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train two epochs with loading processes and a profile of Python, all of it traced, and measured at both ends."""
+    config = folder / "profilerconfig.json"
+    ranges = "{'StartStep': 0, 'NumSteps': 100}"
+    parameters = {"DataloaderProfilingConfig": ranges, "PythonProfilingConfig": "{'StartStep': 2, 'NumSteps': 2}"}
+    config.write_text(json.dumps({"ProfilingParameters": {"LocalPath": str(folder / "profile"), **parameters}}))
+    (folder / "resourceconfig.json").write_text('{"current_host": "algo-1"}')
+    monkeypatch.setenv("SMPROFILER_CONFIG_PATH", str(config))
+    files = MinuteFiles(folder / "profile", "algo-1")
+    figures = [Figure(*row) for row in (("cpu", "cpu0", "CPUUtilization", 5.0), ("i/o", "", "IOPS", 3.0))]
+    figures.append(Figure("memory", "MemoryUsedPercent", "", 6.25))
+    files.append(figures, time.time())
+    hook = Hook(out_dir=str(folder / "out"))
+    model = nn.Linear(4, 2)
+    hook.register_module(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(3, 4), torch.zeros(3, dtype=torch.long))
+    for _ in range(2):
+        for inputs, labels in DataLoader(data, num_workers=1):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+    hook.close()
+    files.append(figures, time.time())
+    files.close()
+
+
+def test_a_training_with_traced_loading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_profile: Callable[[Path], Any]
+) -> None:
+    train_profiled(tmp_path, monkeypatch)
+    folder = tmp_path / "profile"
+    theirs = read_profile(folder)
+    assert {each[0] for each in theirs["framework"]} >= {"DataLoaderIter", "DataLoaderWorker"}
+    frame = PandasFrame(folder)
+    system, framework = frame.get_all_system_metrics(), frame.get_all_framework_metrics()
+    analysis = PandasFrameAnalysis(system, framework)
+    ours = [analysis.get_step_statistics(by) for by in (StatsBy.TRAINING_PHASE, StatsBy.PROCESS)]
+    # Row by row, in the order of the original.
+    ours.append(analysis.get_utilization_stats())
+    for table, other in zip(ours, theirs["statistics"], strict=False):
+        pd.testing.assert_frame_equal(table, pd.DataFrame(other), check_dtype=False)
+    fetch = cProfileAnalysis(folder / "framework/pytorch/cprofile").fetch_profile_stats_by_step
+    calls = [
+        sum(each.total_calls for each in stats.function_stats_list) if stats else 0
+        for stats in (
+            fetch(first, last, mode=PythonProfileModes.GLOBAL) for first in range(6) for last in range(first, 6)
+        )
+    ]
+    assert any(calls)
+    assert calls == theirs["calls"]

@@ -72,7 +72,7 @@ class PythonProfileAnalysis(ABC):
             end_step: the last step; None: the first one.
             mode: GLOBAL for PyTorch's profiles; TRAIN, EVAL or PREDICT for TensorFlow's.
             start_phase: phase of the first step.
-            end_phase: phase of the last step; STEP_END means the beginning of the next step.
+            end_phase: phase of the last step. What lasts until the next step begins needs that step as the last one.
             node_id: the process; "any": the first one found.
             refresh_stats: whether to check for new profiles.
         """

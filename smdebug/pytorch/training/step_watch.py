@@ -29,7 +29,9 @@ class StepWatch:
         self._is_ours = is_ours
         self._handles: list[RemovableHandle] = []
         self._unwatch: list[Callable[[], None]] = []
+        # The beginning of each running loading process, and both ends of those that have ended.
         self._workers: dict[int, float] = {}
+        self._ended_workers: list[tuple[int, float, float]] = []
         self._profile: Any = None
         self._profile_began = 0.0
 
@@ -63,6 +65,7 @@ class StepWatch:
     def start_loading(self) -> None:
         """See `Watch`."""
         self._workers.clear()
+        self._ended_workers.clear()
         iterator = dataloader._BaseDataLoaderIter  # noqa: SLF001 - there is no other way to see a batch being waited for
         for owner, name, phase, event in (
             (iterator, "__next__", "DataLoaderIter", "DataLoaderIter::GetNext"),
@@ -71,6 +74,27 @@ class StepWatch:
             written = getattr(owner, name)
             setattr(owner, name, self._time(written, phase, event))
             self._unwatch.append(partial(setattr, owner, name, written))
+        loading = dataloader._MultiProcessingDataLoaderIter  # noqa: SLF001 - nor to see its processes end
+        shut_down = loading._shutdown_workers  # noqa: SLF001
+        setattr(loading, "_shutdown_workers", self._see_end(shut_down))  # noqa: B010 - a method cannot be assigned
+        self._unwatch.append(partial(setattr, loading, "_shutdown_workers", shut_down))
+
+    def _see_end(self, shut_down: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap the function that ends an iterator's processes to note when it has done so.
+
+        An iterator may be collected anywhere, also while the timeline is locked: so nothing is recorded here.
+        """
+
+        def end(iterator: Any) -> None:
+            try:
+                shut_down(iterator)
+            finally:
+                for worker in getattr(iterator, "_workers", ()):
+                    began = self._workers.pop(worker.pid, None)
+                    if began is not None:
+                        self._ended_workers.append((worker.pid, began, time.time()))
+
+        return end
 
     def _time(self, written: Callable[..., Any], phase: str, event: str) -> Callable[..., Any]:
         """Wrap a function to record its duration."""
@@ -78,20 +102,26 @@ class StepWatch:
         def timed(loader: Any) -> Any:
             began = time.time()
             iterator = loader
+            # Waiting for the end of an epoch ends its processes, so they are noted before.
+            self._note_workers(loader, began)
             try:
                 result = written(loader)
                 if phase == "DataLoaderIterInitialize":
                     iterator = result
+                    self._note_workers(iterator, began)
                 return result
             finally:
                 self._record_loading(phase, event, iterator, began)
 
         return timed
 
-    def _record_loading(self, phase: str, event: str, iterator: Any, began: float) -> None:
-        workers = getattr(iterator, "_workers", ())
+    def _note_workers(self, iterator: Any, began: float) -> None:
+        workers = () if getattr(iterator, "_shutdown", False) else getattr(iterator, "_workers", ())
         for worker in workers:
             self._workers.setdefault(worker.pid, began)
+
+    def _record_loading(self, phase: str, event: str, iterator: Any, began: float) -> None:
+        workers = getattr(iterator, "_workers", ())
         if self.tracer is not None and self.tracer.wants_loading(event):
             self.tracer.record(phase, event, began, time.time() - began, {"num_workers": len(workers)})
 
@@ -101,10 +131,12 @@ class StepWatch:
             undo()
         self._unwatch.clear()
         now = time.time()
-        for pid, began in self._workers.items():
+        running = [(pid, began, now) for pid, began in list(self._workers.items())]
+        for pid, began, ended in (*self._ended_workers, *running):
             if self.tracer is not None:
-                self.tracer.record("DataLoaderWorker", "DataLoaderWorker", began, now - began, {"worker_pid": pid})
+                self.tracer.record("DataLoaderWorker", "DataLoaderWorker", began, ended - began, {"worker_pid": pid})
         self._workers.clear()
+        self._ended_workers.clear()
 
     def start_detailed(self, step: int) -> None:  # noqa: ARG002 - of `Watch`
         """See `Watch`."""

@@ -32,7 +32,9 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { border-bottom: 1px solid #ccc; margin-top: 2.2rem; }
 table { border-collapse: collapse; }
+td, th { overflow-wrap: break-word; }
 td, th { border: 1px solid #ccc; padding: .25rem .6rem; text-align: left; vertical-align: top; }
+details { margin: .6rem 0; } summary { cursor: pointer; }
 .number, .matrix td, .matrix tr + tr th { text-align: right; font-variant-numeric: tabular-nums; }
 th { background: #f3f3f3; } svg { max-width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; }
 """
@@ -66,6 +68,11 @@ def _render_cell(tag: str, value: object, *, is_number: bool) -> str:
 def render_text(text: str) -> str:
     """Return a paragraph."""
     return f"<p>{escape(text)}</p>\n"
+
+
+def render_details(title: str, content: str) -> str:
+    """Return HTML that is folded under a title until a reader opens it."""
+    return f"<details><summary>{escape(title)}</summary>{content}</details>\n"
 
 
 def render_matrix(rows: Sequence[Sequence[int]], row_name: str, column_name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from smdebug.profiler.system_samples import GPU, Kind, Sample
 from smdebug.profiler.trace_events import TraceEvent
 from smdebug.rules.parameters import Parameter, convert_parameters, integer
+from smdebug.rules.wording import count_noun
 
 SCAN = integer("scan_interval_us", 60_000_000, minimum=1)
 PATIENCE = integer("patience", 1000, minimum=1)
@@ -16,6 +17,19 @@ PATIENCE = integer("patience", 1000, minimum=1)
 REPORTS = "profiler-reports"
 # The maximum number of findings kept of a rule that keeps firing.
 _MOST_FINDINGS = 100
+
+
+def describe_lack(counts: Mapping[str, int], needed: int, noun: str, remedy: str) -> str:
+    """Return why nothing was judged where no process has as many events as it takes; empty where one has.
+
+    >>> describe_lack({"0-algo-1": 4}, 10, "step", "Train for longer")
+    'Nothing was judged: it takes 10 steps of a process, and there were 4. Train for longer.'
+    """
+    most = max(counts.values(), default=0)
+    if not 0 < most < needed:
+        return ""
+    were = "was" if most == 1 else "were"
+    return f"Nothing was judged: it takes {count_noun(needed, noun)} of a process, and there {were} {most}. {remedy}."
 
 
 @dataclass(frozen=True)

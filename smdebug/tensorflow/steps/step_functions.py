@@ -59,6 +59,9 @@ class StepFunctions:
         # Keras makes a new one when a model is compiled again: of another optimizer, other losses or metrics.
         if found is None or found.original is not original:
             found = self._built[mode, wants] = _Built(original, build())
+            if self._watch is not None and self._watch.tracer is not None:
+                # Its first call, which is this step's, compiles it.
+                self._watch.tracer.note_compilation()
         return found.function
 
     def _build_split(self, mode: ModeKeys) -> Callable[[Any], Any]:

@@ -31,6 +31,10 @@ class Resource(Enum):
     MEMORY = "memory"
 
 
+# The order of upstream's tables.
+_RESOURCES = (Resource.CPU, Resource.GPU, Resource.MEMORY, Resource.IO, Resource.NETWORK)
+
+
 class JobStats(dict[str, Any]):
     """A job's statistics by name, shown as a table."""
 
@@ -137,7 +141,7 @@ class PandasFrameAnalysis:
             frame, groups = self._add_phases(phase), ["phase", "nodeID"]
             heads = ["Training_phase", "nodeID"]
         tables = []
-        for each in _list_resources(resource, tuple(Resource)):
+        for each in _list_resources(resource, _RESOURCES):
             rows = frame[frame["type"] == each.value]
             if not rows.empty:
                 table = _describe(rows.groupby(groups)["value"], "utilization_{}").reset_index(names=heads)

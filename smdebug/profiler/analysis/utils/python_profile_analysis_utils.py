@@ -19,7 +19,6 @@ __all__ = [
     "cProfileStats",
 ]
 
-_ORDER = tuple(StepPhase)
 _BEFORE_ALL, _AFTER_ALL = -1, float("inf")
 
 
@@ -80,16 +79,17 @@ class StepPythonProfileStats:
     def in_step_interval(
         self, start_step: float, end_step: float, start_phase: StepPhase, end_phase: StepPhase
     ) -> bool:
-        """Whether the profile lies between a phase of one step and a phase of another.
+        """Whether the profile lies between a phase of one step and a phase of another, as upstream has it.
 
-        A step's profile lasts until the beginning of the next step. The end of a step includes that time.
+        A profile that lasts until the beginning of the next step ends in that step. Phases narrow the first and last
+        step only as far as upstream's do: a first phase other than the beginning of a step, and a last one that is.
         """
-        begin = self.start_step, _ORDER.index(self.start_phase)
-        end = self.end_step, _ORDER.index(self.end_phase)
-        last = end_step, _ORDER.index(end_phase)
-        if end_phase is StepPhase.STEP_END:
-            last = max(last, (end_step + 1, _ORDER.index(StepPhase.STEP_START)))
-        return (start_step, _ORDER.index(start_phase)) <= begin and end <= last
+        if self.start_step < start_step or self.end_step > end_step:
+            return False
+        begins_late = self.start_step == start_step and start_phase in (StepPhase.STEP_END, StepPhase.FORWARD_PASS_END)
+        if begins_late and self.start_phase is not start_phase:
+            return False
+        return self.end_step != end_step or end_phase is not StepPhase.STEP_START or self.end_phase is end_phase
 
     def has_pre_step_zero_profile_stats(self) -> bool:
         """Whether the profile is from before the first step."""

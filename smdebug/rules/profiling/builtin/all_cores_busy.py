@@ -7,6 +7,9 @@ from smdebug.profiler.system_samples import CPU, Sample
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.profiling.profiler_rule import ProfilerFinding, SampleRule
 
+# The fewest samples by which a job that ends within its patience is judged.
+_FEWEST_SAMPLES = 20
+
 
 def is_busy(cores: Collection[float], cpu_threshold: float) -> bool:
     """Whether the cores' mean lies above the threshold.
@@ -20,7 +23,8 @@ def is_busy(cores: Collection[float], cpu_threshold: float) -> bool:
 class AllCoresBusy(SampleRule):
     """Fires where in more than `threshold` percent of a node's samples the mean of its cores lies above cpu_threshold.
 
-    This rule is ours: AWS has none for machines without a GPU. The first `patience` samples of a node are left out.
+    This rule is ours: AWS has none for machines without a GPU. The first `patience` samples of a node are left out; of
+    a job with no more, the first half is, if there are twenty.
     """
 
     parameters = (
@@ -38,11 +42,37 @@ class AllCoresBusy(SampleRule):
     def _prepare(self) -> None:
         self._busy: dict[str, int] = defaultdict(int)
         self._observed: dict[str, int] = defaultdict(int)
+        # Whether the cores were busy at the samples of the patience.
+        self._early: dict[str, list[bool]] = defaultdict(list)
+
+    def add_sample(self, sample: Sample) -> None:
+        """See `ProfilerRule`."""
+        super().add_sample(sample)
+        cores = sample.get(CPU).values()
+        if cores and not self._observed[sample.node]:
+            self._early[sample.node].append(is_busy(cores, self.values["cpu_threshold"]))
 
     def observe(self, sample: Sample) -> None:
         """See `SampleRule`."""
         self._observed[sample.node] += 1
         self._busy[sample.node] += is_busy(sample.get(CPU).values(), self.values["cpu_threshold"])
+
+    def finish(self) -> None:
+        """See `ProfilerRule`; a node with too few samples for its patience is judged by their second half."""
+        for node, early in self._early.items():
+            if not self._observed[node] and len(early) >= _FEWEST_SAMPLES:
+                later = early[len(early) // 2 :]
+                self._observed[node], self._busy[node] = len(later), sum(later)
+        super().finish()
+
+    def remark(self) -> str:
+        """See `SampleRule`; a short job was judged all the same."""
+        return "" if any(self._observed.values()) else super().remark()
+
+    @property
+    def needed_points(self) -> int:
+        """See `SampleRule`."""
+        return min(super().needed_points, _FEWEST_SAMPLES)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from smdebug.profiler.system_samples import CPU, Sample
 from smdebug.profiler.trace_events import DATA_LOADING, DATA_WORKER, TraceEvent
 from smdebug.rules.parameters import number
+from smdebug.rules.profiling.builtin.slow_data_loading import compute_waiting_share
 from smdebug.rules.profiling.profiler_rule import ProfilerRule
+from smdebug.rules.wording import count_noun
+
+# A training that loads its own data has an issue only where this share of its time, in percent, goes into that.
+_WAITING_THRESHOLD = 50
+_FEWEST_BATCHES = 10
 
 
 def count_at_once(spans: Iterable[tuple[float, float]]) -> int:
@@ -26,7 +32,8 @@ def count_at_once(spans: Iterable[tuple[float, float]]) -> int:
 class Dataloader(ProfilerRule):
     """Fires where the data loader's processes of a node, in percent of its cores, lie below min or above max_threshold.
 
-    It is judged once, when the job has ended, of the steps that DataloaderProfilingConfig names.
+    It is judged once, when the job has ended, of the steps that DataloaderProfilingConfig names. A loader without
+    processes of its own (num_workers=0) is an issue only where a training waits for data half of its time.
     """
 
     parameters = (number("min_threshold", 70, minimum=0), number("max_threshold", 200, minimum=0))
@@ -43,6 +50,7 @@ class Dataloader(ProfilerRule):
         self._cores: dict[str, int] = {}
         self._processes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self._spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        self._waits: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
         self._last: dict[str, float] = {}
 
     def add_sample(self, sample: Sample) -> None:
@@ -60,6 +68,8 @@ class Dataloader(ProfilerRule):
         of_host[event.node] = max(of_host[event.node], workers if isinstance(workers, int) else 0)
         if event.phase == DATA_WORKER:
             self._spans[event.host, event.node].append((event.start, event.end))
+        else:
+            self._waits[event.host][event.node].append((event.start, event.end))
 
     def finish(self) -> None:
         """See `ProfilerRule`."""
@@ -69,13 +79,24 @@ class Dataloader(ProfilerRule):
         for host, by_node in self._processes.items():
             processes, cores = sum(by_node.values()), self._cores.get(host, 0)
             share = 100 * processes / cores if cores else low
-            if low <= share <= high:
+            waiting = self._compute_waiting(host)
+            if low <= share <= high or (not processes and waiting <= _WAITING_THRESHOLD):
                 continue
             name, limit, side = ("min_threshold", low, "below") if share < low else ("max_threshold", high, "above")
-            text = f"{processes} processes load data on {cores} cores: {share:.4g} %, {side} {name} {limit:g} %"
+            text = (
+                f"{count_noun(processes, 'process')} loaded data at once on {count_noun(cores, 'core')}: "
+                f"{share:.4g} %, {side} {name} {limit:g} %"
+            )
+            if not processes:
+                text += f", and the training waits for data {waiting:.4g} % of its time"
             self.findings.append(self.find(host, self._last[host], share, limit, text))
             self.triggered = 1
             self.violations += 1
+
+    def _compute_waiting(self, host: str) -> float:
+        """Return the largest share of its time, in percent, that a process of a host waits for data."""
+        waits = (sorted(each) for each in self._waits[host].values() if len(each) >= _FEWEST_BATCHES)
+        return max(map(compute_waiting_share, waits), default=0.0)
 
     def remark(self) -> str:
         """Say of which nodes the number of cores never came."""

@@ -1,11 +1,11 @@
 """SlowDataLoading: a training that waits for its data."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from smdebug.profiler.trace_events import DATA_ITERATOR, DATA_LOADING, TraceEvent
 from smdebug.rules.parameters import integer, number
-from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule
+from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 
 def compute_waiting_share(waits: Sequence[tuple[float, float]]) -> float:
@@ -39,21 +39,30 @@ class SlowDataLoading(ProfilerRule):
 
     def _prepare(self) -> None:
         self._waits: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        self._counts: Counter[str] = Counter()
 
     def add_event(self, event: TraceEvent) -> None:
         """See `ProfilerRule`."""
         if event.phase in (DATA_LOADING, DATA_ITERATOR):
             self.pass_time(event.node, event.start)
             self._waits[event.node].append((event.start, event.end))
+            self._counts[event.node] += 1
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""
-        waits, threshold = self._waits.pop(node, []), self.values["threshold"]
+        waits, threshold = self._waits[node], self.values["threshold"]
         if len(waits) < self.values["patience"]:
             return
+        del self._waits[node]
         share = compute_waiting_share(waits)
         if share > threshold:
             text = (
                 f"waiting for {len(waits)} batches takes {share:.4g} % of the time, more than threshold {threshold:g} %"
             )
             yield self.find(node, time, share, threshold, text)
+
+    def remark(self) -> str:
+        """Say how many batches there would have to be."""
+        return describe_lack(
+            self._counts, self.values["patience"], "batch", "Raise NumSteps of DataloaderProfilingConfig"
+        )

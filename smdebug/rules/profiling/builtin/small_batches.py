@@ -1,13 +1,13 @@
 """SmallBatches: short steps that are mostly framework overhead."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from smdebug.profiler.trace_events import STEP, TraceEvent
 from smdebug.rules.parameters import integer, number
-from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule
+from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 
 def compute_undisturbed_ms(durations: Sequence[float]) -> float:
@@ -36,19 +36,26 @@ class SmallBatches(ProfilerRule):
 
     def _prepare(self) -> None:
         self._durations: dict[str, list[float]] = defaultdict(list)
+        self._counts: Counter[str] = Counter()
 
     def add_event(self, event: TraceEvent) -> None:
         """See `ProfilerRule`."""
         if event.phase.startswith(STEP) and event.phase.endswith((".TRAIN", ".GLOBAL")):
             self.pass_time(event.node, event.start)
             self._durations[event.node].append(event.duration)
+            self._counts[event.node] += 1
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""
-        durations, threshold = self._durations.pop(node, []), self.values["threshold"]
+        durations, threshold = self._durations[node], self.values["threshold"]
         if len(durations) < self.values["patience"]:
             return
+        del self._durations[node]
         shortest = compute_undisturbed_ms(durations)
         if shortest < threshold:
             text = f"an undisturbed step of {len(durations)} lasts {shortest:.4g} ms, below threshold {threshold:g} ms"
             yield self.find(node, time, shortest, threshold, text)
+
+    def remark(self) -> str:
+        """Say how many steps there would have to be."""
+        return describe_lack(self._counts, self.values["patience"], "step", "Train for longer, or lower patience")

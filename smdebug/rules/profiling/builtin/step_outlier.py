@@ -1,5 +1,6 @@
 """StepOutlier: steps that take far longer than the others."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -7,29 +8,49 @@ import numpy as np
 
 from smdebug.profiler.trace_events import STEP, TraceEvent
 from smdebug.rules.parameters import choice, integer, number
-from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule
+from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
+
+# The first steps of a process compile, fill caches and choose algorithms.
+_WARM_UP = 5
+# Makes the median absolute deviation of normally distributed values their standard deviation.
+_NORMAL = 1.4826
+# The smallest deviation used, as a share of the median: durations that hardly differ would make any jitter an outlier.
+_LEAST_DEVIATION = 0.1
 
 
 def find_outliers(durations: Sequence[float], stddev: float) -> list[int]:
-    """Where the durations that lie more than `stddev` standard deviations above the median are.
+    """Return the positions of the durations that lie more than `stddev` deviations above the median.
 
-    The mean would be drawn up by the outliers themselves: one step in ten would never lie three deviations above it.
+    The deviation is estimated by the median absolute deviation: outliers do not raise it, unless half of the steps are
+    some. It counts as at least a tenth of the median.
 
-    >>> find_outliers([1.0] * 9 + [5.0], 3)
-    [9]
-    >>> find_outliers([1.0] * 9 + [5.0], 3.34), find_outliers(([1.0] * 6 + [5.0]) * 10, 3)
-    ([], [])
+    >>> find_outliers([1.0] * 9 + [5.0], 3), find_outliers([1.0] * 9 + [1.2], 3)
+    ([9], [])
+    >>> len(find_outliers(([1.0] * 6 + [5.0]) * 10, 3))
+    10
     """
     values = np.asarray(durations, np.float64)
-    limit = float(np.median(values)) + stddev * float(values.std())
+    median = float(np.median(values))
+    deviation = _NORMAL * float(np.median(np.abs(values - median)))
+    limit = median + stddev * max(deviation, _LEAST_DEVIATION * median)
     return [int(at) for at in np.flatnonzero(values > limit)]
 
 
-class StepOutlier(ProfilerRule):
-    """Fires where more than n_outliers steps of scan_interval_us last longer than median + stddev * standard deviation.
+class _Steps:
+    """The steps of one process and mode, in the order of their events."""
 
-    Both are those of the steps of one process and mode in that time. Many outliers draw the deviation up: where one
-    step in ten is slow, no `stddev` above 3.33 finds them, where one in eight is, none above 3.02.
+    def __init__(self) -> None:
+        self.numbers: list[str] = []
+        self.durations = array("d")
+        self.told = 0
+
+
+class StepOutlier(ProfilerRule):
+    """Fires where more than n_outliers steps of a process last more than `stddev` deviations longer than their median.
+
+    Median and deviation are those of all steps of a process and mode so far, without the first five and those in
+    which the hook compiles a function of its own. The deviation is estimated from the median absolute deviation and is
+    at least a tenth of the median. It fires again at the end of each later scan_interval_us that has added outliers.
     """
 
     parameters = (
@@ -44,26 +65,43 @@ class StepOutlier(ProfilerRule):
     )
 
     def _prepare(self) -> None:
-        self._steps: dict[str, dict[str, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
+        self._steps: dict[str, dict[str, _Steps]] = defaultdict(lambda: defaultdict(_Steps))
 
     def add_event(self, event: TraceEvent) -> None:
         """See `ProfilerRule`."""
         mode = event.phase.rpartition(".")[2]
-        if event.phase.startswith(STEP) and self.values["mode"] in (None, mode):
+        wanted = self.values["mode"] in (None, mode) and not event.args.get("compiles")
+        if event.phase.startswith(STEP) and wanted:
             self.pass_time(event.node, event.start)
-            self._steps[event.node][mode].append((str(event.args.get("step_num", "?")), event.duration))
+            steps = self._steps[event.node][mode]
+            steps.numbers.append(str(event.args.get("step_num", "?")))
+            steps.durations.append(event.duration)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""
-        for mode, steps in self._steps.pop(node, {}).items():
-            durations = [duration for _, duration in steps]
+        for mode, steps in self._steps[node].items():
+            durations = steps.durations[_WARM_UP:]
+            if not durations:
+                continue
             outliers = find_outliers(durations, self.values["stddev"])
-            if len(outliers) > self.values["n_outliers"]:
-                longest = max(outliers, key=durations.__getitem__)
-                text = (
-                    f"{len(outliers)} of {len(steps)} steps ({mode}) last more than {self.values['stddev']:g} standard "
-                    f"deviations longer than the median of {float(np.median(durations)):.4g} s, more than n_outliers "
-                    f"{self.values['n_outliers']}; the longest is step {steps[longest][0]} with "
-                    f"{durations[longest]:.4g} s"
-                )
-                yield self.find(node, time, len(outliers), self.values["n_outliers"], text)
+            if len(outliers) <= max(self.values["n_outliers"], steps.told):
+                continue
+            steps.told = len(outliers)
+            longest = max(outliers, key=durations.__getitem__)
+            text = (
+                f"{len(outliers)} of {len(durations)} steps ({mode}) last more than {self.values['stddev']:g} "
+                f"deviations longer than the median of {float(np.median(durations)):.4g} s, more than n_outliers "
+                f"{self.values['n_outliers']}; the longest is step {steps.numbers[_WARM_UP + longest]} with "
+                f"{durations[longest]:.4g} s"
+            )
+            yield self.find(node, time, len(outliers), self.values["n_outliers"], text)
+
+    def remark(self) -> str:
+        """Say how many steps there would have to be."""
+        counts = {
+            f"{node} {mode}": len(steps.durations)
+            for node, found in self._steps.items()
+            for mode, steps in found.items()
+        }
+        needed = _WARM_UP + self.values["n_outliers"] + 1
+        return describe_lack(counts, needed, "step", "Train for longer, or lower n_outliers")

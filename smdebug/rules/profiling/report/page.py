@@ -14,6 +14,7 @@ import numpy as np
 from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY, MEMORY
 from smdebug.rules.drawing.html_page import (
     render_boxes,
+    render_details,
     render_histogram,
     render_lines,
     render_page,
@@ -27,7 +28,8 @@ from smdebug.rules.profiling.report.job_record import JobRecord, group_phases
 from smdebug.rules.wording import count_noun
 
 _MOST_OPERATORS = 20
-_MOST_FINDINGS = 10
+_MOST_FINDINGS = 3
+_MOST_PHASES = 5
 _NO_EVENTS = (
     "No trace event has come: there are some of PyTorch and TensorFlow where the job's ProfilerConfig has "
     "ProfilingParameters. What needs them is left out."
@@ -63,8 +65,8 @@ def summarize_job(record: JobRecord) -> dict[str, str | float]:
 
 
 def describe_rule(rule: ProfilerRule) -> str:
-    """Return what a rule watches for, in a sentence."""
-    return (inspect.getdoc(type(rule)) or "").partition("\n")[0]
+    """Return what a rule watches for, in a sentence without markup."""
+    return (inspect.getdoc(type(rule)) or "").partition("\n")[0].replace("`", "")
 
 
 def render_report(job: ProfiledJob, record: JobRecord, rules: Sequence[ProfilerRule]) -> str:
@@ -74,7 +76,7 @@ def render_report(job: ProfiledJob, record: JobRecord, rules: Sequence[ProfilerR
         state += f" {count_noun(job.damaged, 'damaged line')} of its profile could not be read and left out."
     fired = sorted((rule for rule in rules if rule.triggered), key=lambda rule: -rule.triggered)
     sections = [
-        ("Training job summary", render_text(state) + _render_summary(record)),
+        ("Training job summary", render_text(state) + _render_verdict(fired) + _render_summary(record)),
         ("System usage statistics", _render_usage(rules)),
         ("Framework metrics summary", _render_framework(record)),
         ("Rules summary", _render_rules(rules)),
@@ -91,6 +93,14 @@ def _format_time(seconds: float) -> str:
         return f"{seconds:g} s since the epoch"
 
 
+def _render_verdict(fired: Sequence[ProfilerRule]) -> str:
+    """Return the first finding of each rule that fired, the most fired first."""
+    if not fired:
+        return render_text("No rule has found an issue.")
+    found = "".join(f"<li>{escape(rule.name)}: {escape(rule.findings[0].text)}</li>" for rule in fired)
+    return f"<ul>{found}</ul>"
+
+
 def _render_summary(record: JobRecord) -> str:
     summary = summarize_job(record)
     if not summary:
@@ -101,7 +111,8 @@ def _render_summary(record: JobRecord) -> str:
         if isinstance(value := summary.get(f"{name}_%"), float)
     }
     chart = render_pie(parts, "Time of the job") if any(parts.values()) else render_text(_NO_EVENTS)
-    return render_table(("", "value"), list(summary.items())) + chart
+    table = render_table(("", "value"), list(summary.items()))
+    return render_details("Times of the job", table + chart)
 
 
 def _render_usage(rules: Sequence[ProfilerRule]) -> str:
@@ -120,33 +131,35 @@ def _render_framework(record: JobRecord) -> str:
     others = record.last - record.first - sum(pies.get("Steps", {}).values())
     if "Steps" in pies and others > 0:
         pies["Steps"]["others"] = others
-    parts = [render_text("Seconds of all processes together, and what each part of them is.")]
-    parts += [render_pie(values, _PIES[title]) for title, values in pies.items()]
     phases = sorted(record.seconds.items(), key=lambda item: -item[1])
+    text = render_text("Seconds of all processes together.")
+    parts = [render_pie(values, _PIES[title]) for title, values in pies.items()]
     parts.append(render_table(("phase", "seconds"), phases))
     for device, operators in sorted(record.operators.items()):
         total = sum(operators.values()) or 1.0
         longest = sorted(operators.items(), key=lambda item: -item[1])[:_MOST_OPERATORS]
         rows = [(name, 100 * seconds / total, seconds) for name, seconds in longest]
         parts.append(f"<h3>{device} operators</h3>{render_table(('operator', '%', 'accumulated seconds'), rows)}")
-    return "".join(parts)
+    longest_phases = ", ".join(f"{phase} {seconds:.4g}" for phase, seconds in phases[:_MOST_PHASES])
+    return text + render_text(f"The longest: {longest_phases}.") + render_details("Phases", "".join(parts))
 
 
 def _render_rules(rules: Sequence[ProfilerRule]) -> str:
-    head = ("rule", "description", "recommendation", "number of times triggered", "data points", "parameters")
-    rows = [
+    ordered = sorted(rules, key=lambda rule: -rule.triggered)
+    head = ("rule", "number of times triggered", "data points", "description")
+    table = render_table(head, [(rule.name, rule.triggered, rule.data_points, describe_rule(rule)) for rule in ordered])
+    advice = [
         (
             rule.name,
-            describe_rule(rule),
             " ".join(rule.advice) or "None: it tells what was used.",
-            rule.triggered,
-            rule.data_points,
             ", ".join(f"{name}: {value}" for name, value in rule.values.items()),
         )
-        for rule in sorted(rules, key=lambda rule: -rule.triggered)
+        for rule in ordered
     ]
     quiet = [f"{rule.name}: {rule.remark()}" for rule in rules if not rule.triggered and _lacks(rule)]
-    return render_table(head, rows) + "".join(map(render_text, quiet))
+    folded = render_table(("rule", "recommendation", "parameters"), advice)
+    lacking = render_details("Rules that could not judge", "".join(map(render_text, quiet))) if quiet else ""
+    return table + render_details("Recommendations and parameters", folded) + lacking
 
 
 def _lacks(rule: ProfilerRule) -> bool:
@@ -161,9 +174,9 @@ def _render_fired(rule: ProfilerRule, record: JobRecord) -> str:
     if rule.violations > _MOST_FINDINGS:
         findings += f"<li>and {rule.violations - _MOST_FINDINGS} more, in profiler-reports/{rule.name}.json</li>"
     charts = _CHARTS[rule.name](rule, record) if rule.name in _CHARTS else ""
-    return (
-        f"{render_text(meaning)}<h3>What was found</h3><ul>{findings}</ul><h3>What to do</h3><ul>{advice}</ul>{charts}"
-    )
+    found = f"{render_text(meaning)}<h3>What was found</h3><ul>{findings}</ul>"
+    folded = render_details("Charts", charts) if charts else ""
+    return f"{found}<h3>What to do</h3><ul>{advice}</ul>{folded}"
 
 
 def _draw_steps(rule: ProfilerRule, record: JobRecord) -> str:  # noqa: ARG001 -- each is called alike

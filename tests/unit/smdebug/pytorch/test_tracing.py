@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from smdebug.pytorch import Hook
+from smdebug.rules.profiling.builtin.dataloader import count_at_once
 from smdebug.tracing import step_tracer
 
 PARAMETERS = {
@@ -102,6 +103,19 @@ def test_what_is_traced_of_a_training(training: Training) -> None:
     assert ran.total_calls > 0
 
 
+def test_loading_processes_end_with_their_epoch(training: Training) -> None:
+    training.configure({"DataloaderProfilingConfig": "{'StartStep': 0, 'NumSteps': 100}"})
+    shut_down = torch.utils.data.dataloader._MultiProcessingDataLoaderIter._shutdown_workers
+    training.start()
+    for _ in range(3):
+        training.train(2, workers=2)
+    training.hook.close()
+    assert torch.utils.data.dataloader._MultiProcessingDataLoaderIter._shutdown_workers is shut_down
+    workers = [event for phase, event in training.read_events() if phase == "DataLoaderWorker"]
+    assert len({event["args"]["worker_pid"] for event in workers}) == 6
+    assert count_at_once((event["ts"], event["ts"] + event["dur"]) for event in workers) == 2
+
+
 def test_python_is_profiled_by_pyinstrument_too(training: Training) -> None:
     training.configure({"PythonProfilingConfig": "{'StartStep': 1, 'NumSteps': 1, 'ProfilerName': 'pyinstrument'}"})
     training.start()
@@ -141,7 +155,7 @@ def test_tracing_begins_changes_and_ends_while_the_job_runs(training: Training) 
     events = training.read_events()
     assert [event["args"]["step_num"] for phase, event in events if phase.startswith("Step:")] == ["2", "3", "4"]
     assert [(event["name"], event["dur"], event["args"]) for phase, event in events if phase == "Mine"] == [
-        ("mark", 2_000_000, {"batch": 7})
+        ("mark", 2_000_000, {"step_num": "4", "batch": 7})
     ]
     assert not list(training.folder.rglob("*.tmp"))
     assert not _global_optimizer_pre_hooks

@@ -85,6 +85,7 @@ def test_what_is_traced_of_fit(profile: Profile, make_hook: MakeHook) -> None:
             assert step["ts"] <= event["ts"]
             assert event["ts"] + event["dur"] <= step["ts"] + step["dur"]
     assert {event["args"]["step_num"] for phase, event in events if phase == "Forward"} == {"1", "2"}
+    assert {number for number, step in steps.items() if step["args"].get("compiles")} == {"1"}
     profiles = sorted(profile.folder.rglob("tensorflow/cprofile/*/*/python_stats"))
     points = [[part.rsplit("-", 1)[0] for part in path.parent.name.split("_")] for path in profiles]
     assert sorted(points) == [["train-3-stepend", "train-4-stepstart"], ["train-3-stepstart", "train-3-stepend"]]

@@ -93,7 +93,7 @@ def test_statistics_of_steps(analysis: PandasFrameAnalysis) -> None:
 
 def test_utilization(analysis: PandasFrameAnalysis) -> None:
     table = analysis.get_utilization_stats().set_index(["Resource", "nodeID"])
-    assert set(table.index.get_level_values(0)) == {"cpu", "gpu", "memory"}
+    assert list(dict.fromkeys(table.index.get_level_values(0))) == ["cpu", "gpu", "memory"]
     assert table.loc[("gpu", "algo-2"), "utilization_mean"] == 45
     assert table.loc[("memory", "algo-1"), "utilization_max"] == 63
     phases = analysis.get_utilization_stats(Resource.GPU, StatsBy.TRAINING_PHASE)

@@ -59,11 +59,15 @@ def test_profiles_are_listed(folder: Path) -> None:
 
 def test_profiles_are_fetched_and_added(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     analysis = cProfileAnalysis(folder)
-    assert count_calls(analysis.fetch_profile_stats_by_step(5, mode=GLOBAL)) == 2
-    assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, mode=GLOBAL)) == 4
-    forward = analysis.fetch_profile_stats_by_step(5, mode=GLOBAL, end_phase=StepPhase.FORWARD_PASS_END)
-    assert count_calls(forward) == 1
-    assert count_calls(analysis.fetch_profile_stats_by_step(5, mode=GLOBAL, node_id="1-algo-2")) == 1
+    # As upstream has it: what lasts until step 6 begins ends in step 6.
+    assert count_calls(analysis.fetch_profile_stats_by_step(5, mode=GLOBAL)) == 1
+    assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, mode=GLOBAL)) == 3
+    assert count_calls(analysis.fetch_profile_stats_by_step(5, 7, mode=GLOBAL)) == 4
+    until_next = {"mode": GLOBAL, "end_phase": StepPhase.STEP_START}
+    assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, **until_next)) == 2
+    backward = {**until_next, "start_phase": StepPhase.FORWARD_PASS_END}
+    assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, **backward)) == 1
+    assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, mode=GLOBAL, node_id="1-algo-2")) == 1
     assert analysis.fetch_profile_stats_by_step(5) is None, "PyTorch's profiles are of no mode"
     assert count_calls(analysis.fetch_pre_step_zero_profile_stats()) == 1
     assert count_calls(analysis.fetch_post_hook_close_profile_stats()) == 1

@@ -125,6 +125,23 @@ def test_the_sections_are_aws_s_and_the_most_fired_rule_comes_first() -> None:
         assert f"<tr><td>{rule.name}</td>" in content
 
 
+def test_the_page_begins_with_a_short_summary_and_folds_the_rest() -> None:
+    samples, _, _, _, text = SICK["CPUBottleneck"]
+    steps = build_steps(([0.1] * 9 + [0.5]) * 20, begin=200.0)
+    _, content = read_page(build_report(samples, steps, **SHORT))
+    unfolded = re.sub(r"<details>.*?</details>", "", content, flags=re.DOTALL)
+    assert "`" not in content
+    assert unfolded.index(f"<li>CPUBottleneck: algo-1: {text[:10]}") < unfolded.index("<h2>System usage statistics")
+    assert "<th>rule</th>" in unfolded
+    assert "<th>description</th>" in unfolded
+    assert "<svg" not in unfolded
+    for folded in ("<th>recommendation</th>", "<th>parameters</th>", "<svg", "How many cores"):
+        assert folded not in unfolded
+    for folded in ("<th>recommendation</th>", "<th>parameters</th>", "<svg"):
+        assert folded in content
+    assert "No rule has found an issue." in read_page(build_report())[1]
+
+
 def test_the_page_asks_nobody_for_anything() -> None:
     report = build_report(*SICK["LowGPUUtilization"][:2], **SHORT, opt_out_telemetry="False")
     page, content = read_page(report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +141,7 @@ SICK: dict[str, tuple[list[Sample], list[TraceEvent], dict[str, str], int, str]]
         build_steps(([0.1] * 9 + [0.5]) * 20),
         {},
         1,
-        "20 of 200 steps (TRAIN) last more than 3 standard deviations longer than the median of 0.1 s",
+        "20 of 195 steps (TRAIN) last more than 3 deviations longer than the median of 0.1 s",
     ),
     "SlowDataLoading": (
         [],
@@ -161,7 +162,7 @@ SICK: dict[str, tuple[list[Sample], list[TraceEvent], dict[str, str], int, str]]
         load(1),
         {},
         1,
-        "1 processes load data on 8 cores: 12.5 %, below min_threshold 70 %",
+        "1 process loaded data at once on 8 cores: 12.5 %, below min_threshold 70 %",
     ),
 }
 
@@ -183,7 +184,7 @@ def test_a_healthy_job_is_found_by_none(name: str) -> None:
     given = {"patience": PATIENCE} if "patience" in {each.name for each in find_profiler_rule(name).parameters} else {}
     given |= {"window": "20"} if "window" in {each.name for each in find_profiler_rule(name).parameters} else {}
     steps = build_steps([0.1 + at % 7 / 1000 for at in range(500)], begin=20.0)
-    verdict = conclude(run(name, HEALTHY, [*load(2), *steps], **given))
+    verdict = conclude(run(name, HEALTHY, [*load(2), *wait_for_data(0.01, 0.1), *steps], **given))
     assert verdict.status == "NoIssuesFound"
     assert verdict.details.startswith(f"Rule {name} found no issue in ")
     assert "Nothing was judged" not in verdict.details
@@ -206,6 +207,36 @@ def test_a_job_shorter_than_the_patience_is_not_judged() -> None:
     verdict = conclude(run("CPUBottleneck", build_samples(400, cpu=[95.0], gpu=[5.0])))
     assert verdict.status == "NoIssuesFound"
     assert "it takes 1001 data points of a node, and there were 400. Lower patience" in verdict.details
+
+
+def test_a_short_job_is_judged_by_what_there_is() -> None:
+    # Sixty samples: its first half, in which cores idle, is left out.
+    busy = run("AllCoresBusy", build_samples(60, cpu=lambda at: [2.0 if at < 30 else 99.0] * 2))
+    assert "in 100 % of 30 data points" in busy.findings[0].text
+    healthy = run("AllCoresBusy", build_samples(60, cpu=[60.0, 80.0]))
+    assert conclude(healthy).details == "Rule AllCoresBusy found no issue in 60 data points."
+    lacks = conclude(run("AllCoresBusy", build_samples(19, cpu=[99.0]))).details
+    assert "Nothing was judged: it takes 20 data points of a node, and there were 19." in lacks
+
+
+@pytest.mark.parametrize(
+    ("name", "events", "lacks"),
+    [
+        ("SmallBatches", build_steps([0.001] * 99), "it takes 100 steps of a process, and there were 99."),
+        ("StepOutlier", build_steps([0.1] * 15), "it takes 16 steps of a process, and there were 15."),
+        ("SlowDataLoading", load(2), "it takes 10 batches of a process, and there was 1. Raise NumSteps of Data"),
+    ],
+)
+def test_events_that_are_too_few_are_said(name: str, events: list[TraceEvent], lacks: str) -> None:
+    assert f"Nothing was judged: {lacks}" in conclude(run(name, (), events)).details
+
+
+def test_batches_that_take_long_are_judged_over_several_scans() -> None:
+    waits = [TraceEvent("0-algo-1", "DataLoaderIter", "n", 20.0 * at, 15.0, {}) for at in range(12)]
+    assert (
+        "waiting for 11 batches takes 75 %"
+        in run("SlowDataLoading", (), waits, scan_interval_us="30000000").findings[0].text
+    )
 
 
 @pytest.mark.parametrize("name", list_profiler_rules())
@@ -238,8 +269,24 @@ def test_a_clock_that_jumps_makes_no_firing_of_its_own() -> None:
 
 def test_too_many_loader_processes_and_unknown_cores() -> None:
     crowd = run("Dataloader", build_samples(2, cpu=[1.0, 1.0]), load(5, of_worker=True))
-    assert "5 processes load data on 2 cores: 250 %, above max_threshold 200 %" in crowd.findings[0].text
+    assert "5 processes loaded data at once on 2 cores: 250 %, above max_threshold 200 %" in crowd.findings[0].text
     assert "How many cores there are is not known of algo-1" in conclude(run("Dataloader", (), load(5))).details
+
+
+def test_a_loader_without_processes_is_an_issue_only_where_steps_wait() -> None:
+    cores = build_samples(2, cpu=[1.0, 1.0])
+    assert run("Dataloader", cores, wait_for_data(0.01, 0.1)).triggered == 0
+    assert run("Dataloader", cores, wait_for_data(0.3, 0.1)[:9]).triggered == 0
+    slow = run("Dataloader", cores, wait_for_data(0.3, 0.1))
+    assert "0 processes loaded data at once on 2 cores: 0 %, below" in slow.findings[0].text
+    assert "the training waits for data 75 % of its time" in slow.findings[0].text
+
+
+def test_the_processes_of_one_epoch_after_the_other_are_not_added_up() -> None:
+    epochs = [
+        TraceEvent("0-algo-1", "DataLoaderWorker", "w", 10.0 * epoch, 9.9, {}) for epoch in range(7) for _ in range(2)
+    ]
+    assert run("Dataloader", build_samples(2, cpu=[1.0, 1.0]), epochs).triggered == 0
 
 
 def test_a_mode_chooses_the_steps() -> None:
@@ -247,6 +294,26 @@ def test_a_mode_chooses_the_steps() -> None:
     assert run("StepOutlier", (), slow, mode="EVAL").triggered == 1
     assert run("StepOutlier", (), slow, mode="None").triggered == 1
     assert run("StepOutlier", (), slow, mode="TRAIN").data_points == 0
+
+
+def test_slow_steps_are_found_beside_compiling_and_whatever_the_scan() -> None:
+    keras = [3.1, *[0.3 if at % 20 == 0 else 0.1 for at in range(1, 300)]]
+    keras[10] = 1.57
+    found = run("StepOutlier", (), build_steps(keras))
+    assert "15 of 295 steps (TRAIN)" in found.findings[0].text
+    # A hundred slow steps of two thousand, of which a scan of one second holds one or none.
+    rare = build_steps([0.5 if at % 20 == 19 else 0.1 for at in range(2000)])
+    assert run("StepOutlier", (), rare, scan_interval_us="1000000").findings[-1].value == 100
+    assert run("StepOutlier", (), rare, n_outliers="100").triggered == 0
+
+
+def test_uneven_steps_and_a_slow_begin_are_no_outliers() -> None:
+    assert run("StepOutlier", (), build_steps([30.0, 2.0, 1.0, *[0.1] * 300]), n_outliers="0").triggered == 0
+    compiling = [*build_steps([0.1] * 300), *build_steps([1.5])]
+    compiling[-1] = replace(compiling[-1], args={"step_num": "10", "compiles": True})
+    assert run("StepOutlier", (), compiling, n_outliers="0").triggered == 0
+    jitter = [0.1 + at % 7 / 1000 for at in range(3000)]
+    assert run("StepOutlier", (), build_steps(jitter), n_outliers="0").triggered == 0
 
 
 def test_waiting_for_data_of_both_frameworks_and_of_few_batches() -> None:
