@@ -36,7 +36,8 @@ from container_runtime.runtime import (
     NetworkExhaustedError,
 )
 from container_runtime.swarm.capacity import Capacity, Wanted, build_promise
-from container_runtime.swarm.carrier import Carriers, list_carried, read_label, write_label
+from container_runtime.swarm.carried_folders import list_carried, read_label, write_label
+from container_runtime.swarm.carriers import Carriers
 from container_runtime.swarm.networks import (
     create_overlay,
     find_hosts,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from container_runtime.meter import Meter
     from container_runtime.runtime import Exit, FoundNetwork, LogLine, Network, ResolvedImage, Usage
     from container_runtime.spec import ContainerSpec, Mount
-    from container_runtime.swarm.carrier import Carried
+    from container_runtime.swarm.carried_folders import Carried
     from container_runtime.swarm.nodes import SwarmNode
 
 logger = logging.getLogger(__name__)
@@ -243,7 +244,7 @@ class SwarmEngine:
                     **self._own_labels,
                     NAME_LABEL: spec.name,
                     SIDECAR_LABEL: " ".join(map(str, ports)),
-                    **self._nodes.label,
+                    **self._nodes.agents.label,
                     **({FILES_LABEL: write_label(folders)} if folders else {}),
                 },
                 self._user,
@@ -393,7 +394,7 @@ class SwarmEngine:
             own = dict(service["Spec"]["Labels"])
             name = own.pop(NAME_LABEL)
             own.pop(FILES_LABEL, None)
-            for key in (INSTANCE_LABEL, SIDECAR_LABEL, *self._nodes.label):
+            for key in (INSTANCE_LABEL, SIDECAR_LABEL, *self._nodes.agents.label):
                 own.pop(key)
             if service["Spec"]["Name"] in self._lost:
                 continue

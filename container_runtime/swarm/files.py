@@ -22,14 +22,13 @@ from operator import attrgetter
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.swarm.tree import (
+from container_runtime.swarm.tree import Tree, find_indexed
+from container_runtime.swarm.tree_protocol import (
     FILE,
     FOLDER,
     PIPE,
     TEMPORARY,
     ProtocolError,
-    Tree,
-    find_indexed,
     read_line,
     write_line,
 )
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import BinaryIO
 
-    from container_runtime.swarm.tree import Outgoing, State
+    from container_runtime.swarm.tree import Outgoing
+    from container_runtime.swarm.tree_protocol import State
 
 logger = logging.getLogger(__name__)
 

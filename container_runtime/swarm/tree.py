@@ -6,39 +6,42 @@ part of a path is opened from the folder that it is in, no link is followed, and
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from container_runtime.swarm.tree_protocol import (
+    ARRIVING,
+    FILE,
+    FOLDER,
+    LINK,
+    MAX_DEPTH,
+    PIPE,
+    TEMPORARY,
+    ProtocolError,
+    check_arrival,
+    check_path,
+    is_arriving,
+    write_line,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
-    State = tuple[str | int, ...]
+    from container_runtime.swarm.tree_protocol import State
 
-FILE, FOLDER, LINK, PIPE = "file", "folder", "link", "pipe"
-"""What a state begins with: ``(FILE, bytes, nanoseconds of its last change)``, ``(LINK, text)``, ``(FOLDER,)``."""
 _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK, stat.S_IFIFO: PIPE}
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe in the place of a file would otherwise be waited for.
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# What a file is called until it is whole; its writers' own such names are of the same form.
-TEMPORARY = ".tmp"
-_ARRIVING = ".arriving"
 # An index file names an event file: it is looked for before, and sent after.
 _INDEX = "index"
-_MAX_DEPTH = 100
 _FIRST_BYTES, _PIECE_BYTES = 1 << 20, 1 << 18
-_MAX_LINE_BYTES = 1 << 16
 _WHOLE, _TORN = b"+", b"-"
-
-
-class ProtocolError(OSError):
-    """The other end said what no end of this program says."""
 
 
 class Tree:
@@ -62,7 +65,7 @@ class Tree:
     def clear(self) -> None:
         """Remove what another process has left of files that never arrived."""
         with os.scandir(self.root) as entries:
-            names = [each.name for each in entries if _is_arriving(each.name)]
+            names = [each.name for each in entries if is_arriving(each.name)]
         for name in names:
             _remove(self.root, name)
 
@@ -85,7 +88,7 @@ class Tree:
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     with suppress(OSError):
                         state = _describe(entry.name, descriptor)
-                        if state is not None and not _is_arriving(path):
+                        if state is not None and not is_arriving(path):
                             found[path] = state
                             below += [path] * (state[0] == FOLDER)
             if folders is None:
@@ -160,7 +163,7 @@ class Tree:
             ProtocolError: what is said to come is nothing that can be in this folder.
             OSError: it cannot be written, or the connection has ended.
         """
-        path, state, mode = _check(line)
+        path, state, mode = check_arrival(line)
         if state[0] == FILE:
             with Arrival(self, line) as arrival:
                 arrival.take(source, arrival.left)
@@ -173,7 +176,7 @@ class Tree:
                 _make_folder(parent, name, mode)
                 self._own(parent, name)
             else:
-                arriving = f"{_ARRIVING}{TEMPORARY}"
+                arriving = f"{ARRIVING}{TEMPORARY}"
                 with suppress(FileNotFoundError):
                     _remove(self.root, arriving)
                 os.symlink(str(state[1]), arriving, dir_fd=self.root)
@@ -188,14 +191,14 @@ class Tree:
             ProtocolError: the path leads out of the folder.
             OSError: it cannot be made.
         """
-        _check_path(path)
+        check_path(path)
         with self.make_way(path) as (parent, name), suppress(FileExistsError):
             os.mkfifo(name, 0o600, dir_fd=parent)
             self._own(parent, name)
 
     def remove(self, path: str) -> None:
         """Remove what the other end has removed. Idempotent."""
-        _check_path(path)
+        check_path(path)
         folder, _, name = path.rpartition("/")
         with suppress(FileNotFoundError, NotADirectoryError), self._open(folder) as parent:
             _remove(parent, name)
@@ -225,8 +228,8 @@ class Tree:
 
     @contextmanager
     def _open(self, path: str) -> Iterator[int]:
-        if path.count("/") >= _MAX_DEPTH:
-            raise NotADirectoryError(f"{path[:100]} lies more than {_MAX_DEPTH} folders deep")
+        if path.count("/") >= MAX_DEPTH:
+            raise NotADirectoryError(f"{path[:100]} lies more than {MAX_DEPTH} folders deep")
         descriptor = os.dup(self.root)
         try:
             for part in path.split("/") if path else ():
@@ -288,12 +291,12 @@ class Arrival:
     """
 
     def __init__(self, tree: Tree, line: Mapping[str, Any], number: int | None = None) -> None:
-        self._path, self._state, self._mode = _check(line)
+        self._path, self._state, self._mode = check_arrival(line)
         if self._state[0] != FILE:
             raise ProtocolError(f"No file: {str(line)[:200]}")
         self.left = int(self._state[1])
         self._tree = tree
-        self._name = f"{_ARRIVING}{TEMPORARY}" if number is None else f"{_ARRIVING}-{number}{TEMPORARY}"
+        self._name = f"{ARRIVING}{TEMPORARY}" if number is None else f"{ARRIVING}-{number}{TEMPORARY}"
         self._is_placed = False
         try:
             self._descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=tree.root)
@@ -366,30 +369,6 @@ def find_indexed(path: str) -> str | None:
     return "".join(f"{part}/" for part in parts[: parts.index(_INDEX)])
 
 
-def write_line(out: BinaryIO, members: Mapping[str, Any]) -> None:
-    """Write one line of JSON; names that are no UTF-8 arrive as they are."""
-    out.write(json.dumps(members).encode("ascii") + b"\n")
-
-
-def read_line(source: BinaryIO, limit: int = _MAX_LINE_BYTES) -> dict[str, Any]:
-    """Read a line of the other end.
-
-    Raises:
-        ConnectionError: it has ended.
-        ProtocolError: it is none.
-    """
-    text = source.readline(limit)
-    if not text:
-        raise ConnectionError("The connection has ended.")
-    try:
-        line = json.loads(text)
-    except ValueError as error:
-        raise ProtocolError(f"No line of JSON: {text[:100]!r}") from error
-    if not isinstance(line, dict):
-        raise ProtocolError(f"No object of JSON: {text[:100]!r}")
-    return line
-
-
 def _order(path: str) -> tuple[bool, str]:
     return _INDEX in path.split("/"), path
 
@@ -433,39 +412,8 @@ def _rename(parent: int, name: str, new_parent: int, new_name: str) -> None:
         os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=new_parent)
 
 
-def _is_arriving(path: str) -> bool:
-    """Whether a path is that of a file which is not whole yet."""
-    return path.startswith(_ARRIVING) and path.endswith(TEMPORARY) and "/" not in path
-
-
 def _remove(parent: int, name: str) -> None:
     if _find_kind(parent, name) == FOLDER:
         shutil.rmtree(name, dir_fd=parent)
     else:
         os.unlink(name, dir_fd=parent)
-
-
-def _check(line: Mapping[str, Any]) -> tuple[str, State, int]:
-    """Check what is said to come."""
-    state, mode = line.get("state"), line.get("mode")
-    if not isinstance(state, list) or not isinstance(mode, int):
-        raise ProtocolError(f"Nothing that arrives: {str(line)[:200]}")
-    path = _check_path(line.get("path"))
-    match state:
-        case ["folder"]:
-            pass
-        case ["link", str(text)] if text and "\0" not in text:
-            pass
-        case ["file", int(size), int(mtime_ns)] if size >= 0 and abs(mtime_ns) < 1 << 63:
-            pass
-        case _:
-            raise ProtocolError(f"Nothing that arrives: {str(line)[:200]}")
-    return path, tuple(state), mode & 0o1777
-
-
-def _check_path(path: object) -> str:
-    if not isinstance(path, str) or "\0" in path or _is_arriving(path) or path.count("/") > _MAX_DEPTH:
-        raise ProtocolError(f"No path in a folder: {str(path)[:200]!r}")
-    if any(part in ("", ".", "..") for part in path.split("/")):
-        raise ProtocolError(f"No path in a folder: {path[:200]!r}")
-    return path

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from container_runtime.spec import Mount
+from container_runtime.swarm.agent_key import keep_key
 from container_runtime.swarm.engine import SwarmEngine
-from container_runtime.swarm.nodes import keep_key
 from tests.contract.test_docker_networks import LISTEN, PROBE, UNREACHABLE, build_spec, probe
 
 if TYPE_CHECKING:
