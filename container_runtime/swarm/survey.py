@@ -15,8 +15,9 @@ from container_runtime.docker.border import connect, translated
 from container_runtime.docker.local_images import LocalImages
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.swarm.agent_service import describe_image_copy, name_node, takes_tasks
 from container_runtime.swarm.engine import AGENT_IMAGE, find_address
-from container_runtime.swarm.nodes import Nodes, takes_tasks
+from container_runtime.swarm.nodes import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,11 +82,6 @@ def survey(folder: Path, registry: str | None, *, start_agents: bool) -> Iterato
             yield Finding("missing", "no node of the Swarm can be given a task", "docker node ls")
 
 
-def name_node(node: dict[str, Any]) -> str:
-    """Name a node as people know it."""
-    return f"{node['Description']['Hostname']} ({node['Status'].get('Addr') or node['ID']})"
-
-
 def look_from_here(node: dict[str, Any], own: dict[str, Any], *, alone: bool) -> Finding | None:
     """Say what a manager knows that speaks against a node; None where nothing does."""
     name, address = name_node(node), str(node["Status"].get("Addr", ""))
@@ -137,12 +133,29 @@ def _look_inside(
         try:
             if start_agents:
                 nodes.start(agents)
+            ready = {each.id for each in nodes.list_ready()}
+            failures = nodes.agents.find_failures()
             for node in usable:
-                yield _ask_agent(api, nodes, node, own)
+                if node["ID"] in ready:
+                    yield _ask_agent(api, nodes, node, own)
+                else:
+                    yield describe_absent_agent(node, failures.get(node["ID"], ""), agents)
         finally:
             nodes.close(keep_agents=not start_agents)
     except ContainerRuntimeError as error:
         yield Finding("missing", str(error), "")
+
+
+def describe_absent_agent(node: dict[str, Any], failure: str, image: str) -> Finding:
+    """Describe a node whose agent does not run.
+
+    Args:
+        node: the manager's description of the node.
+        failure: the reason that the Swarm gives; empty if it gives none.
+        image: id of the agents' image.
+    """
+    text = f"node {name_node(node)} has no agent and gets no tasks: {failure or 'it has not started'}"
+    return Finding("missing", text, describe_image_copy(image))
 
 
 def _ask_agent(api: docker.APIClient, nodes: Nodes, node: dict[str, Any], own: dict[str, Any]) -> Finding:
