@@ -105,7 +105,7 @@ def test_a_container_on_a_node_finds_the_next_process_that_offers_the_port(
     swarm_engine: SwarmEngine, kept_agents: SwarmNodes, server: Listener, tmp_path: Path
 ) -> None:
     """While there is none it waits: the agent of its node holds the socket that it connects to."""
-    first = SwarmEngine(swarm_engine._instance_id, kept_agents.folder / "key")
+    first = SwarmEngine(swarm_engine.instance_id, kept_agents.folder / "key")
     first.offer(server.port, server.take)
     source = f"""
 import os, socket, time
