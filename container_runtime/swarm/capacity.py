@@ -196,7 +196,7 @@ class Capacity:
                 if turn.hopeless_since is not None and time.monotonic() - turn.hopeless_since > HOPELESS_SECONDS:
                     raise NetworkExhaustedError(
                         f"No node of the Swarm has started {turn.names} within {HOPELESS_SECONDS:g} s: {why}, and "
-                        "would have none if they ran nothing."
+                        "even idle nodes have too little capacity."
                     )
                 time.sleep(_NODE_POLL_SECONDS)
             self._leave(turn)
@@ -262,9 +262,10 @@ class Capacity:
             turn.hopeless_since = time.monotonic()
         nodes = {node.id: node for found in lists.values() for node in found}
         if len(turn.wanted) > 1:
-            return f"{len(nodes)} nodes have no room for {len(turn.wanted)} containers at once"
+            have = "node has" if len(nodes) == 1 else "nodes have"
+            return f"{len(nodes)} {have} too little free capacity for {len(turn.wanted)} containers at once"
         full = [node for node in nodes.values() if not taken.leaves(node, turn.wanted[0].promise)]
-        return f"no node has room: {len(full)} of {len(nodes)} are full"
+        return f"{len(full)} of {len(nodes)} nodes have too little free capacity"
 
     def _find_taken(self) -> _Taken:
         """Add up what is promised; the lock is held."""
