@@ -37,7 +37,7 @@ def connect() -> docker.APIClient:
         EngineUnavailableError: the engine does not answer.
     """
     with translated("connect"):
-        address = os.environ.get("DOCKER_HOST") or _LOCAL_ENGINE
+        address = find_engine_address()
         if address.startswith("unix://"):
             # Try the socket first: the client leaves its socket open if nothing answers.
             path = address.removeprefix("unix://")
@@ -48,6 +48,11 @@ def connect() -> docker.APIClient:
                     raise EngineRefusedError(explain_refusal(Path(path))) from exc
         # Use the low-level client. The other one inspects the container after every call, which adds 0.1 s to a start.
         return docker.from_env(timeout=int(REQUEST_SECONDS), max_pool_size=64).api
+
+
+def find_engine_address() -> str:
+    """Return the address of the engine that ``connect`` connects to."""
+    return os.environ.get("DOCKER_HOST") or _LOCAL_ENGINE
 
 
 def build_url(api: docker.APIClient, path: str) -> str:

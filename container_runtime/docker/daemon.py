@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime.docker.border import connect
+from container_runtime.docker.border import connect, find_engine_address
 from container_runtime.runtime import EngineRefusedError, EngineUnavailableError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def describe_engine() -> str | None:
     except EngineUnavailableError:
         return None
     with closing(api):
-        return f"Docker Engine {api.version()['Version']} at {api.base_url}"
+        return f"Docker Engine {api.version()['Version']} at {find_engine_address()}"
 
 
 def explain_refused_engine() -> str | None:

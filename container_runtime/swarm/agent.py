@@ -2,9 +2,9 @@
 
 Each node runs one agent for each emulator.
 
-A manager tells how far a service is, but sends no signal, keeps no exit code and no log of what it was told to remove,
-and measures nothing: the node's own engine does. The emulator and its agents know each other by one key, which only
-the Swarm's secrets and the emulator's state folder hold; whoever has none gets no byte.
+A Swarm manager reports the state of a service, but sends no signals, keeps no exit code or log of a removed service,
+and measures nothing; the engine of the node does. The emulator and its agents authenticate each other with one key,
+which only the Swarm's secrets and the emulator's state folder contain. Connections without it are refused.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ PROCESSES, GROUPS, ROOT = "/node/proc", "/node/cgroup", "/node/root"
 NODE = "SMDEBUG_EMULATOR_NODE"
 PORT = 4243
 METER = "smdebug-meter"
-"""The protocol, by ALPN, in which each line asks for a process's counters."""
+"""ALPN name of the protocol that returns the counters of a process for each line."""
 CONDITION = "smdebug-condition"
-"""The protocol that tells how its machine is, in one line: see ``Condition`` in ``nodes.py``."""
+"""Protocol that returns the state of the machine in one line: see ``Condition`` in ``nodes.py``."""
 FILES = "smdebug-files"
-"""The protocol of folders that no disk shares; see ``files.py``."""
+"""Protocol of file transfer; see ``files.py``."""
 PIPES = "smdebug-pipes"
-"""The protocol of channels in Pipe mode; see ``pipes.py``."""
+"""Protocol of channels in Pipe mode; see ``pipes.py``."""
 PROXY = "smdebug-proxy"
-"""The protocol of closed networks; see ``inside.py``. Any other connection is the engine's."""
+"""Protocol of isolated networks; see ``inside.py``. Any other connection is passed to the engine."""
 
 
 def build_context(side: int, key: str | os.PathLike[str], protocol: str = METER) -> ssl.SSLContext:
-    """Build the TLS of either side: both have the same key, and trust nobody else.
+    """Build the TLS context of either side. Both have the same key, and trust only this key.
 
     Args:
-        side: whose it is.
-        key: the file of key and certificate.
-        protocol: what the emulator speaks.
+        side: ``ssl.PROTOCOL_TLS_SERVER`` or ``ssl.PROTOCOL_TLS_CLIENT``.
+        key: file with key and certificate.
+        protocol: protocol of the client.
     """
     context = ssl.SSLContext(side)
     context.check_hostname = False
@@ -77,12 +77,12 @@ class Agent:
     """Answers the emulator's connections."""
 
     def __init__(self, processes: Path, groups: Path, volumes: int) -> None:
-        """Know a node.
+        """Serve a node.
 
         Args:
-            processes: where its processes are.
-            groups: where its control groups are.
-            volumes: a descriptor of the folder of its engine's volumes.
+            processes: mount point of its ``/proc``.
+            groups: mount point of its control groups.
+            volumes: descriptor of the folder of its engine's volumes.
         """
         self._processes, self._groups = processes, groups
         self._files = Files(volumes)
@@ -90,13 +90,13 @@ class Agent:
         self._inside = Inside(processes)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one connection, in the protocol that it asks for."""
+        """Answer one connection in its protocol."""
         for option in KEEP_ALIVE:
             writer.get_extra_info("socket").setsockopt(*option)
         protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
         speak = {
             METER: self._measure,
-            CONDITION: _tell_condition,
+            CONDITION: _send_condition,
             PROXY: self._inside.answer,
             FILES: self._files.answer,
             PIPES: self._pipes.answer,
@@ -105,7 +105,7 @@ class Agent:
             await speak(reader, writer)
 
     async def _measure(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer each line, a process's number, with its container's counters; null when it has ended."""
+        """Answer each line, the pid of a process, with the counters of its container; null if it has ended."""
         meters: dict[int, ControlGroupMeter] = {}
         while line := await reader.readline():
             pid = int(line)
@@ -118,25 +118,25 @@ class Agent:
 
 
 async def _ask_engine() -> dict[str, Any]:
-    """Ask the engine which node it is, and where its files are."""
+    """Return the engine's description of itself, with its node id and folder."""
     reader, writer = await asyncio.open_unix_connection(ENGINE)
     writer.write(b"GET /info HTTP/1.0\r\nHost: engine\r\n\r\n")
     answer = await reader.read()
     writer.close()
-    told: dict[str, Any] = json.loads(answer.partition(b"\r\n\r\n")[2])
-    return told
+    described: dict[str, Any] = json.loads(answer.partition(b"\r\n\r\n")[2])
+    return described
 
 
-async def _tell_condition(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Tell what is free where the engine keeps its images, which this program's own root is a part of, and the time."""
+async def _send_condition(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send the free space of the engine's disk, which holds this container's root, and the time."""
     disk = os.statvfs("/")
-    told = {"free_bytes": disk.f_bavail * disk.f_frsize, "clock": time.time()}
-    writer.write(json.dumps(told).encode() + b"\n")
+    condition = {"free_bytes": disk.f_bavail * disk.f_frsize, "clock": time.time()}
+    writer.write(json.dumps(condition).encode() + b"\n")
     await writer.drain()
 
 
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Be the engine's socket for one connection."""
+    """Connect the emulator to the engine's socket."""
     from_engine, to_engine = await asyncio.open_unix_connection(ENGINE)
     sending = asyncio.create_task(pump(reader, to_engine))
     try:

@@ -1,9 +1,9 @@
 """Capacity of Swarm nodes: resources promised to containers and still free.
 
-Swarm's own reservations would do that, but for one thing: with them, a manager that hears something new of a node, as
-it does with each new network, goes through all tasks of the node, those that have ended long ago included, and takes
-away what it finds no room for, running or not. The ended tasks of jobs are never forgotten. So our services reserve
-nothing, have what they are promised in a label, and are told their node.
+Swarm's own reservations are not used. With reservations, a manager that gets news of a node, as it does with each new
+network, checks all tasks of the node, including those that ended long ago, and removes running tasks that no longer
+fit. A Swarm never forgets the ended tasks of jobs. So the services here reserve nothing: a label has the resources that
+they were promised, and a constraint their node.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ if TYPE_CHECKING:
     from container_runtime.swarm.nodes import SwarmNode
 
 PROMISE_LABEL = "smdebug-emulator.promised"
-"""On a service: see ``Promise.write``."""
-# Percent of the largest node, which has to do for a machine that no node is as large as: two of these never share a
-# node, and what is small still fits beside one.
+"""Label of a service: see ``Promise.write``."""
+# Percentage of the largest node that is promised at most, even if the job's instance type is larger. Two such
+# containers never share a node, and small containers still fit on it.
 _MOST = 75
 HOPELESS_SECONDS = 120.0
-"""So long may nodes take to come, or to come back, for what those that are there could not run at any time."""
+"""Most time to wait for larger nodes, if the present ones could not run the containers even when idle."""
 _NODE_POLL_SECONDS = 0.5
 _CHOICE_SECONDS, _POLL_SECONDS = 10.0, 0.02
-# A task in such a state takes no room, or never will.
+# A task in such a state uses no capacity, and never will.
 _ENDED = {"complete", "shutdown", "failed", "rejected", "remove", "orphaned"}
 
 
 class Promise(NamedTuple):
-    """What a container may count on.
+    """Resources that a container is promised.
 
     Attributes:
-        nano_cpus: billionths of a processor.
-        memory_bytes: of memory.
+        nano_cpus: billionths of a CPU.
+        memory_bytes: bytes of memory.
     """
 
     nano_cpus: int
     memory_bytes: int
 
     def write(self) -> str:
-        """Return it as a label's value; ``read_promise`` reads it."""
+        """Return the promise as a label's value, which ``read_promise`` parses."""
         return f"{self.nano_cpus} {self.memory_bytes}"
 
     def is_within(self, other: Promise) -> bool:
-        """Whether it is no larger than another in anything."""
+        """Return whether no resource exceeds that of another promise."""
         return self.nano_cpus <= other.nano_cpus and self.memory_bytes <= other.memory_bytes
 
 
 def build_promise(spec: ContainerSpec, nodes: Collection[SwarmNode]) -> Promise:
-    """Build what a container is promised: what its machine has, but never more than most of the largest node."""
+    """Return the resources of a container's instance type, limited to most of the largest node."""
     cpus, memory_bytes = spec.cpus or 0, spec.memory_bytes or 0
     return Promise(
         min(10**9 * cpus, 10**7 * _MOST * max(each.cpus for each in nodes)),
@@ -72,7 +72,7 @@ def build_promise(spec: ContainerSpec, nodes: Collection[SwarmNode]) -> Promise:
 
 
 def read_promise(service: Mapping[str, Any]) -> Promise:
-    """Read what a service's tasks are promised, each: of ours by the label, of others by what they reserve."""
+    """Return the promise of each task of a service: the label, or what other services reserve."""
     label = service["Labels"].get(PROMISE_LABEL)
     if label is not None:
         return Promise(*map(int, label.split()))
@@ -82,12 +82,12 @@ def read_promise(service: Mapping[str, Any]) -> Promise:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Wanted:
-    """A container that is to have a node.
+    """A container that needs a node.
 
     Attributes:
-        name: of the container.
-        promise: that its node has to keep.
-        list_nodes: lists the nodes that can run it, anew at each look.
+        name: name of the container.
+        promise: resources that it needs.
+        list_nodes: function that returns the nodes that can run it now.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Wanted:
 
 
 class _Taken:
-    """What is promised on each node, and to how many containers, by the node's id."""
+    """Resources promised on each node, and the number of containers, by node id."""
 
     def __init__(self) -> None:
         self._nano_cpus, self._memory_bytes = Counter[str](), Counter[str]()
@@ -108,20 +108,21 @@ class _Taken:
         self._containers[node] += 1
 
     def leaves(self, node: SwarmNode, promise: Promise) -> bool:
-        """Whether a node has room for one more."""
+        """Return whether a node has enough free capacity for a promise."""
         return (
             self._nano_cpus[node.id] + promise.nano_cpus <= node.cpus * 10**9
             and self._memory_bytes[node.id] + promise.memory_bytes <= node.memory_bytes
         )
 
     def weigh(self, node: SwarmNode) -> tuple[int, int]:
-        """Weigh what is free of a node."""
+        """Return a sort key: free CPUs, then few containers."""
         return node.cpus * 10**9 - self._nano_cpus[node.id], -self._containers[node.id]
 
     def choose(self, lists: Mapping[Wanted, Collection[SwarmNode]]) -> dict[Wanted, SwarmNode] | None:
-        """Choose for each a node that has room for it, the largest first; None where one finds none.
+        """Choose a node with enough free capacity for each container; return None if one does not fit.
 
-        Of several it is that with the most processors left, then with the fewest containers, so that all fill evenly.
+        The largest container is placed first. Of several nodes, the one with the most free CPUs is chosen, then the
+        one with the fewest containers, so that all nodes fill evenly.
         """
         then, chosen = deepcopy(self), {}
         for each in sorted(lists, key=attrgetter("promise"), reverse=True):
@@ -136,11 +137,11 @@ class _Taken:
 
 @dataclass(eq=False, slots=True)
 class _Turn:
-    """Who waits.
+    """Containers that wait for capacity together.
 
     Attributes:
-        wanted: what has to have room at once.
-        hopeless_since: since when the nodes, without all that runs on them, have no room for it; None where they have.
+        wanted: the containers, which start together or not at all.
+        hopeless_since: time since which they would not fit even on idle nodes; None if they would.
     """
 
     wanted: Sequence[Wanted]
@@ -151,40 +152,40 @@ class _Turn:
         return ", ".join(each.name for each in self.wanted)
 
     def comes_before(self, younger: _Turn) -> bool:
-        """Whether another, which came later, has to wait for this: it asks for as much as one of these, or for more."""
+        """Return whether a later request has to wait, because one of its containers is as large as one of these."""
         return self.hopeless_since is None and any(
             mine.promise.is_within(its.promise) for mine in self.wanted for its in younger.wanted
         )
 
 
 class Capacity:
-    """Gives containers to nodes that have room for them. Thread safe.
+    """Assigns containers to nodes with enough free capacity. Thread-safe.
 
-    Who waits for several nodes gets all of them at once, or none. Who asks for as much as another who waits longer, or
-    for more, comes after that one; what is smaller finds its room meanwhile.
+    Containers that are requested together are placed together or not at all. A request waits for earlier requests that
+    are as large or smaller. Smaller requests are placed in the meantime.
     """
 
     def __init__(self, api: docker.APIClient) -> None:
-        """Take the manager's engine."""
+        """Start without reservations, with the client of a manager's engine."""
         self._api = api
         self._lock = threading.Lock()
-        # What was chosen, by container, until its service has a task there.
+        # Chosen node and promise by container, until its service has a task there.
         self._kept: dict[str, tuple[SwarmNode, Promise]] = {}
-        # The oldest first.
+        # Oldest first.
         self._queue: list[_Turn] = []
         self.waiting: dict[str, str] = {}
-        """Why a container waits, by its name."""
+        """The reason why a container waits, by its name."""
 
     @contextmanager
     def keep(self, wanted: Sequence[Wanted], check: Callable[[], None]) -> Iterator[None]:
-        """Wait until there is room for all of these containers at once; keep it for them within the context.
+        """Wait until all of these containers fit at once, and reserve the capacity within the context.
 
         Args:
-            wanted: what has to have room.
-            check: called now and then; what it raises ends the wait.
+            wanted: the containers.
+            check: called periodically. An exception that it raises ends the wait.
 
         Raises:
-            NetworkExhaustedError: the nodes would have no room for them if they ran nothing, for two minutes.
+            NetworkExhaustedError: the containers did not fit even on idle nodes for two minutes.
         """
         turn = _Turn(wanted)
         with self._lock:
@@ -196,7 +197,7 @@ class Capacity:
                 if turn.hopeless_since is not None and time.monotonic() - turn.hopeless_since > HOPELESS_SECONDS:
                     raise NetworkExhaustedError(
                         f"No node of the Swarm has started {turn.names} within {HOPELESS_SECONDS:g} s: {why}, and "
-                        "would have none if they ran nothing."
+                        "even idle nodes have too little capacity."
                     )
                 time.sleep(_NODE_POLL_SECONDS)
             self._leave(turn)
@@ -208,14 +209,15 @@ class Capacity:
                     self._kept.pop(each.name, None)
 
     def is_kept(self, container: str) -> bool:
-        """Whether there is room that is kept for a container."""
+        """Return whether capacity is reserved for a container."""
         with self._lock:
             return container in self._kept
 
     def create(self, container: str, service: dict[str, Any]) -> bool:
-        """Create the service of a container on the node that is kept for it; the node is so kept no longer.
+        """Create the service of a container on its reserved node, and end the reservation.
 
-        False, with nothing created, where the Swarm gives this node no task any more.
+        Returns:
+            False if the Swarm gives this node no more tasks. Then no service is created.
 
         Raises:
             docker.errors.APIError: the engine refuses the service.
@@ -243,12 +245,12 @@ class Capacity:
             self.waiting.pop(each.name, None)
 
     def _try_to_keep(self, turn: _Turn) -> str | None:
-        """Choose nodes for all, where there is room for them and nobody comes before; else say why not."""
+        """Reserve nodes for all containers of a request. Return the reason if that is not possible yet."""
         with self._lock:
             for older in self._queue[: self._queue.index(turn)]:
                 if older.comes_before(turn):
                     return f"{older.names} waits longer for as much, or for less"
-        # Outside of the lock: an image may have to be brought to a node.
+        # Outside of the lock, because an image may have to be copied to a node.
         lists = {each: each.list_nodes() for each in turn.wanted}
         with self._lock:
             taken = self._find_taken()
@@ -262,12 +264,13 @@ class Capacity:
             turn.hopeless_since = time.monotonic()
         nodes = {node.id: node for found in lists.values() for node in found}
         if len(turn.wanted) > 1:
-            return f"{len(nodes)} nodes have no room for {len(turn.wanted)} containers at once"
+            have = "node has" if len(nodes) == 1 else "nodes have"
+            return f"{len(nodes)} {have} too little free capacity for {len(turn.wanted)} containers at once"
         full = [node for node in nodes.values() if not taken.leaves(node, turn.wanted[0].promise)]
-        return f"no node has room: {len(full)} of {len(nodes)} are full"
+        return f"{len(full)} of {len(nodes)} nodes have too little free capacity"
 
     def _find_taken(self) -> _Taken:
-        """Add up what is promised; the lock is held."""
+        """Return all promised resources. The caller holds the lock."""
         taken = _Taken()
         for node, promise in self._kept.values():
             taken.add(node.id, promise)
@@ -279,17 +282,17 @@ class Capacity:
         return taken
 
     def _list_promised(self) -> tuple[dict[str, Promise], list[dict[str, Any]]]:
-        """List what services promise, by their ids, and their tasks."""
+        """Return the promises of all services by service id, and the tasks of these services."""
         while True:
             promised = {each["ID"]: read_promise(each["Spec"]) for each in self._api.services()}
             try:
-                # Named, since the tasks of services that are gone stay for ever.
+                # Only tasks of these services: the tasks of removed services stay forever.
                 return promised, self._api.tasks(filters={"service": list(promised)}) if promised else []
             except docker.errors.NotFound:
-                continue  # one went in between
+                continue  # a service was removed in between
 
     def _await_choice(self, service: str) -> bool:
-        """Wait until the Swarm has given a service's task to its node; False where it says that it does not."""
+        """Wait until the Swarm has assigned a service's task to its node; return False if it refuses."""
         deadline = time.monotonic() + _CHOICE_SECONDS
         while time.monotonic() < deadline:
             for task in self._api.tasks(filters={"service": service}):

@@ -1,8 +1,9 @@
 """Agent's side of file transfer: the volumes of a node's containers.
 
-The emulator opens one connection for each container and asks, line by line: it puts files there before the program
-begins, tells what it has, and is sent what has changed since: small files whole, large ones in pieces between looks, so
-that nothing waits for a large one but what comes after it by its meaning. See ``carrier.py`` for the other end.
+The emulator opens one connection for each container and sends requests, one per line. It writes files before the
+program begins, sends the states of the files that it has, and requests the changes since then. Small files are sent
+whole. Large files are sent in pieces, and the volumes are scanned in between, so that only the index files that name a
+large file wait for it. The emulator's side is ``carrier.py``.
 """
 
 from __future__ import annotations
@@ -22,14 +23,13 @@ from operator import attrgetter
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.swarm.tree import (
+from container_runtime.swarm.tree import Tree, find_indexed
+from container_runtime.swarm.tree_protocol import (
     FILE,
     FOLDER,
     PIPE,
     TEMPORARY,
     ProtocolError,
-    Tree,
-    find_indexed,
     read_line,
     write_line,
 )
@@ -39,33 +39,34 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import BinaryIO
 
-    from container_runtime.swarm.tree import Outgoing, State
+    from container_runtime.swarm.tree import Outgoing
+    from container_runtime.swarm.tree_protocol import State
 
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER_BYTES = 1 << 18
-# All that the emulator has, in one line, when it connects again.
+# One line has the states of all files that the emulator has.
 _MAX_KNOWN_BYTES = 1 << 30
-# A large file that grows goes once as it is found, and again once it rests: not at each look.
+# A large file that grows is sent when it is found, and again once it has not changed for this time.
 _LARGE_BYTES = 1 << 20
 _REST_NS = 1_000_000_000
 _PIECE_BYTES, _LEAST_BYTES = 1 << 20, 1 << 16
-# A look at a hundred thousand files takes a while: while large files go, it is at most a fifth of the time.
+# A scan of a hundred thousand files takes long. While large files are sent, scans take at most a fifth of the time.
 _REST = 4
 _DETACH = 2
 
 
 def open_volumes(node: str, engine: str) -> int:
-    """Open the folder of a node's volumes, and let go of all else of the node's files; return its descriptor.
+    """Open the folder of a node's volumes, unmount the node's root, and return the folder's descriptor.
 
     Args:
-        node: where the node's root is mounted.
-        engine: where its engine keeps its files.
+        node: mount point of the node's root.
+        engine: folder of the engine on the node.
     """
     volumes = os.open(f"{node}{engine}/volumes", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    # Else all that was ever mounted there would be in use as long as the agent is.
+    # Otherwise everything mounted on the node would be in use while the agent runs.
     library = ctypes.CDLL(None, use_errno=True)
     if library.umount2(node.encode(), _DETACH) != 0:
         logger.warning("The files of the node stay mounted: %s", os.strerror(ctypes.get_errno()))
@@ -76,15 +77,15 @@ class Files:
     """The volumes of one node."""
 
     def __init__(self, volumes: int) -> None:
-        """Know where they are.
+        """Serve the volumes in a folder.
 
         Args:
-            volumes: a descriptor of the folder that the engine keeps them in.
+            volumes: descriptor of the engine's folder of volumes.
         """
         self._volumes = volumes
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one connection of the emulator's, until it ends."""
+        """Answer the requests of one connection until it ends."""
         loop = asyncio.get_running_loop()
         stream = _Stream(reader, writer, loop)
         thread = ThreadPoolExecutor(1, thread_name_prefix="files")
@@ -95,17 +96,17 @@ class Files:
             thread.shutdown(wait=False)
 
     def speak(self, stream: io.RawIOBase) -> None:
-        """Answer until the other end goes away; what goes wrong here is told."""
+        """Answer requests until the emulator disconnects; report errors to it."""
         source: BinaryIO = io.BufferedReader(stream, _BUFFER_BYTES)
         out: BinaryIO = io.BufferedWriter(stream, _BUFFER_BYTES)
         try:
             self._answer_lines(source, out)
         except ConnectionError:
-            pass  # the emulator has gone, and comes again
+            pass  # the emulator ended, and may connect again
         except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
             write_line(out, {"error": f"{type(error).__name__}: {error}"})
             out.flush()
-            while source.read(_BUFFER_BYTES):  # it reads that when it has sent all that it was about to
+            while source.read(_BUFFER_BYTES):  # the emulator reads the error after it has sent its request
                 pass
         finally:
             stream.close()
@@ -130,12 +131,12 @@ class Files:
         """Open a volume.
 
         Args:
-            name: of the volume.
-            owner: uid and gid that what is made there is of.
+            name: name of the volume.
+            owner: uid and gid of new files.
 
         Raises:
-            ProtocolError: no volume has such a name.
-            OSError: it is not there.
+            ProtocolError: the name is not a volume's.
+            OSError: the volume does not exist.
         """
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
             raise ProtocolError(f"No name of a volume: {name!r}")
@@ -148,7 +149,7 @@ class Files:
 
 
 class _Volume:
-    """One volume, and what the emulator has of it; nothing is sent of one before it has told."""
+    """A volume, and the states of the files that the emulator has. Nothing is sent before these are known."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -157,7 +158,7 @@ class _Volume:
 
 
 def _do(volumes: list[_Volume], changes: _Changes, asked: dict[str, Any], source: BinaryIO, out: BinaryIO) -> None:
-    """Do what a line asks for."""
+    """Carry out a request."""
     match asked["do"]:
         case "put":
             volume = volumes[asked["volume"]]
@@ -184,14 +185,14 @@ def _do(volumes: list[_Volume], changes: _Changes, asked: dict[str, Any], source
 
 @dataclass(eq=False, slots=True)
 class _Large:
-    """A large file that goes in pieces.
+    """A large file that is sent in pieces.
 
     Attributes:
-        volume: which it is in.
-        path: in its volume.
-        part: what its pieces are called.
-        left: bytes that are to go.
-        outgoing: it, open from its first piece on.
+        volume: number of its volume.
+        path: path in its volume.
+        part: number that identifies its pieces.
+        left: number of bytes that are still to be sent.
+        outgoing: the open file; None before the first piece.
     """
 
     volume: int
@@ -202,16 +203,16 @@ class _Large:
 
 
 class _Changes:
-    """What the emulator has not, of all volumes: it goes as it is then, and an index after what it may name.
+    """Changes of all volumes that the emulator does not have yet.
 
-    Whatever is small goes when it is found. Of the large files that which was found first and that which has least
-    left go on in turn: neither a checkpoint of gigabytes nor a row of smaller files keeps the others back. An index
-    waits for the large files beside it that were there when it was found.
+    Small files are sent when they are found. Of the large files, the oldest and the one with the fewest bytes left are
+    sent alternately, so that neither a checkpoint of gigabytes nor a series of smaller files blocks the others. An
+    index waits for the large files of its run that existed when it was found.
     """
 
     def __init__(self, volumes: Sequence[_Volume], out: BinaryIO) -> None:
         self._volumes, self._out = volumes, out
-        # By volume and path; the oldest first.
+        # By volume and path, the oldest first.
         self._large: dict[tuple[int, str], _Large] = {}
         self._held: dict[tuple[int, str], frozenset[_Large]] = {}
         self._parts = count()
@@ -219,15 +220,15 @@ class _Changes:
 
     @property
     def has_more(self) -> bool:
-        """Whether there is something that was found and has not gone."""
+        """Whether changes were found that are not sent yet."""
         return bool(self._large or self._held)
 
-    def send(self, room: int, *, last: bool) -> bool:
-        """Send what has changed, and of large files as many bytes as there is room; return whether it was looked for.
+    def send(self, window: int, *, last: bool) -> bool:
+        """Send changes, and at most ``window`` bytes of large files. Return whether the volumes were scanned.
 
         Args:
-            room: in bytes.
-            last: whether the container has ended: all goes, however much it is.
+            window: number of bytes.
+            last: whether the container has ended, so that everything is sent.
         """
         began = time.monotonic()
         look = last or not self._large or began >= self._next_poll
@@ -236,11 +237,11 @@ class _Changes:
                 if volume.is_followed:
                     self._look(number, volume, last=last)
             self._next_poll = time.monotonic() + _REST * (time.monotonic() - began)
-        while self._large and (room > 0 or last):
+        while self._large and (window > 0 or last):
             oldest, shortest = next(iter(self._large.values())), min(self._large.values(), key=attrgetter("left"))
             turns = dict.fromkeys((oldest, shortest))
-            size = _PIECE_BYTES if last else max(min(_PIECE_BYTES, room // len(turns)), _LEAST_BYTES)
-            room -= sum(self._send_piece(each, size) for each in turns)
+            size = _PIECE_BYTES if last else max(min(_PIECE_BYTES, window // len(turns)), _LEAST_BYTES)
+            window -= sum(self._send_piece(each, size) for each in turns)
         under_way = set(self._large.values())
         for key, awaited in list(self._held.items()):
             if awaited.isdisjoint(under_way):
@@ -248,17 +249,17 @@ class _Changes:
                 if (state := self._volumes[key[0]].tree.describe(key[1])) is not None:
                     self._begin(*key, state)
         if last and self._large:  # an index that is large itself
-            return self.send(room, last=True)
+            return self.send(window, last=True)
         return look
 
     def close(self) -> None:
-        """Let go of what has not gone."""
+        """Close the files that are not sent completely."""
         for each in self._large.values():
             if each.outgoing is not None:
                 each.outgoing.close()
 
     def _look(self, number: int, volume: _Volume, *, last: bool) -> None:
-        """Send what is small and say what is gone; note what is large, and what has to come after that."""
+        """Send small files and removals; queue large files and the index files that have to follow them."""
         found, known = volume.tree.look(), volume.known
         for each in list(self._large.values()):
             if each.volume == number and found.get(each.path, ("",))[0] != FILE:
@@ -272,7 +273,7 @@ class _Changes:
             ):
                 continue
             beside = None if state[0] == FOLDER else find_indexed(path)
-            if beside is not None and beside not in indexed:  # what is no index comes before all that are
+            if beside is not None and beside not in indexed:  # everything else comes before the index files
                 indexed[beside] = frozenset(
                     each for each in self._large.values() if each.volume == number and each.path.startswith(beside)
                 )
@@ -285,7 +286,7 @@ class _Changes:
             del known[path]
 
     def _begin(self, number: int, path: str, state: State) -> None:
-        """Send one thing, or note that it is large."""
+        """Send a file, link or folder, or queue a large file."""
         if state[0] == FILE and int(state[1]) >= _LARGE_BYTES:
             self._large[number, path] = _Large(number, path, next(self._parts), int(state[1]))
         elif state[0] != PIPE:
@@ -294,7 +295,7 @@ class _Changes:
                 volume.known[path] = sent
 
     def _send_piece(self, large: _Large, size: int) -> int:
-        """Send some bytes of a file; return how many."""
+        """Send a piece of a file; return its size."""
         outgoing = large.outgoing
         if outgoing is None:
             large.outgoing = outgoing = self._volumes[large.volume].tree.open_file(large.path)
@@ -308,7 +309,7 @@ class _Changes:
             write_line(self._out, {"part": large.part, "bytes": len(data)})
             self._out.write(data)
         large.left = outgoing.left
-        if not large.left or not data:  # none of one that was cut meanwhile
+        if not large.left or not data:  # no data: the file was truncated
             self._end(large, whole=not large.left)
         return len(data)
 
@@ -322,7 +323,7 @@ class _Changes:
 
 
 def _is_due(path: str, state: State, known: Mapping[str, State], *, last: bool) -> bool:
-    """Whether a thing has changed and may go: neither a file that is to get its name, nor a large one that grows on."""
+    """Return whether a changed file may be sent: it is neither a temporary file nor a large one that still grows."""
     if state == known.get(path) or state[0] == PIPE:
         return False
     if last or state[0] != FILE:
@@ -335,7 +336,7 @@ def _is_due(path: str, state: State, known: Mapping[str, State], *, last: bool) 
 
 
 class _Stream(io.RawIOBase):
-    """A connection of a loop, as a thread reads and writes it."""
+    """A connection of an event loop, for blocking use in a thread."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, loop: asyncio.AbstractEventLoop
@@ -345,7 +346,7 @@ class _Stream(io.RawIOBase):
         self._abandoned = Event()
 
     def abandon(self) -> None:
-        """Let the thread wait no more: the loop may be ending, and would never answer it."""
+        """Wake the thread: the event loop may be ending, and would never answer it."""
         self._abandoned.set()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -355,7 +356,7 @@ class _Stream(io.RawIOBase):
             doing.close()
             raise ConnectionAbortedError("Nobody listens to the connection any more.")
         waiting = self._waiting = asyncio.run_coroutine_threadsafe(doing, self._loop)
-        if self._abandoned.is_set():  # meanwhile
+        if self._abandoned.is_set():  # in the meantime
             waiting.cancel()
         try:
             return waiting.result()

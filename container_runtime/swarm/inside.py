@@ -1,10 +1,10 @@
 """Agent's side of the proxies in the isolated networks of containers.
 
-For each such container the emulator opens a connection and names ports. The agent enters the network of the
-container's first process, makes listening sockets, and leaves: a socket stays in the network in which it was made.
-Whoever connects there gets a number, which the emulator is told; it opens another connection for that number, and bytes
-go to and fro. So a container needs no route to anything, and no node a way to the emulator. While the emulator is away
-clients wait.
+For each such container the emulator opens a connection and sends port numbers. The agent enters the network of the
+container's first process, creates listening sockets, and leaves; a socket stays in the network in which it was created.
+Each client that connects to such a socket gets a number, which the agent sends to the emulator. The emulator opens
+another connection for that number, and the agent forwards bytes between both. So a container needs no route, and a node
+needs no way to connect to the emulator. While the emulator does not run, clients wait.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ KEEP_ALIVE = [
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 15_000),
 ]
-"""By which either end of a connection learns, after a quarter of a minute, of a machine that went without a word."""
-# Who has a number is asked for at once, or the emulator has ended meanwhile.
+"""Options with which either side notices within 15 seconds that the other machine has disappeared."""
+# The emulator connects to an accepted client at once, unless it has ended.
 _TAKE_SECONDS = 30.0
 _POLL_SECONDS = 1.0
 _PIECE_BYTES = 1 << 18
@@ -48,10 +48,10 @@ class _Proxy:
     """The sockets in one container's network.
 
     Attributes:
-        network: which it is, by the kernel's number.
-        listening: by port.
-        accepting: from them, while there is an emulator to be told.
-        ending: closes the proxy once the container is gone.
+        network: inode of the network namespace.
+        listening: listening sockets by port.
+        accepting: tasks that accept clients while an emulator is connected.
+        ending: task that closes the proxy when the container has ended.
     """
 
     network: int
@@ -61,13 +61,13 @@ class _Proxy:
 
 
 class Inside:
-    """The closed networks of one node, by the numbers of their containers' first processes."""
+    """The isolated networks of one node, by the pids of their containers' first processes."""
 
     def __init__(self, processes: Path) -> None:
-        """Open none yet.
+        """Start without proxies.
 
         Args:
-            processes: where the node's processes are.
+            processes: mount point of the node's ``/proc``.
         """
         self._processes = processes
         self._proxies: dict[int, _Proxy] = {}
@@ -75,11 +75,11 @@ class Inside:
         self._numbers = count(1)
 
     def has(self, pid: int) -> bool:
-        """Whether a container reaches the emulator by its loopback interface."""
+        """Return whether a container has a proxy."""
         return pid in self._proxies
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one connection of the emulator's: ``open PID PORT…``, or ``take NUMBER``."""
+        """Answer one connection of the emulator: ``open PID PORT…`` or ``take NUMBER``."""
         command, number, *ports = (await reader.readline()).decode().split()
         if command == "take":
             connection = self._accepted.pop(int(number), None)
@@ -106,7 +106,7 @@ class Inside:
             proxy = self._proxies[pid] = _Proxy(network)
             proxy.ending = asyncio.create_task(self._await_end(pid, path, proxy))
         if missing := [port for port in ports if port not in proxy.listening]:
-            with ThreadPoolExecutor(1) as thread:  # which ends in that network
+            with ThreadPoolExecutor(1) as thread:  # the thread ends in that network
                 made = await asyncio.get_running_loop().run_in_executor(thread, listen_inside, path, missing)
             proxy.listening.update(zip(missing, made, strict=True))
         return proxy
@@ -114,7 +114,7 @@ class Inside:
     async def _tell(
         self, pid: int, proxy: _Proxy, ports: Sequence[int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Tell the emulator who connects, until it goes away, or says that the container is removed."""
+        """Report clients to the emulator, until it disconnects or reports that the container was removed."""
         told = asyncio.create_task(reader.readline())
         accepting = {asyncio.create_task(self._accept(proxy.listening[port], port, writer)) for port in ports}
         proxy.accepting |= accepting
@@ -156,14 +156,14 @@ class Inside:
 
 
 def listen_inside(network: Path, ports: Sequence[int]) -> list[socket.socket]:
-    """Listen in a network; the thread that calls this stays in it.
+    """Create listening sockets in a network. The calling thread stays in that network.
 
     Args:
         network: ``/proc/PID/ns/net``.
-        ports: of its loopback interface.
+        ports: ports of its loopback interface.
 
     Raises:
-        OSError: the network is gone, may not be entered, or has a port in use.
+        OSError: the network does not exist, cannot be entered, or has a port in use.
     """
     with network.open() as file:
         library = ctypes.CDLL(None, use_errno=True)  # os.setns came with Python 3.12
@@ -182,14 +182,14 @@ def listen_inside(network: Path, ports: Sequence[int]) -> list[socket.socket]:
 
 
 async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks, and wait until they have let go of their sockets."""
+    """Cancel tasks, and wait until they have released their sockets."""
     for each in (cancelled := list(tasks)):
         each.cancel()
     await asyncio.gather(*cancelled, return_exceptions=True)
 
 
 async def pass_on(first: Stream, second: Stream) -> None:
-    """Pass bytes on between two connections until either ends; close both."""
+    """Forward bytes between two connections until either ends; close both."""
     pumps = [asyncio.create_task(pump(first[0], second[1])), asyncio.create_task(pump(second[0], first[1]))]
     try:
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
@@ -200,17 +200,17 @@ async def pass_on(first: Stream, second: Stream) -> None:
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection, and wait until it is."""
+    """Close a connection, and wait until it is closed."""
     writer.close()
-    with suppress(OSError):  # the other end may have gone first
+    with suppress(OSError):  # the other side may have closed it first
         await writer.wait_closed()
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes on in one direction, and their end."""
+    """Forward bytes and the end of the stream in one direction."""
     while data := await reader.read(_PIECE_BYTES):
         writer.write(data)
         await writer.drain()
-    # Who waits for more ends what it waits for, such as an engine a log that is followed.
+    # The receiver may wait for the end, as an engine does that sends a log.
     if writer.can_write_eof():
         writer.write_eof()

@@ -15,7 +15,7 @@ from container_runtime.runtime import MAX_NETWORK_HOSTS, ContainerRuntimeError, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# The tasks of a service that was removed hold its network until their nodes have said that they ended.
+# The tasks of a removed service use its network until their nodes have reported that they ended.
 _RELEASE_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 
@@ -38,10 +38,10 @@ def create_overlay(
 
 
 def find_hosts(api: docker.APIClient, name: str) -> list[str]:
-    """Find the hosts that a network was made for.
+    """Return the hosts of a network.
 
     Raises:
-        docker.errors.NotFound: there is no such network.
+        docker.errors.NotFound: the network does not exist.
     """
     hosts: list[str] = json.loads(api.inspect_network(name)["Labels"][HOSTS_LABEL])
     return hosts

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import logging
-import os
 import socket
 import ssl
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from math import inf
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -24,46 +18,26 @@ import docker
 import docker.errors
 import requests.adapters
 import requests.exceptions
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status, translated
-from container_runtime.file_lock import hold_lock
-from container_runtime.meter import Load
+from container_runtime.docker.border import REQUEST_SECONDS, translated
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm import agent
+from container_runtime.swarm.agent_key import keep_key
+from container_runtime.swarm.agent_meter import AgentMeter
+from container_runtime.swarm.agent_service import AgentService, name_node, takes_tasks
 from container_runtime.swarm.inside import KEEP_ALIVE
 from container_runtime.swarm.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-AGENT_LABEL = "smdebug-emulator.agent"
-_ROOT = Path(__file__).parents[2]
-# The modules of the agent, which Python runs from one zip file.
-_MODULES = (
-    "container_runtime/__init__.py",
-    "container_runtime/meter.py",
-    "container_runtime/runtime.py",
-    "container_runtime/docker/__init__.py",
-    "container_runtime/docker/control_group.py",
-    "container_runtime/swarm/__init__.py",
-    "container_runtime/swarm/agent.py",
-    "container_runtime/swarm/files.py",
-    "container_runtime/swarm/inside.py",
-    "container_runtime/swarm/pipes.py",
-    "container_runtime/swarm/tree.py",
-)
-_START_SECONDS = 60.0
 _ANSWER_SECONDS = 20.0
 _SEEN_SECONDS = 1.0
 _PROBE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
-_KEY_YEARS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +86,7 @@ class Nodes:
         self._registry = None if registry is None else Registry(api, registry)
         self.key = keep_key(folder)
         """The file of the agents' key."""
-        self._service = f"smdebug-agent-{hashlib.sha256(self.key.read_bytes()).hexdigest()[:12]}"
-        self.label = {AGENT_LABEL: self._service}
-        """Label of the services that need these agents. The agents stay as long as there is such a service."""
+        self.agents = AgentService(api, self.key, self._registry)
         self._clients: dict[str, tuple[tuple[str, int], docker.APIClient]] = {}
         self._loaded: set[tuple[str, str]] = set()
         self._lock = Lock()
@@ -129,17 +101,13 @@ class Nodes:
         Raises:
             ContainerRuntimeError: no node has an agent.
         """
-        # Without an agent the image cannot be copied to a node. A node that lacks it has to pull it.
-        named = image if self._registry is None else self._registry.push(image)
-        with translated("start the agents of the Swarm's nodes"):
-            self._start_agents(named)
-        self._await_agents(image)
+        self.agents.start(image, lambda: {each.id for each in self.list_ready()})
 
     def list_ready(self) -> list[SwarmNode]:
         """Return the nodes that accept tasks now."""
         with translated("list the nodes of the Swarm"):
             found = {each["ID"]: each for each in self._api.nodes()}
-            tasks = self._api.tasks({"service": self._service})
+            tasks = self._api.tasks({"service": self.agents.name})
         ready = []
         for task in tasks:
             node, ports = found.get(task.get("NodeID")), task["Status"].get("PortStatus", {}).get("Ports")
@@ -222,7 +190,7 @@ class Nodes:
         with suppress(ContainerRuntimeError), translated("look at a node of the Swarm"):
             for node in self._api.nodes():
                 if node["ID"] == node_id:
-                    return f"{node['Description']['Hostname']} ({node['Status'].get('Addr', node_id)})"
+                    return name_node(node)
         return node_id
 
     def _find_ready(self, node_id: str) -> SwarmNode | None:
@@ -336,138 +304,8 @@ class Nodes:
         """
         for _, client in self._clients.values():
             client.close()
-        if keep_agents:
-            return
-        filters = {"label": [f"{AGENT_LABEL}={self._service}"]}
-        if any(each["Spec"]["Name"] != self._service for each in self._api.services(filters=filters)):
-            return
-        with suppress(docker.errors.NotFound):
-            self._api.remove_service(self._service)
-        for secret in self._api.secrets(filters=filters):
-            self._api.remove_secret(secret["ID"])
-        for config in self._api.configs(filters=filters):
-            self._api.remove_config(config["ID"])
-
-    def _start_agents(self, image: str) -> None:
-        key, program = self.key.read_bytes(), _build_program()
-        digest = hashlib.sha256(key + program + image.encode()).hexdigest()[:16]
-        found = self._api.services(filters={"name": self._service})
-        if any(each["Spec"]["Labels"].get("smdebug-emulator.key") == digest for each in found):
-            return
-        for each in found:
-            self._api.remove_service(each["ID"])
-        name = f"{self._service}-{digest}"
-        secret = _create_unless_there(self._api, "secrets", name, key, self.label)
-        config = _create_unless_there(self._api, "configs", name, program, self.label)
-        mounts = [(agent.ENGINE, agent.ENGINE, False), ("/proc", agent.PROCESSES, True)]
-        mounts.append(("/sys/fs/cgroup", agent.GROUPS, True))
-        # Only the node knows where its engine keeps volumes. The agent opens that folder and gives up the rest.
-        mounts.append(("/", agent.ROOT, False))
-        file = {"UID": "0", "GID": "0", "Mode": 0o400}
-        spec = {
-            "Name": self._service,
-            "Labels": {**self.label, "smdebug-emulator.key": digest},
-            "Mode": {"Global": {}},
-            "EndpointSpec": {"Ports": [{"Protocol": "tcp", "TargetPort": agent.PORT, "PublishMode": "host"}]},
-            "TaskTemplate": {
-                "ContainerSpec": {
-                    "Image": image,
-                    "Command": ["python", "/agent.pyz"],
-                    "User": "0:0",
-                    "Init": True,
-                    "ReadOnly": True,
-                    # To enter a container's network. Access to the engine's socket already permits as much.
-                    "CapabilityAdd": ["CAP_SYS_ADMIN", "CAP_SYS_PTRACE"],
-                    "Env": [f"{agent.NODE}={{{{.Node.ID}}}}"],
-                    "StopGracePeriod": 0,
-                    "Mounts": [
-                        {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
-                        for source, target, read_only in mounts
-                    ],
-                    "Secrets": [
-                        {"SecretID": secret, "SecretName": name, "File": {**file, "Name": Path(agent.KEY).name}}
-                    ],
-                    "Configs": [{"ConfigID": config, "ConfigName": name, "File": {**file, "Name": "/agent.pyz"}}],
-                },
-                "RestartPolicy": {"Condition": "any", "Delay": 10**9},
-            },
-        }
-        headers = {} if self._registry is None else self._registry.build_headers()
-        raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=spec, headers=headers))
-
-    def _await_agents(self, image: str) -> None:
-        """Wait until every node has its agent. A node without an agent gets no tasks, and a warning is logged."""
-        deadline = time.monotonic() + _START_SECONDS
-        while True:
-            with translated("list the nodes of the Swarm"):
-                wanted = {each["ID"]: each for each in self._api.nodes() if takes_tasks(each)}
-            ready = {each.id for each in self.list_ready()}
-            if ready >= wanted.keys():
-                return
-            with translated("look at the agents"):
-                tasks = self._api.tasks({"service": self._service})
-            refused = {
-                task["NodeID"]: task["Status"].get("Err", "")
-                for task in tasks
-                if task["Status"]["State"] in ("rejected", "failed") and task.get("NodeID") in wanted.keys() - ready
-            }
-            if refused.keys() | ready >= wanted.keys() or time.monotonic() > deadline:
-                break
-            time.sleep(_POLL_SECONDS)
-        for node_id in wanted.keys() - ready:
-            text = refused.get(node_id) or "it did not start in time"
-            logger.warning(
-                "The node %s (%s) has no agent, and gets no tasks: %s. The agents' image has to be there: name a "
-                "--registry, or `docker save %s | ssh NODE docker load`.",
-                wanted[node_id]["Description"]["Hostname"],
-                wanted[node_id]["Status"].get("Addr"),
-                text,
-                image,
-            )
-        if not ready:
-            raise ContainerRuntimeError(
-                f"No node of the Swarm has an agent: {'; '.join(refused.values()) or 'they did not start in time'}. "
-                "Look at `docker node ls`."
-            )
-
-
-class AgentMeter:
-    """Meter that requests the counters from the agent of the container's node."""
-
-    def __init__(self, address: tuple[str, int], key: Path, pid: int) -> None:
-        """Connect to the agent.
-
-        Raises:
-            EngineUnavailableError: the agent does not answer.
-        """
-        context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key)
-        self._question = b"%d\n" % pid
-        try:
-            self._socket = context.wrap_socket(socket.create_connection(address, REQUEST_SECONDS))
-        except OSError as error:
-            raise EngineUnavailableError(f"The agent at {address[0]}:{address[1]} does not answer: {error}") from error
-        self._file = self._socket.makefile("rb")
-
-    def read(self) -> Load | None:
-        """See ``Meter``."""
-        if self._file.closed:
-            return None
-        try:
-            self._socket.sendall(self._question)
-            answer = json.loads(self._file.readline() or b"null")
-        except OSError:
-            answer = None
-        if answer is None:
-            self._file.close()
-            self._socket.close()
-            return None
-        return Load(**answer)
-
-    def __del__(self) -> None:
-        """Close the connection when the meter is no longer used."""
-        if hasattr(self, "_file"):
-            self._file.close()
-            self._socket.close()
+        if not keep_agents:
+            self.agents.remove()
 
 
 class _AnyName(requests.adapters.HTTPAdapter):
@@ -477,11 +315,6 @@ class _AnyName(requests.adapters.HTTPAdapter):
         super().init_poolmanager(*args, assert_hostname=False, socket_options=KEEP_ALIVE, **kwargs)
 
 
-def takes_tasks(node: dict[str, Any]) -> bool:
-    """Return whether a node accepts tasks, from the manager's description of it."""
-    return bool(node["Status"]["State"] == "ready" and node["Spec"]["Availability"] == "active")
-
-
 def _describe_state(node: dict[str, Any], *, has_agent: bool) -> str:
     if not takes_tasks(node):
         availability = node["Spec"]["Availability"]
@@ -489,56 +322,3 @@ def _describe_state(node: dict[str, Any], *, has_agent: bool) -> str:
             node["Status"]["State"] if availability == "active" else f"{node['Status']['State']}, {availability}"
         )
     return "ready" if has_agent else "ready, without an agent"
-
-
-def _build_program() -> bytes:
-    """Build the agent's zip file. The same sources give the same bytes."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in _MODULES:
-            archive.writestr(zipfile.ZipInfo(name), (_ROOT / name).read_bytes())
-        main = "import runpy\nrunpy.run_module('container_runtime.swarm.agent', run_name='__main__')\n"
-        archive.writestr(zipfile.ZipInfo("__main__.py"), main)
-    return content.getvalue()
-
-
-def _create_unless_there(api: docker.APIClient, kind: str, name: str, data: bytes, labels: dict[str, str]) -> str:
-    """Create a secret or a config unless it exists, and return its id."""
-    for each in getattr(api, kind)(filters={"names" if kind == "secrets" else "name": name}):
-        if each["Spec"]["Name"] == name:
-            return str(each["ID"])
-    create = api.create_secret if kind == "secrets" else api.create_config
-    return str(create(name, data, labels=labels)["ID"])
-
-
-def keep_key(folder: Path) -> Path:
-    """Return the file with key and certificate, and create it on the first call."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "agent.pem"
-    with hold_lock(folder / "agent.lock"):
-        if path.exists():
-            return path
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "smdebug-emulator")])
-        now = datetime.now(UTC)
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            # The clocks of the machines may differ.
-            .not_valid_before(now - timedelta(days=2))
-            .not_valid_after(now + timedelta(days=365 * _KEY_YEARS))
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .sign(key, hashes.SHA256())
-        )
-        text = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ) + certificate.public_bytes(serialization.Encoding.PEM)
-        unfinished = path.with_suffix(".tmp")
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
-            file.write(text)
-        unfinished.replace(path)
-    return path

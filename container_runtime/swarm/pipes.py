@@ -1,10 +1,10 @@
 """Channels in Pipe mode on Swarm nodes that share no disk.
 
-The program reads a pipe on its node; its content comes from a pipe on the emulator's machine.
+The program reads a pipe on its node; the content comes from a pipe on the emulator's machine.
 
-Both ends are here. For each pipe the emulator opens a connection; the agent makes a pipe of the same name in the
-container's volume, and says when a program reads it. Only then does the emulator read its own, so that an epoch that
-nobody asks for is not begun. Each piece is answered once the program's pipe has taken it.
+This module has both sides. For each pipe the emulator opens a connection. The agent creates a pipe of the same name in
+the container's volume, and reports when a program reads it. Only then does the emulator read its own pipe, so that an
+epoch that no program requests is not started. The agent acknowledges each piece when it is written to the pipe.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ _READ_HERE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class BrokenChannelError(Exception):
-    """A connection ended within an epoch: its program would take the rest for the whole."""
+    """A connection ended within an epoch. The program would take the received part for all of it."""
 
 
 class PipeAgent:
-    """The agent's end."""
+    """The agent's side."""
 
     def __init__(self, open_volume: Callable[[object, tuple[int, int]], Tree]) -> None:
-        """Make no pipe yet.
+        """Serve pipes in volumes.
 
         Args:
-            open_volume: opens a volume of the node by its name, for an owner's uid and gid.
+            open_volume: function that opens a volume of the node by its name, for an owner's uid and gid.
         """
         self._open_volume = open_volume
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one connection of the emulator's, until its epoch has been read, or it ends."""
+        """Serve one connection until its epoch was read or the connection ends."""
         asked = json.loads(await reader.readline())
         tree = self._open_volume(asked["volume"], (int(asked["user"][0]), int(asked["user"][1])))
-        # The emulator may go at any moment: its job begins again then, and reads all of the channel anew.
+        # If the emulator ends, its job restarts and reads the whole channel again.
         with closing(tree), suppress(asyncio.IncompleteReadError):
             tree.make_pipe(asked["path"])
             await _say(writer, _MADE)
-            gone = asyncio.ensure_future(reader.readexactly(1))  # it says nothing before it is told that somebody reads
+            gone = asyncio.ensure_future(reader.readexactly(1))  # the emulator sends nothing before the pipe is read
             try:
                 while (pipe := _open_for(tree, asked["path"])) is None:
                     done, _ = await asyncio.wait({gone}, timeout=_POLL_SECONDS)
@@ -83,12 +83,12 @@ class PipeAgent:
 
 
 def _open_for(tree: Tree, path: str) -> int | None:
-    """Open a pipe that a program reads; None while none does."""
+    """Open a pipe that a program reads; return None while no program reads it."""
     try:
         with tree.make_way(path) as (parent, name):
             pipe = os.open(name, _WRITE, dir_fd=parent)
     except OSError:
-        return None  # or the program has put something else in its place
+        return None  # or the program has replaced it
     if stat.S_ISFIFO(os.fstat(pipe).st_mode):
         return pipe
     os.close(pipe)
@@ -96,7 +96,7 @@ def _open_for(tree: Tree, path: str) -> int | None:
 
 
 async def _fill(pipe: int, begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Write pieces into a pipe until one is empty, or nobody reads any more; ``begun`` is the first byte."""
+    """Write pieces into a pipe until one is empty or the pipe is closed; ``begun`` is the first byte."""
     while size := _SIZE.unpack(begun + await reader.readexactly(_SIZE.size - len(begun)))[0]:
         begun, data = b"", await reader.readexactly(size)
         try:
@@ -127,16 +127,16 @@ async def _say(writer: asyncio.StreamWriter, word: bytes) -> None:
 
 
 class PipeSender:
-    """The emulator's end of one channel's pipes.
+    """The emulator's side of one channel's pipes.
 
     Args:
-        find_agent: returns IP address and port of the node's agent.
-        context: by which the agent is known, with the protocol of pipes.
-        volume: its name.
-        user: uid and gid that the pipes are of there.
-        tree: the folder here.
-        path: of the first pipe in it; those of later epochs have names that count on.
-        on_error: called where the data does not arrive whole.
+        find_agent: function that returns IP address and port of the node's agent.
+        context: TLS context with the protocol of pipes.
+        volume: name of the volume on the node.
+        user: uid and gid of the pipes on the node.
+        tree: folder on this machine.
+        path: path of the first epoch's pipe. The names of later pipes count up.
+        on_error: called if the data does not arrive completely.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class PipeSender:
         self._thread = Thread(target=self._run, name=f"pipe {path}", daemon=True)
 
     def start(self) -> None:
-        """Make the first pipe there; return when it is.
+        """Create the first pipe on the node.
 
         Raises:
             OSError: the agent does not answer.
@@ -166,7 +166,7 @@ class PipeSender:
         self._thread.start()
 
     def close(self) -> None:
-        """Send nothing more. Idempotent."""
+        """Stop sending. Idempotent."""
         self._closing.set()
         if (connection := self._connection) is not None:
             with suppress(OSError):
@@ -196,7 +196,7 @@ class PipeSender:
                 assert self._connection is not None
                 with self._connection as connection:
                     if not _is_read(connection):
-                        # The agent may have been started again, or the node is away; nobody has read anything.
+                        # The agent restarted, or the node does not answer. No data was read.
                         self._connect_again(path)
                         continue
                     following = _name_next(path)
@@ -208,7 +208,7 @@ class PipeSender:
                 logger.warning("The pipe %s of a container ends too soon: %s", path, error)
                 self._on_error()
         finally:
-            # It may have been made for the next epoch while this was closed.
+            # It may have been opened for the next epoch during ``close``.
             if self._connection is not None:
                 self._connection.close()
 
@@ -219,13 +219,13 @@ class PipeSender:
                 return
 
     def _send(self, path: str, connection: socket.socket, following: str) -> bool:
-        """Send what comes out of the pipe here; False where that was to end."""
+        """Send the content of this machine's pipe; return False if ``close`` was called."""
         with self._tree.make_way(path) as (parent, name):
             descriptor = os.open(name, _READ_HERE, dir_fd=parent)
         with os.fdopen(descriptor, "rb", 0) as pipe:
             while (data := self._read(pipe)) is not None:
                 if not data:
-                    # There before the end of this epoch is read: the next is opened at once.
+                    # The program opens the next pipe at once, so it has to exist before this epoch ends.
                     self._connection = self._connect(following)
                 connection.sendall(_SIZE.pack(len(data)) + data)
                 if not data:
@@ -238,31 +238,31 @@ class PipeSender:
         return False
 
     def _read(self, pipe: IO[bytes]) -> bytes | None:
-        """Read a piece of a pipe, none of it at its end; None where nobody wants it any more."""
+        """Read a piece of a pipe, which is empty at its end; return None if ``close`` was called."""
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
         while not self._closing.is_set():
-            # Before anybody has written, nothing is reported; then data, or that who wrote has closed it.
+            # ``poll`` reports nothing before the first write, and then data or that the writer has closed the pipe.
             if poll.poll(_POLL_SECONDS * 1000):
                 return pipe.read(_PIECE_BYTES)
         return None
 
 
 def _is_read(connection: socket.socket) -> bool:
-    """Wait until a program reads the pipe; False where the connection ends."""
+    """Wait until a program reads the pipe; return False if the connection ends first."""
     with suppress(OSError):
         return connection.recv(1) == _READ
     return False
 
 
 def _name_next(path: str) -> str:
-    r"""Name the pipe of the next epoch.
+    r"""Return the path of the next epoch's pipe.
 
     >>> _name_next("input/data/train_9")
     'input/data/train_10'
 
     Raises:
-        BrokenChannelError: the pipe is no channel's.
+        BrokenChannelError: the path is not that of a channel's pipe.
     """
     counted = _EPOCH.fullmatch(path)
     if counted is None:

@@ -15,8 +15,9 @@ from container_runtime.docker.border import connect, translated
 from container_runtime.docker.local_images import LocalImages
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.swarm.agent_service import describe_image_copy, name_node, takes_tasks
 from container_runtime.swarm.engine import AGENT_IMAGE, find_address
-from container_runtime.swarm.nodes import Nodes, takes_tasks
+from container_runtime.swarm.nodes import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,23 +25,23 @@ if TYPE_CHECKING:
 
     import docker
 
-# Signatures of requests are refused that are older, as AWS refuses them.
+# Older signatures of requests are refused, as AWS does.
 _WRONG_CLOCK_SECONDS = 900.0
 _ODD_CLOCK_SECONDS = 5.0
 _CONNECT_SECONDS = 3.0
-# A load unpacks an image beside the bytes that come.
+# Loading an image needs space for the archive and the unpacked image.
 _CAPACITY_SHARE = 1.2
-# Where the engines of a Swarm speak to each other.
+# Port of the Swarm's communication between engines.
 _GOSSIP_PORT = 7946
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
         state: ``ok``, ``note`` or ``missing``.
-        found: what is so.
-        remedy: what to do; empty where there is nothing to do.
+        found: description of what was found.
+        remedy: what to do; empty if there is nothing to do.
     """
 
     state: str
@@ -49,12 +50,12 @@ class Finding(NamedTuple):
 
 
 def survey(folder: Path, registry: str | None, *, start_agents: bool) -> Iterator[Finding]:
-    """Look at the Swarm whose manager's engine is the one of ``DOCKER_HOST``, or this machine's.
+    """Check the Swarm whose manager is the engine that ``DOCKER_HOST`` names, or the local one.
 
     Args:
-        folder: of the key that the agents are known by.
-        registry: that the nodes pull images from, where there is one.
-        start_agents: whether none are there: they are started, asked and removed.
+        folder: folder of the agents' key.
+        registry: registry that the nodes pull images from, if any.
+        start_agents: whether to start agents for the check and remove them afterwards, because there are none.
     """
     try:
         api = connect()
@@ -81,13 +82,8 @@ def survey(folder: Path, registry: str | None, *, start_agents: bool) -> Iterato
             yield Finding("missing", "no node of the Swarm can be given a task", "docker node ls")
 
 
-def name_node(node: dict[str, Any]) -> str:
-    """Name a node as people know it."""
-    return f"{node['Description']['Hostname']} ({node['Status'].get('Addr') or node['ID']})"
-
-
 def look_from_here(node: dict[str, Any], own: dict[str, Any], *, alone: bool) -> Finding | None:
-    """Say what a manager knows that speaks against a node; None where nothing does."""
+    """Return a problem of a node that the manager knows of; None if there is none."""
     name, address = name_node(node), str(node["Status"].get("Addr", ""))
     if node["Status"]["State"] != "ready":
         remedy = f"start its engine, or forget it: docker node rm --force {node['ID']}"
@@ -130,19 +126,36 @@ def _is_only_here(address: str) -> bool:
 def _look_inside(
     api: docker.APIClient, nodes: Nodes, usable: list[dict[str, Any]], own: dict[str, Any], *, start_agents: bool
 ) -> Iterator[Finding]:
-    """Ask the agents of nodes for their clock and disk."""
+    """Check clocks and disks of nodes through their agents."""
     try:
         images = LocalImages(api, ImageCatalogue())
         agents = images.resolve(AGENT_IMAGE).id
         try:
             if start_agents:
                 nodes.start(agents)
+            ready = {each.id for each in nodes.list_ready()}
+            failures = nodes.agents.find_failures()
             for node in usable:
-                yield _ask_agent(api, nodes, node, own)
+                if node["ID"] in ready:
+                    yield _ask_agent(api, nodes, node, own)
+                else:
+                    yield describe_absent_agent(node, failures.get(node["ID"], ""), agents)
         finally:
             nodes.close(keep_agents=not start_agents)
     except ContainerRuntimeError as error:
         yield Finding("missing", str(error), "")
+
+
+def describe_absent_agent(node: dict[str, Any], failure: str, image: str) -> Finding:
+    """Describe a node whose agent does not run.
+
+    Args:
+        node: the manager's description of the node.
+        failure: the reason that the Swarm gives; empty if it gives none.
+        image: id of the agents' image.
+    """
+    text = f"node {name_node(node)} has no agent and gets no tasks: {failure or 'it has not started'}"
+    return Finding("missing", text, describe_image_copy(image))
 
 
 def _ask_agent(api: docker.APIClient, nodes: Nodes, node: dict[str, Any], own: dict[str, Any]) -> Finding:
@@ -150,7 +163,7 @@ def _ask_agent(api: docker.APIClient, nodes: Nodes, node: dict[str, Any], own: d
     try:
         began = time.time()
         condition = nodes.read_condition(node["ID"])
-        # By the clock of the middle of the question.
+        # Compared with this machine's clock in the middle of the request.
         apart = condition.clock - (began + time.time()) / 2
         lacking = 0 if node["ID"] == own["Swarm"]["NodeID"] else _count_lacking(api, nodes.connect(node["ID"]))
     except ContainerRuntimeError as error:
@@ -162,10 +175,10 @@ def judge(name: str, apart: float, free_bytes: int, lacking: int) -> Finding:
     """Judge the clock and the disk of a node.
 
     Args:
-        name: the node's, as people know it.
-        apart: seconds that its clock is before this machine's.
-        free_bytes: of its engine's disk.
-        lacking: bytes of the images that it is still to get.
+        name: host name and address of the node.
+        apart: seconds that its clock is ahead of this machine's.
+        free_bytes: free bytes on its engine's disk.
+        lacking: bytes of the images that it does not have yet.
     """
     if abs(apart) > _WRONG_CLOCK_SECONDS:
         text = f"the clock of node {name} is {apart:+,.0f} s off this machine's: signatures made there are refused"
@@ -181,7 +194,7 @@ def judge(name: str, apart: float, free_bytes: int, lacking: int) -> Finding:
 
 
 def _count_lacking(api: docker.APIClient, there: docker.APIClient) -> int:
-    """Count the bytes of this project's images that a node has not."""
+    """Return the size of this project's images that a node does not have."""
     with translated("list the images of a node"):
         has = {each["Id"] for each in there.images()}
         ours = {each["Id"]: int(each["Size"]) for each in api.images(name="smdebug-emulator/*")}

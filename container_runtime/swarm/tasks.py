@@ -44,10 +44,13 @@ class Tasks:
 
     def list_services(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return the services of the emulator's containers that have every label in ``labels``, as the engine does."""
-        wanted = {**labels, **self._labels}
         with translated("list containers"):
-            found = self._api.services(filters={"label": [f"{key}={value}" for key, value in wanted.items()]})
+            found = self._api.services(filters={"label": self.list_label_filters(labels)})
         return [each for each in found if NAME_LABEL in each["Spec"]["Labels"]]
+
+    def list_label_filters(self, labels: Mapping[str, str] | None = None) -> list[str]:
+        """Return the engine's filters for what belongs to the emulator and has every label in ``labels``."""
+        return [f"{key}={value}" for key, value in {**(labels or {}), **self._labels}.items()]
 
     def list_tasks(self, name: str) -> list[dict[str, Any]]:
         """Return the tasks of a service, the newest first; none if the service does not exist."""

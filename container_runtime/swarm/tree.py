@@ -1,52 +1,56 @@
 """Transfer of a folder tree over a connection.
 
-Either end may hold what a job wrote, or be told what it is to write by an end that the job has taken over. So every
-part of a path is opened from the folder that it is in, no link is followed, and nothing lands outside of the folder.
+Neither side trusts the other: the folder may contain what a job wrote, and a job may have taken over the other side. So
+each part of a path is opened relative to its parent folder, links are not followed, and nothing is written outside of
+the folder.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from container_runtime.swarm.tree_protocol import (
+    ARRIVING,
+    FILE,
+    FOLDER,
+    LINK,
+    MAX_DEPTH,
+    PIPE,
+    TEMPORARY,
+    ProtocolError,
+    check_arrival,
+    check_path,
+    is_arriving,
+    write_line,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
-    State = tuple[str | int, ...]
+    from container_runtime.swarm.tree_protocol import State
 
-FILE, FOLDER, LINK, PIPE = "file", "folder", "link", "pipe"
-"""What a state begins with: ``(FILE, bytes, nanoseconds of its last change)``, ``(LINK, text)``, ``(FOLDER,)``."""
 _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK, stat.S_IFIFO: PIPE}
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe in the place of a file would otherwise be waited for.
+# Without O_NONBLOCK, opening a pipe that replaced a file would block.
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# What a file is called until it is whole; its writers' own such names are of the same form.
-TEMPORARY = ".tmp"
-_ARRIVING = ".arriving"
-# An index file names an event file: it is looked for before, and sent after.
+# An index file names an event file. It is listed before the event file, and sent after it.
 _INDEX = "index"
-_MAX_DEPTH = 100
 _FIRST_BYTES, _PIECE_BYTES = 1 << 20, 1 << 18
-_MAX_LINE_BYTES = 1 << 16
 _WHOLE, _TORN = b"+", b"-"
 
 
-class ProtocolError(OSError):
-    """The other end said what no end of this program says."""
-
-
 class Tree:
-    """An open folder. It stays the one that it was, whatever takes its place.
+    """An open folder. It stays the same folder if another one replaces it at its path.
 
     Attributes:
-        root: its descriptor, which is closed with this.
-        owner: uid and gid of what arrives; this process's own when None.
+        root: descriptor of the folder, which ``close`` closes.
+        owner: uid and gid of received files; None for those of this process.
     """
 
     def __init__(self, root: int, owner: tuple[int, int] | None = None) -> None:
@@ -60,32 +64,32 @@ class Tree:
         os.close(self.root)
 
     def clear(self) -> None:
-        """Remove what another process has left of files that never arrived."""
+        """Remove incomplete files that an earlier process left."""
         with os.scandir(self.root) as entries:
-            names = [each.name for each in entries if _is_arriving(each.name)]
+            names = [each.name for each in entries if is_arriving(each.name)]
         for name in names:
             _remove(self.root, name)
 
     def look(self, folders: Iterable[str] | None = None) -> dict[str, State]:
-        """Return the states of all that is in the folder, by path, in the order in which it may be sent.
+        """Return the states of all files, links and folders by path, in the order in which they may be sent.
 
-        What is in folders of the name ``index`` was looked for first, and comes last.
+        The content of folders named ``index`` is listed first and comes last.
 
         Args:
-            folders: those whose own files alone are looked for; all, when not given.
+            folders: folders to list, without the folders in them. By default, the whole tree is listed.
         """
         found: dict[str, State] = {}
         unseen = [""] if folders is None else list(folders)
         while unseen:
             folder = unseen.pop()
             below = []
-            # It may have gone since, or be another thing now.
+            # It may have been removed or replaced.
             with suppress(OSError), self._open(folder) as descriptor, os.scandir(descriptor) as entries:
                 for entry in entries:
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     with suppress(OSError):
                         state = _describe(entry.name, descriptor)
-                        if state is not None and not _is_arriving(path):
+                        if state is not None and not is_arriving(path):
                             found[path] = state
                             below += [path] * (state[0] == FOLDER)
             if folders is None:
@@ -93,39 +97,39 @@ class Tree:
         return {path: found[path] for path in sorted(found, key=_order)}
 
     def describe(self, path: str) -> State | None:
-        """Return the state of one thing; None where there is no such thing."""
+        """Return the state at a path; None if nothing is there."""
         folder, _, name = path.rpartition("/")
         with suppress(OSError), self._open(folder) as descriptor:
             return _describe(name, descriptor)
         return None
 
     def date_folder(self, path: str) -> int:
-        """Return when a folder has last got or lost a name; 0 of one that is gone."""
+        """Return the modification time of a folder in nanoseconds; 0 if it does not exist."""
         with suppress(OSError), self._open(path) as descriptor:
             return os.fstat(descriptor).st_mtime_ns
         return 0
 
     def send(self, out: BinaryIO, path: str, state: State, **members: Any) -> State | None:
-        """Send one thing; return its state as it was sent, None of one that has gone, or is no such thing any more.
+        """Send a file, link or folder. Return its state as sent, or None if it was removed, replaced or cut short.
 
         Args:
-            out: where to.
-            path: in the folder.
-            state: as it was seen.
-            members: of the line that goes before the content.
+            out: connection to the other side.
+            path: path in the folder.
+            state: state that was last seen.
+            members: further members of the line that precedes the content.
         """
         if state[0] == FILE:
             outgoing = self.open_file(path)
             if outgoing is None:
                 return None
             with outgoing:
-                # Before it is announced: what a disk says of a file that it cannot read is no content.
+                # Read before the announcement, so that a read error is not sent in place of content.
                 data = outgoing.read(_FIRST_BYTES)
                 write_line(out, {**members, "path": path, "state": outgoing.state, "mode": outgoing.mode})
                 while data:
                     out.write(data)
                     data = outgoing.read(_PIECE_BYTES)
-                # One that was cut meanwhile: the other end counts on as many bytes, and throws them away.
+                # The file was truncated: the other side still expects the announced size, and discards it.
                 for begin in range(0, outgoing.left, _PIECE_BYTES):
                     out.write(bytes(min(outgoing.left - begin, _PIECE_BYTES)))
                 out.write(_TORN if outgoing.left else _WHOLE)
@@ -140,7 +144,7 @@ class Tree:
         return state
 
     def open_file(self, path: str) -> Outgoing | None:
-        """Open a file that is to be sent; None of one that has gone, or is no file any more."""
+        """Open a file to send; return None if it was removed or is no longer a file."""
         folder, _, name = path.rpartition("/")
         try:
             with self._open(folder) as parent:
@@ -154,13 +158,16 @@ class Tree:
         return Outgoing(descriptor, found)
 
     def receive(self, source: BinaryIO, line: Mapping[str, Any]) -> tuple[str, State] | None:
-        """Receive one thing, whole or not at all; return its path and state, None where the other end gave it up.
+        """Receive a file, link or folder completely or not at all.
+
+        Returns:
+            Its path and state; None if the other side could not send all of it.
 
         Raises:
-            ProtocolError: what is said to come is nothing that can be in this folder.
+            ProtocolError: the announced path or state cannot be in this folder.
             OSError: it cannot be written, or the connection has ended.
         """
-        path, state, mode = _check(line)
+        path, state, mode = check_arrival(line)
         if state[0] == FILE:
             with Arrival(self, line) as arrival:
                 arrival.take(source, arrival.left)
@@ -173,7 +180,7 @@ class Tree:
                 _make_folder(parent, name, mode)
                 self._own(parent, name)
             else:
-                arriving = f"{_ARRIVING}{TEMPORARY}"
+                arriving = f"{ARRIVING}{TEMPORARY}"
                 with suppress(FileNotFoundError):
                     _remove(self.root, arriving)
                 os.symlink(str(state[1]), arriving, dir_fd=self.root)
@@ -182,20 +189,20 @@ class Tree:
         return path, state
 
     def make_pipe(self, path: str) -> None:
-        """Make a named pipe, unless there is something of that name.
+        """Create a named pipe, unless the path exists.
 
         Raises:
             ProtocolError: the path leads out of the folder.
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
-        _check_path(path)
+        check_path(path)
         with self.make_way(path) as (parent, name), suppress(FileExistsError):
             os.mkfifo(name, 0o600, dir_fd=parent)
             self._own(parent, name)
 
     def remove(self, path: str) -> None:
-        """Remove what the other end has removed. Idempotent."""
-        _check_path(path)
+        """Remove what the other side has removed. Idempotent."""
+        check_path(path)
         folder, _, name = path.rpartition("/")
         with suppress(FileNotFoundError, NotADirectoryError), self._open(folder) as parent:
             _remove(parent, name)
@@ -206,14 +213,14 @@ class Tree:
 
     @contextmanager
     def make_way(self, path: str) -> Iterator[tuple[int, str]]:
-        """Open the folder that a path is in, and make it where it is not there."""
+        """Open the parent folder of a path, and create it if it is missing; yield its descriptor and the name."""
         *parts, name = path.split("/")
         descriptor = os.dup(self.root)
         try:
             for part in parts:
                 try:
                     inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
-                except OSError:  # there is none, or a link or a file in its place
+                except OSError:  # it is missing, or a link or a file
                     _make_folder(descriptor, part, 0o755)
                     self._own(descriptor, part)
                     inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
@@ -225,8 +232,8 @@ class Tree:
 
     @contextmanager
     def _open(self, path: str) -> Iterator[int]:
-        if path.count("/") >= _MAX_DEPTH:
-            raise NotADirectoryError(f"{path[:100]} lies more than {_MAX_DEPTH} folders deep")
+        if path.count("/") >= MAX_DEPTH:
+            raise NotADirectoryError(f"{path[:100]} lies more than {MAX_DEPTH} folders deep")
         descriptor = os.dup(self.root)
         try:
             for part in path.split("/") if path else ():
@@ -239,11 +246,11 @@ class Tree:
 
 
 class Outgoing:
-    """A file that is being sent, open: it stays the one that it was.
+    """An open file that is being sent. It stays the same file if another one replaces it at its path.
 
     Attributes:
-        state, mode: as it was opened.
-        left: how many of its bytes are still to be read.
+        state, mode: state and permissions when the file was opened.
+        left: number of bytes that are still to be read.
     """
 
     def __init__(self, descriptor: int, found: os.stat_result) -> None:
@@ -257,43 +264,43 @@ class Outgoing:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Close it."""
+        """Close the file."""
         self.close()
 
     def read(self, size: int) -> bytes:
-        """Read up to ``size`` bytes; none where it was cut meanwhile."""
+        """Read up to ``size`` bytes; none if the file was truncated."""
         data = os.read(self._descriptor, min(size, self.left))
         self.left -= len(data)
         return data
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         os.close(self._descriptor)
 
 
 class Arrival:
-    """A file that arrives: under a name that is no file's, until it is whole and placed.
+    """A file that is being received, under a temporary name until it is complete.
 
     Args:
-        tree: where to.
-        line: that said what comes.
-        number: tells it from others that arrive at the same time.
+        tree: folder that it is written to.
+        line: line that announced the file.
+        number: distinguishes files that are received at the same time.
 
     Attributes:
-        left: how many bytes are still to come.
+        left: number of bytes that are still to be received.
 
     Raises:
-        ProtocolError: what is said to come is no file that can be in this folder.
+        ProtocolError: the line does not announce a file that can be in this folder.
         OSError: it cannot be written.
     """
 
     def __init__(self, tree: Tree, line: Mapping[str, Any], number: int | None = None) -> None:
-        self._path, self._state, self._mode = _check(line)
+        self._path, self._state, self._mode = check_arrival(line)
         if self._state[0] != FILE:
             raise ProtocolError(f"No file: {str(line)[:200]}")
         self.left = int(self._state[1])
         self._tree = tree
-        self._name = f"{_ARRIVING}{TEMPORARY}" if number is None else f"{_ARRIVING}-{number}{TEMPORARY}"
+        self._name = f"{ARRIVING}{TEMPORARY}" if number is None else f"{ARRIVING}-{number}{TEMPORARY}"
         self._is_placed = False
         try:
             self._descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=tree.root)
@@ -306,14 +313,14 @@ class Arrival:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Remove it, unless it was placed."""
+        """Remove the file, unless it is complete."""
         self.close()
 
     def take(self, source: BinaryIO, size: int) -> None:
-        """Take as many bytes of the connection.
+        """Read ``size`` bytes from the connection.
 
         Raises:
-            ProtocolError: they are more than were said to come.
+            ProtocolError: more bytes than announced.
             OSError: they cannot be written, or the connection has ended.
         """
         if not 0 <= size <= self.left:
@@ -326,17 +333,17 @@ class Arrival:
             self.left -= len(data)
             view = memoryview(data)
             try:
-                while view:  # of a disk that is nearly full a write takes a part
+                while view:  # on a disk that is nearly full, a write may be partial
                     view = view[os.write(self._descriptor, view) :]
             except OSError as error:
                 raise OSError(error.errno, error.strerror, self._path) from error
 
     def place(self) -> tuple[str, State]:
-        """Give it its name; return its path and state.
+        """Rename the complete file to its path; return its path and state.
 
         Raises:
-            ProtocolError: some of it has not come.
-            OSError: it cannot be there.
+            ProtocolError: bytes are missing.
+            OSError: it cannot be renamed.
         """
         if self.left:
             raise ProtocolError(f"{self.left} bytes have not come: {self._path[:200]!r}")
@@ -351,7 +358,7 @@ class Arrival:
         return self._path, self._state
 
     def close(self) -> None:
-        """Close it, and remove it unless it was placed."""
+        """Close the file, and remove it unless it is complete."""
         os.close(self._descriptor)
         if not self._is_placed:
             with suppress(FileNotFoundError):
@@ -359,35 +366,11 @@ class Arrival:
 
 
 def find_indexed(path: str) -> str | None:
-    """Find the folder, with a slash, whose files an index may name; None of a path that is no index."""
+    """Return the folder, with a slash, whose files an index may name; None if the path is not in an index."""
     parts = path.split("/")
     if _INDEX not in parts:
         return None
     return "".join(f"{part}/" for part in parts[: parts.index(_INDEX)])
-
-
-def write_line(out: BinaryIO, members: Mapping[str, Any]) -> None:
-    """Write one line of JSON; names that are no UTF-8 arrive as they are."""
-    out.write(json.dumps(members).encode("ascii") + b"\n")
-
-
-def read_line(source: BinaryIO, limit: int = _MAX_LINE_BYTES) -> dict[str, Any]:
-    """Read a line of the other end.
-
-    Raises:
-        ConnectionError: it has ended.
-        ProtocolError: it is none.
-    """
-    text = source.readline(limit)
-    if not text:
-        raise ConnectionError("The connection has ended.")
-    try:
-        line = json.loads(text)
-    except ValueError as error:
-        raise ProtocolError(f"No line of JSON: {text[:100]!r}") from error
-    if not isinstance(line, dict):
-        raise ProtocolError(f"No object of JSON: {text[:100]!r}")
-    return line
 
 
 def _order(path: str) -> tuple[bool, str]:
@@ -412,7 +395,7 @@ def _find_kind(parent: int, name: str) -> str | None:
 
 
 def _make_folder(parent: int, name: str, mode: int) -> None:
-    """Make a folder, in the place of anything else of the name."""
+    """Create a folder, and replace anything else of this name."""
     if (kind := _find_kind(parent, name)) != FOLDER:
         if kind is not None:
             os.unlink(name, dir_fd=parent)
@@ -425,7 +408,7 @@ def _make_folder(parent: int, name: str, mode: int) -> None:
 
 
 def _rename(parent: int, name: str, new_parent: int, new_name: str) -> None:
-    """Give a thing its name, in the place of anything else of that name."""
+    """Rename a file or link, and replace anything else of the new name."""
     try:
         os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=new_parent)
     except IsADirectoryError:
@@ -433,39 +416,8 @@ def _rename(parent: int, name: str, new_parent: int, new_name: str) -> None:
         os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=new_parent)
 
 
-def _is_arriving(path: str) -> bool:
-    """Whether a path is that of a file which is not whole yet."""
-    return path.startswith(_ARRIVING) and path.endswith(TEMPORARY) and "/" not in path
-
-
 def _remove(parent: int, name: str) -> None:
     if _find_kind(parent, name) == FOLDER:
         shutil.rmtree(name, dir_fd=parent)
     else:
         os.unlink(name, dir_fd=parent)
-
-
-def _check(line: Mapping[str, Any]) -> tuple[str, State, int]:
-    """Check what is said to come."""
-    state, mode = line.get("state"), line.get("mode")
-    if not isinstance(state, list) or not isinstance(mode, int):
-        raise ProtocolError(f"Nothing that arrives: {str(line)[:200]}")
-    path = _check_path(line.get("path"))
-    match state:
-        case ["folder"]:
-            pass
-        case ["link", str(text)] if text and "\0" not in text:
-            pass
-        case ["file", int(size), int(mtime_ns)] if size >= 0 and abs(mtime_ns) < 1 << 63:
-            pass
-        case _:
-            raise ProtocolError(f"Nothing that arrives: {str(line)[:200]}")
-    return path, tuple(state), mode & 0o1777
-
-
-def _check_path(path: object) -> str:
-    if not isinstance(path, str) or "\0" in path or _is_arriving(path) or path.count("/") > _MAX_DEPTH:
-        raise ProtocolError(f"No path in a folder: {str(path)[:200]!r}")
-    if any(part in ("", ".", "..") for part in path.split("/")):
-        raise ProtocolError(f"No path in a folder: {path[:200]!r}")
-    return path

@@ -123,7 +123,7 @@ class Jobs(Component):
             accounts.open_all()
         except ContainerRuntimeError as error:
             state_dir = self._ports.settings.state_dir
-            raise StartupError(f"The jobs of {state_dir} cannot be taken up again: {error}") from error
+            raise StartupError(f"The jobs of {state_dir} cannot be recovered: {error}") from error
 
 
 class Retention(Component):

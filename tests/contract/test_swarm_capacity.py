@@ -48,7 +48,7 @@ def test_a_container_waits_until_a_node_has_capacity(swarm_engine: SwarmEngine) 
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(swarm_engine.start, third)
         waiting = wait_until(lambda: swarm_engine.describe()["waiting"])
-        assert waiting == [{"container": third.name, "why": "no node has room: 2 of 2 are full"}]
+        assert waiting == [{"container": third.name, "why": "2 of 2 nodes have too little free capacity"}]
         # What is small finds capacity beside.
         swarm_engine.remove(swarm_engine.start(build_spec("print(0)", cpus=None)))
         swarm_engine.remove(first)
@@ -74,7 +74,7 @@ def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine
     with ThreadPoolExecutor(2) as pool:
         starting = pool.submit(start_pair)
         wait_until(lambda: list_waiting().keys() == {each.name for each in pair})
-        assert set(list_waiting().values()) == {"2 nodes have no room for 2 containers at once"}
+        assert set(list_waiting().values()) == {"2 nodes have too little free capacity for 2 containers at once"}
         # One node has capacity, and another container would take it.
         coming = pool.submit(swarm_engine.start, later)
         names = ", ".join(each.name for each in pair)
@@ -82,7 +82,7 @@ def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine
         swarm_engine.remove(staying)
         assert started.wait(60)
         # The second of the pair has no container yet, and its node all the same.
-        wait_until(lambda: list_waiting() == {later.name: "no node has room: 2 of 2 are full"})
+        wait_until(lambda: list_waiting() == {later.name: "2 of 2 nodes have too little free capacity"})
         go_on.set()
         for each in starting.result():
             swarm_engine.remove(each)
@@ -117,7 +117,7 @@ def test_what_no_node_is_large_enough_for_keeps_nobody_waiting(
         wait_until(lambda: len(swarm_engine.describe()["waiting"]) == 3)
         swarm_engine.start(build_large(SLEEP))
         monkeypatch.setattr(capacity, "HOPELESS_SECONDS", 0.0)
-        with pytest.raises(NetworkExhaustedError, match="would have none if they ran nothing"):
+        with pytest.raises(NetworkExhaustedError, match="even idle nodes have too little capacity"):
             waiting.result()
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from container_runtime.spec import Mount
+from container_runtime.swarm.agent_key import keep_key
 from container_runtime.swarm.engine import SwarmEngine
-from container_runtime.swarm.nodes import keep_key
 from tests.contract.test_docker_networks import LISTEN, PROBE, UNREACHABLE, build_spec, probe
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_a_container_on_a_node_finds_the_next_process_that_offers_the_port(
     swarm_engine: SwarmEngine, kept_agents: SwarmNodes, server: Listener, tmp_path: Path
 ) -> None:
     """While there is none it waits: the agent of its node holds the socket that it connects to."""
-    first = SwarmEngine(swarm_engine._instance_id, kept_agents.folder / "key")
+    first = SwarmEngine(swarm_engine.instance_id, kept_agents.folder / "key")
     first.offer(server.port, server.take)
     source = f"""
 import os, socket, time

@@ -182,7 +182,7 @@ class JobRun(ABC, Generic[J, A]):
     def _leave(self) -> None:
         """Release what the job holds, after its end."""
 
-    def live(self) -> None:
+    def drive(self) -> None:
         """Drive the job from its current phase to its end."""
         try:
             with self._reporting_failures():

@@ -71,7 +71,7 @@ class PipelineRun:
         self._calls: dict[str, Future[Any]] = {}
         self._callers = ThreadPoolExecutor(thread_name_prefix=f"pipeline-{execution.name}")
 
-    def live(self) -> None:
+    def drive(self) -> None:
         """Drive the execution from where it is to its end."""
         try:
             self._client = self._connect("sagemaker")

@@ -68,7 +68,7 @@ def recover(services: Services) -> None:
         threads.start(ProcessingJobRun(processing_job, services, containers))
     # After the running rules: the end of a job limits their time, and a job that continues starts the others.
     for job in left.lost_jobs:
-        TrainingJobRun(job, services, {}).live()
+        TrainingJobRun(job, services, {}).drive()
     for job, containers in left.jobs:
         threads.start(TrainingJobRun(job, services, containers))
     for job in left.restarted_jobs:

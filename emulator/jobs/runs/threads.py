@@ -31,7 +31,7 @@ class Run(Protocol):
     def name(self) -> str:
         """The job's name."""
 
-    def live(self) -> None:
+    def drive(self) -> None:
         """Drive the job from its current phase to its end, whatever fails."""
 
     def ask_stop(self, grace_seconds: float) -> None:
@@ -179,7 +179,7 @@ class RunThreads:
 
     def _drive(self, run: Run) -> None:
         try:
-            run.live()
+            run.drive()
         finally:
             self._forget(run)
 

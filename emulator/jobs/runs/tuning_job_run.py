@@ -62,7 +62,7 @@ class TuningJobRun:
         # Number of these values that early stopping has judged, by job name.
         self._judged: dict[str, int] = {}
 
-    def live(self) -> None:
+    def drive(self) -> None:
         """Drive the job from its current phase to its end."""
         try:
             outcomes = self._tune()

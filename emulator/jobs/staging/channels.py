@@ -29,40 +29,6 @@ _Placed = TypeVar("_Placed")
 # A manifest is a list with one object.
 _MANIFEST_DEPTH = 2
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
-_CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-
-def check_channels(request: Mapping[str, Any]) -> None:
-    """Refuse what AWS refuses of channels, and file systems, which are not emulated.
-
-    Raises:
-        ValidationException: a source that is not S3, a name that is no file name, what only Pipe mode can do in
-            another mode.
-    """
-    for channel in request.get("InputDataConfig") or ():
-        name = channel["ChannelName"]
-        if not _CHANNEL_NAME.fullmatch(name) or name in (".", ".."):
-            raise ValidationException(
-                f"The channel name {name!r} cannot be a folder. Use letters, digits, '.', '-', '_'."
-            )
-        source = channel["DataSource"].get("S3DataSource")
-        if not source:
-            raise ValidationException(
-                f"The channel {name!r} has no S3DataSource, and file systems (FileSystemDataSource: EFS, FSx) are not "
-                "emulated. Put the data into S3."
-            )
-        if reads_pipe(channel, request):
-            continue
-        if source["S3DataType"] == "AugmentedManifestFile":
-            raise ValidationException(
-                f"The channel {name!r} has S3DataType AugmentedManifestFile, which can only be used if the channel's "
-                "input mode is Pipe."
-            )
-        if channel.get("CompressionType") == "Gzip":
-            raise ValidationException(
-                f"The channel {name!r} has CompressionType Gzip, which is used only in Pipe input mode. In any other, "
-                "leave CompressionType unset or set it to None."
-            )
 
 
 def find_mode(channel: Mapping[str, Any], request: Mapping[str, Any]) -> str:
@@ -118,7 +84,7 @@ def download_channels(
     Of a channel that is ShardedByS3Key, it gets every n-th object, where n hosts get the channel.
 
     Args:
-        request: CreateTrainingJob's, checked by ``check_channels``.
+        request: CreateTrainingJob's, checked by ``check_training_job``.
         object_store: where from.
         folder: /opt/ml/input/data.
         check_stop: called between objects; what it raises ends the download.

@@ -51,7 +51,7 @@ def open_pipes(
     """Make the first epoch's pipe of every channel that ``host`` gets in Pipe mode; nothing is sent before ``start``.
 
     Args:
-        request: CreateTrainingJob's, checked by ``check_channels``.
+        request: CreateTrainingJob's, checked by ``check_training_job``.
         object_store: where the data is.
         folder: /opt/ml/input/data.
         host: whose folder it is.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
 from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.processing import find_wrong_local_path
+from emulator.operations.validation.training_job import require_unique
 
 if TYPE_CHECKING:
     from emulator.operations.context import Request
@@ -71,7 +71,7 @@ def _check_cluster(request: Request) -> None:
 
 def _check_inputs(request: Request) -> None:
     inputs = request.get("ProcessingInputs", [])
-    _check_unique("InputName", [each["InputName"] for each in inputs])
+    require_unique("InputName", [each["InputName"] for each in inputs])
     for each in inputs:
         name = each["InputName"]
         if ("S3Input" in each) == ("DatasetDefinition" in each):
@@ -92,15 +92,9 @@ def _check_inputs(request: Request) -> None:
 
 def _check_outputs(request: Request) -> None:
     outputs = request.get("ProcessingOutputConfig", {}).get("Outputs", [])
-    _check_unique("OutputName", [each["OutputName"] for each in outputs])
+    require_unique("OutputName", [each["OutputName"] for each in outputs])
     for each in outputs:
         if "FeatureStoreOutput" in each and not each.get("AppManaged"):
             raise ValidationException(
                 f"The output {each['OutputName']!r} has a FeatureStoreOutput: AppManaged must be true for it."
             )
-
-
-def _check_unique(member: str, names: list[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValidationException(f"{member} must be unique. Used more than once: {', '.join(twice)}.")

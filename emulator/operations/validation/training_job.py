@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
 from emulator.jobs.model.profiler_config import describe_fault
 from emulator.jobs.model.training_job import DEFAULT_RUNTIME_SECONDS
-from emulator.jobs.staging.channels import check_channels
+from emulator.jobs.staging.channels import reads_pipe
 from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.opt_ml import find_taken_path
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_RULES = 20
 MAX_RUNTIME_SECONDS = 28 * 24 * 3600
+_CHANNEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 ACTS_ON = frozenset(
@@ -81,8 +83,7 @@ def check_training_job(request: Request) -> None:
     _check_stopping_condition(request)
     _check_instances(request)
     check_rules(request)
-    _require_unique("Channel names", [channel["ChannelName"] for channel in request.get("InputDataConfig", [])])
-    check_channels(request)
+    _check_channels(request)
     if (request.get("SessionChainingConfig") or {}).get("EnableSessionTagChaining"):
         raise ValidationException("EnableSessionTagChaining cannot be true: sessions of roles have no tags here.")
     if taken := find_taken_path(request):
@@ -145,7 +146,7 @@ def _check_instances(request: Request) -> None:
     if min(counts) < 1:
         raise ValidationException("InstanceCount must be 1 or more, in ResourceConfig and in each of InstanceGroups.")
     names = [group["InstanceGroupName"] for group in groups]
-    _require_unique("InstanceGroupName", names)
+    require_unique("InstanceGroupName", names)
     for channel in request.get("InputDataConfig", []):
         asked = channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames", [])
         unknown = [name for name in asked if name not in names]
@@ -162,6 +163,35 @@ def _check_instances(request: Request) -> None:
         )
 
 
+def _check_channels(request: Request) -> None:
+    """Require S3 sources, names that can be folders, and Pipe mode for what only pipes can do."""
+    require_unique("Channel names", [channel["ChannelName"] for channel in request.get("InputDataConfig", [])])
+    for channel in request.get("InputDataConfig") or ():
+        name = channel["ChannelName"]
+        if not _CHANNEL_NAME.fullmatch(name) or name in (".", ".."):
+            raise ValidationException(
+                f"The channel name {name!r} cannot be a folder. Use letters, digits, '.', '-', '_'."
+            )
+        source = channel["DataSource"].get("S3DataSource")
+        if not source:
+            raise ValidationException(
+                f"The channel {name!r} has no S3DataSource, and file systems (FileSystemDataSource: EFS, FSx) are not "
+                "emulated. Put the data into S3."
+            )
+        if reads_pipe(channel, request):
+            continue
+        if source["S3DataType"] == "AugmentedManifestFile":
+            raise ValidationException(
+                f"The channel {name!r} has S3DataType AugmentedManifestFile, which can only be used if the channel's "
+                "input mode is Pipe."
+            )
+        if channel.get("CompressionType") == "Gzip":
+            raise ValidationException(
+                f"The channel {name!r} has CompressionType Gzip, which is used only in Pipe input mode. In any other, "
+                "leave CompressionType unset or set it to None."
+            )
+
+
 def check_rules(request: Request) -> None:
     """Check the rules of a new or updated request, together with the profiler that some of them need.
 
@@ -176,12 +206,11 @@ def check_rules(request: Request) -> None:
             f"A training job may have at most {MAX_RULES} rules; this request has {len(rules)} in "
             "DebugRuleConfigurations and ProfilerRuleConfigurations."
         )
-    _require_unique(
-        "RuleConfigurationName", [rule["RuleConfigurationName"] for rule in rules], " within a training job"
-    )
+    require_unique("RuleConfigurationName", [rule["RuleConfigurationName"] for rule in rules], " within a training job")
 
 
-def _require_unique(what: str, names: Iterable[str], where: str = "") -> None:
+def require_unique(what: str, names: Iterable[str], where: str = "") -> None:
+    """Raise ``ValidationException`` if a name occurs more than once."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValidationException(f"{what} must be unique{where}. Used more than once: {', '.join(twice)}.")

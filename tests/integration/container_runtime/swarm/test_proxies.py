@@ -21,7 +21,7 @@ import pytest
 
 from container_runtime.runtime import ContainerStartError
 from container_runtime.swarm import agent
-from container_runtime.swarm.nodes import keep_key
+from container_runtime.swarm.agent_key import keep_key
 from container_runtime.swarm.proxies import Proxies
 from tests.waiting import wait_until
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from container_runtime.swarm.survey import Finding, judge, look_from_here
+from container_runtime.swarm.survey import Finding, describe_absent_agent, judge, look_from_here
 
 OWN = {"Architecture": "x86_64"}
 
@@ -76,3 +76,11 @@ def test_clock_and_disk_are_judged(apart: float, free: int, lacking: int, state:
     assert finding.state == state
     assert text in finding.found
     assert (finding.remedy == "") == (state == "ok")
+
+
+def test_a_ready_node_without_the_agents_image_is_named_with_the_command() -> None:
+    finding = describe_absent_agent(describe("10.0.0.2"), "No such image: sha256:12", "sha256:12")
+    assert finding.state == "missing"
+    assert finding.found == "node tall (10.0.0.2) has no agent and gets no tasks: No such image: sha256:12"
+    assert finding.remedy.startswith("docker save sha256:12 | ssh NODE docker load")
+    assert describe_absent_agent(describe(), "", "sha256:12").found.endswith("it has not started")

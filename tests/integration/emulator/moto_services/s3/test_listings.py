@@ -65,7 +65,7 @@ def test_pages_are_those_that_moto_makes_of_all_keys(s3: Any, versioning: bool) 
                 replaced(S3Response, "serialized", BaseResponse.serialized),
                 pytest.MonkeyPatch.context() as patch,
             ):
-                patch.setattr("emulator.moto_services.s3.backend.choose_keys", lambda bucket, *_: bucket)
+                patch.setattr("emulator.moto_services.s3.journalled_backend.choose_keys", lambda bucket, *_: bucket)
                 expected = list_pages(s3, **request)
             assert found == expected, request
             assert request["MaxKeys"] == 0 or all(page["KeyCount"] <= request["MaxKeys"] for page in found)

@@ -21,7 +21,7 @@ class Run:
         self.arn = self.name = arn
         self.stopped = Event()
 
-    def live(self) -> None:
+    def drive(self) -> None:
         assert self.stopped.wait(60)
 
     def ask_stop(self, grace_seconds: float) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.failures import RequestFailure, StopAsked
-from emulator.jobs.staging.channels import check_channels, check_objects, download_channels, shuffle
+from emulator.jobs.staging.channels import check_objects, download_channels, shuffle
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.pipes import parse_augmented_line
 from emulator.moto_services.s3.objects import ObjectStore
@@ -38,7 +38,6 @@ def build(uri: str, kind: str = "S3Prefix", name: str = "train", **members: Any)
 
 
 def download(request: dict[str, Any], s3: ObjectStore, folder: Path) -> dict[str, bytes]:
-    check_channels(request)
     hosts = list_hosts(request)
     download_channels(request, s3, folder, lambda: None, hosts[0], hosts)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -127,25 +126,6 @@ def test_what_cannot_be_downloaded_is_named(
     assert said.replace("BUCKET", bucket) in str(failed.value)
     assert "'train'" in str(failed.value)
     assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.parametrize(
-    ("request_", "said"),
-    [
-        (build("s3://bkt/x", name=".."), "cannot be a folder"),
-        (build("s3://bkt/x", name="a/b"), "cannot be a folder"),
-        (build("s3://bkt/x", CompressionType="Gzip"), "CompressionType Gzip.*Pipe"),
-        (build("s3://bkt/x", "AugmentedManifestFile"), "AugmentedManifestFile.*Pipe"),
-        (build("s3://bkt/x", DataSource={"FileSystemDataSource": {}}), "EFS, FSx.*not emulated"),
-    ],
-)
-def test_what_is_not_supported_is_said(request_: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationException, match=said):
-        check_channels(request_)
-
-
-def test_what_only_pipe_mode_can_do_is_taken_there() -> None:
-    check_channels(build("s3://bkt/x", "AugmentedManifestFile", InputMode="Pipe", CompressionType="Gzip"))
 
 
 def test_shuffled_by_the_seed_and_anew_for_each_epoch(s3: ObjectStore, bucket: str, tmp_path: Path) -> None:
