@@ -304,9 +304,9 @@ class LocalProcesses(OneMachine):
         if found is None:
             known = ", ".join(self._catalogue.repositories)
             raise ImageNotFoundError(
-                f"No image {image!r}: without Docker only these repository names can run: {known}. "
-                "For any other image start a Docker engine (smdebug-emulator engine start) and the emulator with "
-                "--runtime docker."
+                f"No image {image!r} for local processes, which jobs run as here: they have only those with these "
+                f"repository names: {known}. For any other image start a Docker engine (smdebug-emulator engine "
+                "start), then the emulator again with --runtime docker."
             )
         return found
 

@@ -11,39 +11,51 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Where each command is: its module, and its name there if that is another.
-_PLACES = {
-    "check": "check",
-    "completion": "shell_completion",
-    "demo": "other_programs",
-    "describe": "jobs",
-    "doctor": "doctor",
-    "engine": "engine",
-    "env": "clients",
-    "events": "events",
-    "export": "job_files.export_job",
-    "images": "images",
-    "import": "job_files.import_job",
-    "interrupt": "interrupt",
-    "jobs": "jobs",
-    "logs": "jobs",
-    "open": "job_files.open_console",
-    "plot": "other_programs",
-    "profile": "other_programs",
-    "prune": "state",
-    "report": "job_files",
-    "reset": "state",
-    "rules": "other_programs",
-    "run": "clients",
-    "start": "service",
-    "state": "state",
-    "status": "service",
-    "stop": "service",
-    "stop-handler": "stop_handler",
-    "stop-job": "jobs",
-    "tensorboard": "tensorboard",
-    "tensors": "other_programs",
+# The commands by the headings of `--help`: the module of each, and its name there if that is another.
+_GROUPS = {
+    "Service": {
+        "start": "service.start_stop",
+        "stop": "service.start_stop",
+        "status": "service.status",
+        "env": "service.clients",
+        "run": "service.clients",
+        "demo": "jobs.other_programs",
+    },
+    "Jobs": {
+        "jobs": "jobs.jobs",
+        "describe": "jobs.jobs",
+        "logs": "jobs.logs",
+        "tensors": "jobs.other_programs",
+        "plot": "jobs.other_programs",
+        "profile": "jobs.other_programs",
+        "rules": "jobs.other_programs",
+        "tensorboard": "jobs.tensorboard",
+        "open": "jobs.job_files:open_console",
+        "report": "jobs.job_files",
+        "export": "jobs.job_files:export_job",
+        "import": "jobs.job_files:import_job",
+        "stop-job": "jobs.jobs",
+        "interrupt": "jobs.interrupt",
+    },
+    "Data": {
+        "events": "data.events",
+        "reset": "data.state",
+        "prune": "data.state",
+        "state": "data.state",
+        "check": "data.check",
+    },
+    "Images": {
+        "images": "images.images",
+        "engine": "images.engine",
+    },
+    "Tools": {
+        "doctor": "tools.doctor",
+        "stop-handler": "tools.stop_handler",
+        "completion": "tools.shell_completion",
+    },
 }
+_MODULES = {name: module for group in _GROUPS.values() for name, module in group.items()}
+_WIDTH = 80
 
 
 class _Commands(UserDict[str, click.Command]):
@@ -51,30 +63,47 @@ class _Commands(UserDict[str, click.Command]):
 
     def __getitem__(self, name: str) -> click.Command:
         if name not in self.data:
-            module, _, attribute = _PLACES[name].partition(".")
+            module, _, attribute = _MODULES[name].partition(":")
             self.data[name] = getattr(import_module(f"emulator.cli.{module}"), attribute or name.replace("-", "_"))
         return self.data[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in _PLACES
+        return name in _MODULES
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
+        return iter(_MODULES)
 
     def __len__(self) -> int:
-        return len(_PLACES)
+        return len(_MODULES)
 
 
-@click.group(commands=_Commands(), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _GroupedCommands(click.Group):
+    """Lists its commands under headings."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
+        width = max(map(len, self.commands))
+        for heading, names in _GROUPS.items():
+            with formatter.section(heading):
+                helps = [(name, self.commands[name].get_short_help_str(formatter.width - 6 - width)) for name in names]
+                formatter.write_dl([(name.ljust(width), text) for name, text in helps])
+
+
+@click.group(
+    cls=_GroupedCommands,
+    commands=_Commands(),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH},
+)
 @click.version_option(package_name="smdebug-emulator", prog_name="smdebug-emulator")
 def main() -> None:
-    """SageMaker Debugger on this machine: training jobs run, tensors are saved, rules judge them, events stop jobs.
+    """Emulate SageMaker Debugger on this machine.
+
+    Training jobs run, save tensors, and are judged by rules; events stop them.
 
     \b
-    Terminal 1:  smdebug-emulator start
-    Terminal 2:  eval "$(smdebug-emulator env)"
-                 aws s3 mb s3://my-bucket
-                 aws sagemaker create-training-job --cli-input-json file://job.json
+    Terminal 1: smdebug-emulator start
+    Terminal 2: eval "$(smdebug-emulator env)"
+                aws s3 mb s3://my-bucket
+                aws sagemaker create-training-job --cli-input-json file://job.json
 
     Every AWS client in terminal 2 now talks to the emulator; no account and no network is needed.
 

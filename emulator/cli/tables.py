@@ -45,6 +45,15 @@ def wrap(text: str, indent: str, first: str = "") -> list[str]:
     return [f"{first if at == 0 else '':<{len(indent)}}{line}" for at, line in enumerate(lines)]
 
 
+def count_of(count: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count_of(1, "job"), count_of(0, "job")
+    ('1 job', '0 jobs')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def read_width() -> int:
     """Read how many characters fit a line; where nobody reads along, as many as there are."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):

@@ -20,6 +20,21 @@ _SIZE_INCHES = (8.0, 4.5)
 _LEGEND_LINES = 30
 
 
+class ReductionRequired(SMDebugValueError):  # noqa: N818 -- beside TensorUnavailable
+    """A tensor of more than one number is to be plotted without a reduction."""
+
+    def __init__(self, tname: str, size: int) -> None:
+        super().__init__(tname, size)
+        self.tname = tname
+        self.size = size
+
+    def __str__(self) -> str:
+        return (
+            f"Tensor {self.tname} has {self.size} numbers at a step: use a reduction, such as reduction='mean', "
+            "or plot_histogram."
+        )
+
+
 class _LineKey(NamedTuple):
     name: str
     worker: str
@@ -53,7 +68,8 @@ def plot(
     Raises:
         SMDebugError: matplotlib is not installed.
         TensorUnavailable: no name matches.
-        SMDebugValueError: the reduction does not exist, or is missing for a tensor of more than one number.
+        SMDebugValueError: the reduction does not exist.
+        ReductionRequired: a tensor has more than one number at a step.
         TensorUnavailableForStep: neither reduction nor value was saved, or a file is damaged.
     """
     if reduction is not None:
@@ -201,10 +217,7 @@ def _make_axes() -> "Axes":
 def _get_number(name: str, value: Any) -> float:
     array = np.asarray(value)
     if array.size != 1:
-        raise SMDebugValueError(
-            f"Tensor {name} has {array.size} numbers at a step: use a reduction, such as reduction='mean', "
-            "or plot_histogram."
-        )
+        raise ReductionRequired(name, array.size)
     return float(array.reshape(-1)[0])
 
 

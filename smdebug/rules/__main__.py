@@ -162,13 +162,30 @@ def _build_parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("list", help="all built-in rules, one a line")
     show = actions.add_parser("show", help="formula, parameters and example configuration of a rule")
-    show.add_argument("name", metavar="NAME")
+    show.add_argument("name", metavar="NAME", help="the rule, such as VanishingGradient")
     actions.add_parser("docs", help="the page of all rules, in Markdown")
     run = actions.add_parser("run", help="judge a run by a rule")
-    run.add_argument("name", metavar="NAME")
-    run.add_argument("--trial", required=True, metavar="PATH_OR_S3", help="the run: a folder, or s3://bucket/prefix")
-    run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the rule")
-    run.add_argument("--other-trial", action="append", default=[], metavar="PATH_OR_S3", help="a run to compare with")
+    run.add_argument("name", metavar="NAME", help="the rule, such as VanishingGradient; rules list shows all")
+    run.add_argument(
+        "--trial",
+        required=True,
+        metavar="PATH_S3_OR_JOB",
+        help="the run: a folder, s3://bucket/prefix, or a training job of the running emulator by its name or a part",
+    )
+    run.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the rule; rules show NAME lists them",
+    )
+    run.add_argument(
+        "--other-trial",
+        action="append",
+        default=[],
+        metavar="PATH_S3_OR_JOB",
+        help="a run to compare with, given like --trial; may be given more than once",
+    )
     run.add_argument("--start-step", type=int, metavar="N", help="first global step to judge")
     run.add_argument("--end-step", type=int, metavar="N", help="global step to stop before")
     run.add_argument("--no-wait", action="store_true", help="judge the steps that are there; do not follow the job")

@@ -5,11 +5,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from smdebug.analysis.plots import plot
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
+from smdebug.trials.command_errors import describe_error
 from smdebug.trials.create import create_trial, open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.summary import describe_run, describe_values
@@ -48,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plot", metavar="FILE", help="plot --tensor, a name or a regex, into a .png or .svg file")
     parser.add_argument("--reduction", metavar="NAME", help="with --plot: mean, min, l2, ... of larger tensors")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--job", metavar="NAME", help=argparse.SUPPRESS)  # whose run it is, for messages
     options = parser.parse_args(arguments)
     try:
         _check_openable(options.path)
@@ -57,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _write([json.dumps(run)] if options.json else _format_run(run))
         elif options.plot is not None:
             axes = plot(trial, options.tensor, options.reduction, mode=ModeKeys[options.mode])
+            _check_picture(options.plot, axes.figure.canvas.get_supported_filetypes())
             axes.figure.canvas.print_figure(options.plot, bbox_inches="tight")
             _write([f"Wrote {options.plot}"])
         else:
@@ -68,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # The reader has closed the pipe, as `head` does; this discards the rest of the buffer at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        message = " ".join(str(error).split())
-        sys.stderr.write(f"{options.path}: {message}\n")
+        lister = f"smdebug-emulator tensors {options.job}" if options.job else f"{parser.prog} {options.path}"
+        sys.stderr.write(f"{options.job or options.path}: {describe_error(error, lister)}\n")
         return 1
     return 0
 
@@ -87,6 +91,11 @@ def _check_openable(path: str) -> None:
         raise SMDebugValueError(
             f"{len(names)} of {workers} workers have written their collections so far; try again later."
         )
+
+
+def _check_picture(path: str, known: Iterable[str]) -> None:
+    if Path(path).suffix.removeprefix(".").lower() not in known:
+        raise SMDebugValueError(f"{path} names no kind of picture: let it end in .png, .svg or .pdf.")
 
 
 def _write(lines: Iterable[str]) -> None:

@@ -46,7 +46,7 @@ def test_everything_is_exported_forgotten_and_imported(
 
     assert requests.get(f"{emulator.endpoint_url}/_emulator/state", timeout=60).status_code == 409
     forgotten = run_command(tmp_path / "state", "reset", "--job-name-prefix", "a-")
-    assert (forgotten.returncode, forgotten.stdout) == (0, "Deleted 1 jobs.\n"), forgotten.stderr
+    assert (forgotten.returncode, forgotten.stdout) == (0, "Deleted 1 job.\n"), forgotten.stderr
     assert list_jobs() == ["b-runs"]
     assert sagemaker.describe_training_job(TrainingJobName="b-runs")["TrainingJobStatus"] == "InProgress"
     assert s3.list_buckets()["Buckets"], "with a prefix, S3 stays"

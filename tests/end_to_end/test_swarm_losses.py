@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.cli.service import start
+from emulator.cli.service.start_stop import start
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import create_job, find_own_node, set_availability
 from tests.swarm_nodes import SwarmNodes

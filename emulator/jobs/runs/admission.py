@@ -110,7 +110,7 @@ class Admission:
         if self._most is not None and taken and (before or taken + waiting.hosts > self._most):
             return (
                 f"Waiting for a place: {taken} of the {self._most} instances that may run at once (--max-jobs) are "
-                f"taken, {before} jobs are before this one"
+                f"taken, {before} {'job is' if before == 1 else 'jobs are'} before this one"
             )
         if self._disk is not None:
             try:

@@ -33,18 +33,18 @@ def describe_problem(before: float, now: float, diff_percent: float, increase_th
     >>> describe_problem(4.0, 3.0, 10, 5), describe_problem(4.0, 4.1, 10, 5)
     (None, None)
     >>> describe_problem(4.0, 5.0, 10, 5)
-    'it rose by 25 %, more than increase_threshold_percent 5'
+    'it rose by 25 %, more than the 5 % of increase_threshold_percent'
     """
     fall = compute_fall_percent(before, now)
     if math.isnan(fall):
-        return "which is no decrease that could be measured"
+        return "no decrease can be computed, because one of them is not a number"
     if fall < 0:
         if -fall <= increase_threshold_percent:
             return None
-        return f"it rose by {-fall:.4g} %, more than increase_threshold_percent {increase_threshold_percent:g}"
+        return f"it rose by {-fall:.4g} %, more than the {increase_threshold_percent:g} % of increase_threshold_percent"
     if fall < diff_percent:
-        change = f"it fell by {fall:.4g} %" if fall else "it stands still"
-        return f"{change}, and should fall by diff_percent {diff_percent:g} at least"
+        change = f"it fell by {fall:.4g} %" if fall else "it did not change"
+        return f"{change}; it has to fall by at least {diff_percent:g} % (diff_percent)"
     return None
 
 
@@ -53,7 +53,7 @@ class LossNotDecreasing(BuiltInRule):
 
     At a step the loss is compared with that of the latest saved step which is at least num_steps back, both counted in
     the mode's own steps: fall = (before - now) / |before| * 100. After a comparison the next one is made num_steps
-    later at the earliest. A loss that stands still or falls is measured against diff_percent alone, a loss that rises
+    later at the earliest. A loss that stays the same or falls is measured against diff_percent alone, a loss that rises
     against increase_threshold_percent alone: up to that it may rise. With 0 every rise is found.
 
     Looked at are the tensors of the collection losses (unless use_losses_collection is False, and without XGBoost's

@@ -36,7 +36,7 @@ def test_every_variable_that_is_read_or_set_is_described() -> None:
     page = build_environment_page()
     for name, option in list_options().items():
         assert (f"`SMDEBUG_EMULATOR_{name.upper()}`" in page) == option.in_environment
-    sources = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "emulator/cli").glob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "emulator/cli").rglob("*.py")]
     sources += [path.read_text(encoding="utf-8") for path in (CHECKOUT / "container_runtime").rglob("*.py")]
     read = {name for text in sources for name in re.findall(r'os\.environ(?:\.get\(|\[)"([A-Z_]+)"', text)}
     assert {"DOCKER_HOST", "XDG_CACHE_HOME", "SHELL"} <= read <= READ_ELSEWHERE.keys()

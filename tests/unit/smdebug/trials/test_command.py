@@ -92,7 +92,7 @@ def test_on_s3(storage: Storage, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "text"),
     [
         (["{0}/nothing"], "this is not a run: it contains no collections file"),
-        (["{0}/run", "--tensor", "missing"], "Tensor missing was not saved"),
+        (["{0}/run", "--tensor", "missing"], "There is no tensor missing"),
         (["{0}/half"], "1 of 2 workers"),
         (["{0}/broken"], "broken: "),
         (["s3://"], "s3://bucket/prefix"),
@@ -138,3 +138,36 @@ def test_layers_of_which_only_reductions_were_saved_keep_their_place(
     run.end()
     assert main([str(tmp_path), "--json"]) == 0
     assert [each["name"] for each in json.loads(capsys.readouterr().out)["tensors"]] == ["net.1", "net.0", "a"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--tensor", "gone"], "There is no tensor gone. To list the tensors: {} "),
+        (["--tensor", "gone", "--plot", "x.png"], "There is no tensor gone"),
+        (
+            ["--tensor", "fc.weight", "--plot", "x.png", "--mode", "TRAIN"],
+            "has 4 numbers a step: use a reduction",
+        ),
+        (
+            ["--tensor", "fc.weight", "--plot", "x.png", "--mode", "EVAL"],
+            "reductions of it were saved: plot one",
+        ),
+        (["--tensor", "[", "--plot", "x.png"], "'[' is not a valid regular expression"),
+        (["--tensor", "loss", "--plot", "x.pcx"], "x.pcx names no kind of picture: let it end in .png, .svg or .pdf."),
+        (["--tensor", "loss", "--plot", "gone/x.png"], "gone/x.png cannot be written or read: No such file"),
+    ],
+)
+@pytest.mark.parametrize("job", [[], ["--job", "digits"]])
+def test_errors_name_options_and_commands(
+    arguments: list[str], said: str, job: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(str(tmp_path / "run"))
+    assert main([str(tmp_path / "run"), *job, *arguments]) == 1
+    printed = capsys.readouterr().err
+    lister = "smdebug-emulator tensors" if job else "python -m smdebug.trials"
+    assert said.format(lister) in printed
+    assert printed.startswith("digits: " if job else str(tmp_path))
+    assert printed.count("\n") == 1
+    assert "trial." not in printed
+    assert "(" not in printed

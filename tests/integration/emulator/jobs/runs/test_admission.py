@@ -24,7 +24,7 @@ def test_jobs_wait_for_a_place_in_their_order(tmp_path: Path) -> None:
             harness.wait_for_stage("Pending", name)
         waiting = harness.describe("three")
         assert waiting["TrainingJobStatus"] == "InProgress"
-        assert waiting["SecondaryStatusTransitions"][-1]["StatusMessage"].endswith("1 jobs are before this one")
+        assert waiting["SecondaryStatusTransitions"][-1]["StatusMessage"].endswith("1 job is before this one")
         # After a kill they would wait on.
         left = find_left_over(harness.store, harness.runtime, harness.settings)
         assert sorted(job.name for job in left.restarted_jobs) == ["three", "two"]

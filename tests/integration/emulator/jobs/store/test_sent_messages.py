@@ -124,7 +124,7 @@ def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise KeyboardInterrupt
         happen()
 
-    monkeypatch.setattr("emulator.cli.events.time.sleep", pause)
+    monkeypatch.setattr("emulator.cli.data.events.time.sleep", pause)
     lines = show(tmp_path, "--follow")
     assert [line.rpartition("message ")[2].strip() for line in lines] == ["0", "1", "2"]
 

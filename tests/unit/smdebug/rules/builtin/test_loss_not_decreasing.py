@@ -33,11 +33,11 @@ def test_fall(before: float, now: float, percent: float) -> None:
     [
         (0.0, math.nan, "no decrease"),
         (1.0, 0.998, None),
-        (1.0, 0.9995, "fell by 0.05 %, and should fall by diff_percent 0.1"),
-        (1.0, 1.0, "it stands still"),
+        (1.0, 0.9995, "fell by 0.05 %; it has to fall by at least 0.1 % (diff_percent)"),
+        (1.0, 1.0, "it did not change"),
         (1.0, 1.03, None),
         (1.0, 1.049, None),
-        (1.0, 1.06, "rose by 6 %, more than increase_threshold_percent 5"),
+        (1.0, 1.06, "rose by 6 %, more than the 5 % of increase_threshold_percent"),
         (1.0, math.nan, "no decrease"),
     ],
 )

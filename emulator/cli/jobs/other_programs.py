@@ -11,12 +11,13 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from emulator.cli.jobs import find_job, name_argument
+from emulator.cli.jobs.jobs import find_job, name_argument
 from emulator.cli.running import (
     build_client_environment,
     connect,
@@ -32,18 +33,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _OF_RUNS = ("--trial", "--other-trial")
+_REDUCTIONS = click.Choice(("min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2"))
+_MOST_LETTERS = 100  # of a tensor in the name of a file
+_mode_option = click.option(
+    "--mode",
+    type=click.Choice(("TRAIN", "EVAL", "PREDICT", "GLOBAL"), case_sensitive=False),
+    help="Only steps of this mode, numbered per mode  [default: GLOBAL, all steps].",
+)
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def rules(arguments: tuple[str, ...]) -> None:
-    """Built-in rules: list, show NAME, run NAME --trial PATH_S3_OR_JOB [--param NAME=VALUE …], docs.
+    """List the built-in rules, or run one on saved tensors.
+
+    \b
+    rules list             all rules
+    rules show NAME        formula and parameters of a rule
+    rules run NAME --trial PATH_S3_OR_JOB [--param NAME=VALUE ...]
+    rules docs             the page of all rules, in Markdown
 
     ``run`` evaluates a rule on saved tensors, also while they are being saved. The exit code is 0 for NoIssuesFound,
     2 for IssuesFound and 1 for Error. The tensors are in a folder, an s3:// path, or those of a training job, given by
     its name or a part of it. Jobs and s3:// paths are read from the running emulator unless AWS_ENDPOINT_URL names
     another.
-    """
+    """  # noqa: D301 - click wants the character itself
     named = os.environ.get("AWS_ENDPOINT_URL")
     record = find_running_emulator(read_settings(None).state_dir)
     if record is not None and named is not None and named.rstrip("/") != record.endpoint_url:
@@ -79,13 +93,16 @@ def _locate_run(text: str) -> str:
 @state_dir_option
 @name_argument
 @click.option("--tensor", metavar="NAME", help="Show statistics of this tensor at each step.")
-@click.option("--mode", metavar="MODE", help="With --tensor: only steps of TRAIN, EVAL or PREDICT, numbered per mode.")
+@_mode_option
 @json_option
 def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | None, *, as_json: bool) -> None:
-    """Show what a training job saved: collections, steps and tensors, or statistics of one tensor."""
+    """Show what a training job saved, or values of a tensor.
+
+    Collections, steps and tensors; with --tensor, statistics of that tensor at each step.
+    """
     job = find_job(connect(state_dir), name)
     options = [*(["--tensor", tensor] if tensor else []), *(["--mode", mode] if mode else [])]
-    options += ["--json"] if as_json else []
+    options += ["--job", job.name, *(["--json"] if as_json else [])]
     command = [sys.executable, "-P", "-m", "smdebug.trials", job.tensors_uri, *options]
     _become(command, build_client_environment(job.emulator.record, job.region))
 
@@ -94,23 +111,40 @@ def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | N
 @state_dir_option
 @name_argument
 @click.argument("tensor")
-@click.option("--reduction", metavar="NAME", help="min, max, mean, std, …; required for more than one element.")
-@click.option("--mode", metavar="MODE", help="Only steps of TRAIN, EVAL or PREDICT, numbered per mode.")
+@click.option("--reduction", metavar="NAME", type=_REDUCTIONS, help="Required for tensors of more than one number.")
+@_mode_option
 @click.option(
     "--output",
     "-o",
     metavar="FILE",
-    help="A .png, .svg or .pdf file  [default: JOB.png].",
+    help="A .png, .svg or .pdf file  [default: named after job, tensor, reduction and mode].",
 )
 def plot(
     state_dir: Path | None, name: str, tensor: str, reduction: str | None, mode: str | None, output: str | None
 ) -> None:
-    """Plot a tensor of a training job over its steps; TENSOR is a name or a regular expression that finds names."""
+    """Plot a tensor of a training job over its steps.
+
+    TENSOR is a name or a regular expression that finds names.
+    """
     job = find_job(connect(state_dir), name)
-    options = ["--plot", output or f"{job.name}.png"]
+    options = ["--plot", output or name_plot(job.name, tensor, reduction, mode), "--job", job.name]
     options += [*(["--reduction", reduction] if reduction else []), *(["--mode", mode] if mode else [])]
     command = [sys.executable, "-P", "-m", "smdebug.trials", job.tensors_uri, "--tensor", tensor, *options]
     _become(command, build_client_environment(job.emulator.record, job.region))
+
+
+def name_plot(job: str, tensor: str, reduction: str | None, mode: str | None) -> str:
+    """Name the file of a plot such that no other plot has the same name.
+
+    >>> name_plot("digits", "loss", None, None)
+    'digits-loss.png'
+    >>> name_plot("digits", "gradient/fc_weight", "mean", "TRAIN")
+    'digits-gradient_fc_weight-9c0b828f-mean-TRAIN.png'
+    """
+    written = re.sub(r"[^A-Za-z0-9_.]+", "_", tensor)[:_MOST_LETTERS]
+    # Two tensors may differ only in what is replaced.
+    checksum = "" if written == tensor else f"{zlib.crc32(tensor.encode()):08x}"
+    return "-".join(filter(None, (job, written, checksum, reduction, mode))) + ".png"
 
 
 @click.command()
@@ -118,7 +152,10 @@ def plot(
 @name_argument
 @json_option
 def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
-    """Show the resources a profiled job used and where its time went: forward, backward, data loading, other."""
+    """Show the resources and the time that a profiled job used.
+
+    Time is that of forward, backward, data loading, and other.
+    """
     job = find_job(connect(state_dir), name)
     command = [sys.executable, "-P", "-m", "smdebug.profiler", job.profile_uri, *(["--json"] if as_json else [])]
     _become(command, build_client_environment(job.emulator.record, job.region))
@@ -135,12 +172,14 @@ def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
 @click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; emptied first.")
 @click.option("--stay", is_flag=True, help="Leave the emulator and its console running until Ctrl-C.")
 def demo(runtime: str, output: str, *, stay: bool) -> None:
-    """Run two training jobs on handwritten digits: one is stopped by its rule, the other completes.
+    """Run two training jobs; a rule stops one of them.
+
+    Both train on handwritten digits; the other one completes.
 
     Images or virtual environments that are missing are built first.
     """
     from container_runtime.runtime import ContainerRuntimeError
-    from emulator.cli.images import build_for, choose_back_end
+    from emulator.cli.images.images import build_for, choose_back_end
 
     try:
         back_end = choose_back_end(runtime)

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import key_of_requirements
-from emulator.cli import images
 from emulator.cli.commands import main
+from emulator.cli.images import images
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,7 +32,10 @@ def show_status(*, quiet: bool, as_json: bool) -> None:
 
 @engine.command("start")
 def start_daemon() -> None:
-    """Start a Docker engine if none is running; on Debian, as root, install it first if needed."""
+    """Start a Docker engine if none is running.
+
+    On Debian, as root, it is installed first if needed.
+    """
     from container_runtime.docker.daemon import start_engine
 
     try:

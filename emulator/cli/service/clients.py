@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 @sign_as_option
 @click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
 def env(state_dir: Path | None, region: str | None, account: str | None, role: str | None) -> NoReturn:
-    """Print the variables that point AWS clients to the emulator, for a shell: eval "$(smdebug-emulator env)"."""
+    """Print the variables that point a shell's AWS clients here.
+
+    Use it as: eval "$(smdebug-emulator env)"
+    """
     record = find_running(read_settings(state_dir))
     warn_of_version(record)
     hand_secret_on(record)
@@ -62,7 +65,9 @@ def run(
     *,
     allow_internet: bool,
 ) -> NoReturn:
-    """Run a command; its AWS clients reach only the emulator, whatever region, profile or endpoint they ask for.
+    """Run a command whose AWS clients reach only the emulator.
+
+    They do so whatever region, profile or endpoint they ask for.
 
     Uses the emulator that runs on the state folder. If none runs, a temporary one is started for the command, stopped
     with it, and its data is deleted unless --state-dir is given.

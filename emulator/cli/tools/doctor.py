@@ -19,6 +19,7 @@ import click
 from emulator import VERSION
 from emulator.cli.running import json_option, read_settings, state_dir_option
 from emulator.cli.setting_options import list_given, setting_option
+from emulator.cli.tables import wrap
 from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
 from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES
@@ -51,7 +52,10 @@ def doctor(
     *,
     as_json: bool,
 ) -> None:
-    """Check Docker, images, port, disk and versions, and suggest fixes; exit code 1 if something is missing."""
+    """Check this machine and suggest fixes.
+
+    Looks at Docker, images, port, disk and versions. The exit code is 1 if something is missing.
+    """
     given = list_given({"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket})
     findings = list(_check_machine(replace(read_settings(state_dir), **given)))
     if as_json:
@@ -59,9 +63,11 @@ def doctor(
         click.echo(json.dumps([dict(zip(keys, finding, strict=True)) for finding in findings]))
     else:
         for subject, state, found, remedy in findings:
-            click.echo(f"{state:<8}{subject:<10}{found}")
-            if remedy:
-                click.echo(f"{'':<18}-> {remedy}")
+            head = f"{state:<8}{subject:<10}"
+            for line in wrap(found, " " * len(head), head):
+                click.echo(line)
+            for line in wrap(remedy, " " * (len(head) + 3), f"{'':<{len(head)}}-> "):
+                click.echo(line)
     raise SystemExit(any(state == "missing" for _, state, _, _ in findings))
 
 
@@ -94,7 +100,7 @@ def _check_versions() -> Iterator[Finding]:
 
 def _check_engine() -> Iterator[Finding]:
     from container_runtime.docker.daemon import describe_engine, explain_refused_engine
-    from emulator.cli.images import describe_docker_images
+    from emulator.cli.images.images import describe_docker_images
 
     found = describe_engine()
     if found is None and (refusal := explain_refused_engine()) is not None:

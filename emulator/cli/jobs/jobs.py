@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
+from time import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from emulator.api.short_names import choose_named
 from emulator.cli.own_api import ask, locate_job
-from emulator.cli.running import connect, fail, json_option, state_dir_option
-from emulator.cli.tables import format_table, wrap
+from emulator.cli.running import connect, fail, json_option, parse_age_option, state_dir_option
+from emulator.cli.tables import count_of, format_table, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +21,12 @@ if TYPE_CHECKING:
     from emulator.cli.running import Emulator
 
 NO_SUCH_JOB = 3
-_FOLLOW_SECONDS = 0.5
 # As many as the API gives at once.
-_MOST_JOBS, _MOST_LINES = 10_000, 5000
-_ENDED = ("Completed", "Failed", "Stopped")
-_UNDER_WAY = ("InProgress", "Stopping")  # of a rule
+_MOST_JOBS = 10_000
+ENDED = ("Completed", "Failed", "Stopped")
+_STATUSES = ("InProgress", "Stopping", *ENDED)
 # Of several rules the table names the verdict that says the most.
 _BY_WEIGHT = ("IssuesFound", "Error", "InProgress", "Stopping", "Stopped", "NoIssuesFound")
-_SHARED_LETTERS = 20
 # What ListTrainingJobs says of a job, and what its rules came to.
 _SUMMARY = (
     *("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime", "LastModifiedTime"),
@@ -95,9 +92,24 @@ class Job:
         return f"{place.rstrip('/')}/{self.name}/profiler-output"
 
 
-def list_summaries(emulator: Emulator, limit: int) -> list[dict[str, Any]]:
-    """Return the latest training jobs of all regions, newest first, with ``Region`` and rules' statuses."""
-    found = ask(emulator, "jobs", [("limit", min(limit, _MOST_JOBS)), ("descriptions", 1)])["jobs"]
+def list_summaries(
+    emulator: Emulator, limit: int, *, status: str | None = None, name: str | None = None, since: float | None = None
+) -> list[dict[str, Any]]:
+    """Return the latest training jobs of all regions, newest first, with ``Region`` and rules' statuses.
+
+    Args:
+        emulator: which.
+        limit: at most this many.
+        status: only jobs with this TrainingJobStatus.
+        name: only jobs that have this in their names.
+        since: only jobs created in this many seconds before now.
+    """
+    query: list[tuple[str, object]] = [("limit", min(limit, _MOST_JOBS)), ("descriptions", 1)]
+    query += [("status", status)] if status else []
+    query += [("nameContains", name)] if name else []
+    found = ask(emulator, "jobs", query)["jobs"]
+    # The newest come first: those that are too old can be left out afterwards.
+    created_after = None if since is None else (time() - since) * 1000
     return [
         {
             **{name: text for name, text in each["description"].items() if name in _SUMMARY},
@@ -105,6 +117,7 @@ def list_summaries(emulator: Emulator, limit: int) -> list[dict[str, Any]]:
             "Warnings": each["warnings"],
         }
         for each in found
+        if created_after is None or each["creationMs"] >= created_after
     ]
 
 
@@ -132,20 +145,32 @@ def refuse_several(name: str, kind: str, meant: Sequence[str], count: int) -> No
 @click.command()
 @state_dir_option
 @click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many jobs to show.")
+@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="Only jobs with this status.")
+@click.option("--since", metavar="AGE", type=parse_age_option, help="Only jobs created since, such as 30m, 12h or 7d.")
+@click.option("--name", metavar="TEXT", help="Only jobs that have this text in their names.")
 @json_option
-def jobs(state_dir: Path | None, limit: int, *, as_json: bool) -> None:
-    """Show the latest training jobs of all regions, with their rules' verdicts.
+def jobs(
+    state_dir: Path | None, limit: int, status: str | None, since: float | None, name: str | None, *, as_json: bool
+) -> None:
+    """Show the latest training jobs and their rules' verdicts.
 
-    A "!" after the status means that the job has warnings: ``describe`` shows them.
+    Jobs of all regions, the newest first. A "!" after the status means that the job has warnings: ``describe`` shows
+    them.
     """
-    found = list_summaries(connect(state_dir), limit)
-    click.echo(json.dumps(write_times(found)) if as_json else format_jobs(found))
+    found = list_summaries(connect(state_dir), limit, status=status, name=name, since=since)
+    chosen = status is not None or name is not None or since is not None
+    click.echo(json.dumps(write_times(found)) if as_json else format_jobs(found, chosen=chosen))
 
 
-def format_jobs(summaries: list[dict[str, Any]]) -> str:
-    """Return the table of jobs; the region is said where it is not everybody's."""
+def format_jobs(summaries: list[dict[str, Any]], *, chosen: bool = False) -> str:
+    """Return the table of jobs; the region is shown where there are several.
+
+    Args:
+        summaries: of ``list_summaries``.
+        chosen: whether others may have been left out.
+    """
     if not summaries:
-        return "No training jobs yet."
+        return "No training job matches." if chosen else "No training jobs yet."
     several = len({summary["Region"] for summary in summaries}) > 1
     rows = [["Training job", *(["Region"] if several else []), "Status", "Rules", "Created"]]
     for summary in summaries:
@@ -164,7 +189,9 @@ def format_jobs(summaries: list[dict[str, Any]]) -> str:
 @name_argument
 @json_option
 def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
-    """Show a training job: warnings, timeline, failure reason, and each rule's verdict with the values it evaluated.
+    """Show a job: warnings, timeline, failure, rules' verdicts.
+
+    Each rule is shown with the values that it evaluated.
 
     NAME is the job's name, or a part that matches no other job: its beginning, or else any part. Use REGION/NAME if
     several regions have a job of that name. The exit code is 3 if no job matches, or more than one.
@@ -200,7 +227,8 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
     began = described["CreationTime"]
     for entry in described.get("SecondaryStatusTransitions", ()):
         seconds = entry["StartTime"] - began
-        yield f"  {seconds:8.1f} s  {entry['Status']:<12} {entry.get('StatusMessage', '')}"
+        head = f"  {seconds:8.1f} s  {entry['Status']:<12} "
+        yield from wrap(entry.get("StatusMessage") or "-", " " * len(head), head)
     if job.rules:
         yield "\nRules"
     for rule in job.rules:
@@ -232,7 +260,7 @@ def format_swarm(swarm: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     if shown := [(node, containers) for node, containers in nodes if containers or not prefix]:
         yield "\nNodes"
     for node, containers in shown:
-        yield f"  {node['name']} ({node['address']}): {node['state']}, {node['cpus']} processors"
+        yield f"  {node['name']} ({node['address']}): {node['state']}, {count_of(node['cpus'], 'processor')}"
         yield from (f"    {each}" for each in containers)
     if waiting := [each for each in swarm["waiting"] if each["container"].startswith(prefix)]:
         yield "\nWaiting for a node"
@@ -263,65 +291,6 @@ def _format_report(report: dict[str, Any] | None) -> Iterator[str]:
 
 def _format_number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
-
-
-@click.command()
-@state_dir_option
-@name_argument
-@click.option("--rule", metavar="NAME", help="Show the log of this rule instead of the training log.")
-@click.option("--follow", "-f", is_flag=True, help="Keep printing new lines until the job or the rule has ended.")
-@json_option
-def logs(state_dir: Path | None, name: str, rule: str | None, *, follow: bool, as_json: bool) -> None:
-    """Show the log of a training job, or of one of its rules."""
-    job = find_job(connect(state_dir), name)
-    rule = None if rule is None else _find_rule(job, rule)
-    read: dict[str, int] = {}
-    try:
-        while True:
-            ended = not follow or _has_ended(job, rule)
-            for stream, host, line in _read_new_lines(job, rule, read):
-                if as_json:
-                    content = {"stream": stream, "timestamp": line["timeMs"], "message": line["message"]}
-                    click.echo(json.dumps(content))
-                else:
-                    click.echo(f"{f'{host}  ' if len(read) > 1 else ''}{line['message']}")
-            if ended:
-                return
-            time.sleep(_FOLLOW_SECONDS)
-    except KeyboardInterrupt:
-        return
-
-
-def _find_rule(job: Job, name: str) -> str:
-    """Return the whole name of a job's rule; short names mean what those of jobs do."""
-    known = [str(each["name"]) for each in job.described["rules"]]
-    found = choose_named(name, known, str)
-    if not found:
-        fail(f"{job.name} has no rule {name}: its rules are {', '.join(known) or 'none'}.", NO_SUCH_JOB)
-    if len(found) > 1:
-        refuse_several(name, f"rules of {job.name}", found, len(found))
-    return found[0]
-
-
-def _has_ended(job: Job, rule: str | None) -> bool:
-    described = ask(job.emulator, job.path)
-    if rule is None:
-        return described["status"] in _ENDED
-    return any(each["name"] == rule and each["status"] not in _UNDER_WAY for each in described["rules"])
-
-
-def _read_new_lines(job: Job, rule: str | None, read: dict[str, int]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the lines that came since the last call, with stream and host; ``read`` counts each stream's."""
-    more = True
-    while more:
-        after = [("after", 0), *(("after", f"{stream}:{count}") for stream, count in read.items())]
-        query = [("limit", _MOST_LINES), *after, *([("rule", rule)] if rule else [])]
-        streams = ask(job.emulator, f"{job.path}/logs", query)["streams"]
-        before = dict(read)
-        # All of them are known before the first line is shown: whether hosts are named is said by their number.
-        read.update({each["stream"]: read.get(each["stream"], 0) + len(each["lines"]) for each in streams})
-        yield from ((each["stream"], each["host"], line) for each in streams for line in each["lines"])
-        more = read != before
 
 
 @click.command("stop-job")

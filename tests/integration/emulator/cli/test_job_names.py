@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -132,3 +133,35 @@ def test_notebooks_take_the_same_names(emulator: EmulatorProcess, monkeypatch: p
     with pytest.raises(sagemaker.exceptions.ClientError, match="not found") as missing:
         ProfiledJob("nobody", "us-east-1")
     assert json.dumps(missing.value.response["Error"])
+
+
+def test_jobs_are_chosen_by_status_name_and_age(emulator: EmulatorProcess) -> None:
+    assert "tb-2026" in run(emulator, "jobs", "--status", "failed", "--name", "tb", "--since", "1h")
+    assert run(emulator, "jobs", "--status", "Completed") == "No training job matches.\n"
+    assert run(emulator, "jobs", "--since", "0s") == "No training job matches.\n"
+    listed = json.loads(run(emulator, "jobs", "--name", "twice-a", "--json"))
+    assert sorted(job["Region"] for job in listed) == ["eu-west-1", "us-east-1"]
+    assert "'soon'" in run(emulator, "jobs", "--since", "soon", code=2)
+
+
+def test_the_last_lines_of_a_log(emulator: EmulatorProcess) -> None:
+    logs = make_client(emulator.endpoint_url, "logs")
+    group = {"logGroupName": "/aws/sagemaker/TrainingJobs"}
+    (stream,) = logs.describe_log_streams(**group, logStreamNamePrefix="tb-2026/")["logStreams"]
+    group["logStreamName"] = stream["logStreamName"]
+    now = int(time.time() * 1000) + 1000
+    logs.put_log_events(**group, logEvents=[{"timestamp": now + at, "message": f"line {at}"} for at in range(9)])
+    assert run(emulator, "logs", "tb-2026", "--tail", "2") == "line 7\nline 8\n"
+    assert run(emulator, "logs", "tb-2026", "--tail", "0") == ""
+    assert run(emulator, "logs", "tb-2026", "--tail", "99") == run(emulator, "logs", "tb-2026")
+
+
+def test_tables_fit_80_columns(emulator: EmulatorProcess) -> None:
+    for command in (["jobs"], ["status"], ["describe", "tb-2026"], ["images", "list"], ["doctor"]):
+        done = CliRunner().invoke(
+            main,
+            [*command, *(["--state-dir", str(emulator.state_dir)] if "images" not in command else [])],
+            env={"COLUMNS": "80", "DOCKER_HOST": f"unix://{emulator.state_dir}/no.sock"},
+        )
+        paths = str(emulator.state_dir)
+        assert [line for line in done.output.splitlines() if len(line) > 80 and paths not in line] == [], command

@@ -88,7 +88,7 @@ NOTHING: tuple[list[str], ...] = ([], [], [])
 
 def test_everything_is_forgotten_by_who_says_so_alone(emulator: EmulatorProcess) -> None:
     fill(emulator, "one")
-    what = "1 jobs, 1 buckets with 1 objects, and all else in the emulator on"
+    what = "1 job, 1 bucket with 1 object, and all else in the emulator on"
     options: tuple[str, ...]
     for options in ((), ("--all",)):
         assert f"reset would delete {what}" in reset(emulator, *options, code=1)
@@ -99,7 +99,7 @@ def test_everything_is_forgotten_by_who_says_so_alone(emulator: EmulatorProcess)
     assert (code, f"Delete {what}" in said, "Nothing was deleted." in said) == (1, True, True), said
     assert read(emulator) == ONE
     code, said = answer_reset(emulator, "y\n")
-    assert (code, "Deleted everything, including 1 jobs." in said) == (0, True), said
+    assert (code, "Deleted everything, including 1 job." in said) == (0, True), said
     assert read(emulator) == NOTHING
 
 
@@ -153,7 +153,7 @@ def test_jobs_that_run_are_stopped_and_kept_as_they_ended(emulator: EmulatorProc
     )
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["python", "-c", "import time; time.sleep(600)"]
     sagemaker.create_training_job(**request)
-    assert "2 jobs (1 jobs and rules are running and will be stopped)" in reset(emulator, code=1)
+    assert "2 jobs (jobs and rules that are running and will be stopped: 1)" in reset(emulator, code=1)
     reset(emulator, "--all", "--yes")
     reset(emulator, "--undo")
     assert sagemaker.describe_training_job(TrainingJobName="runs")["TrainingJobStatus"] == "Stopped"

@@ -100,12 +100,18 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     assert status["trainingJobs"] == []
     shown = run("status", "--state-dir", state).stdout
     assert "No training jobs yet." in shown
-    assert re.search(r"^lastImport +-$", shown, re.MULTILINE)
+    assert shown.startswith(f"The emulator answers at {endpoint} (version ")
+    assert re.search(r"^Running +0 training jobs, 0 rules$", shown, re.MULTILINE)
     assert "None" not in shown
 
     deployed = run("stop-handler", "deploy", "--state-dir", state, "--rule", "VanishingGradient")
     assert deployed.returncode == 0, deployed.stderr
     assert "function:smdebug-stop-training" in deployed.stdout
+
+    removed = run("stop-handler", "remove", "--state-dir", state)
+    assert removed.stdout == "Removed the rule, the function, the role of smdebug-stop-training.\n"
+    again = run("stop-handler", "remove", "--state-dir", state)
+    assert (again.returncode, again.stderr.partition(":")[0]) == (1, "There is no stop handler smdebug-stop-training")
 
     interrupted = run("interrupt", "no-such-job", "--state-dir", state)
     said = "There is no training job no-such-job: smdebug-emulator jobs lists the jobs.\n"

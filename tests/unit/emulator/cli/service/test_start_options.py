@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from docs_site.environment import build_environment_page
-from emulator.cli.service import start
+from emulator.cli.service.start_stop import start
 from emulator.cli.setting_options import list_given, name_option, setting_options, write_arguments
 from emulator.components.ports import open_certificates
 from emulator.exceptions import StartupError

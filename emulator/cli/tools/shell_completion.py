@@ -27,7 +27,10 @@ def completion() -> None:
 @completion.command()
 @click.option("--shell", type=click.Choice(sorted(_FILES)), help="Shell to install for  [default: that of $SHELL].")
 def install(shell: str | None) -> None:
-    """Write the completion file to the place in the home folder where the shell looks for it."""
+    """Write the completion file to where the shell looks for it.
+
+    This is a folder in the home folder.
+    """
     name = shell or Path(os.environ.get("SHELL", "")).name
     if name not in _FILES:
         fail(f"The shell is {name or 'unknown'}: give --shell {', --shell '.join(sorted(_FILES))}.")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from emulator.cli import jobs
+from emulator.cli.jobs import jobs, logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,14 +32,14 @@ def answer_logs(emulator: Emulator, path: str, query: Iterable[tuple[str, object
 
 
 def test_each_line_of_each_host_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "ask", answer_logs)
+    monkeypatch.setattr(logs, "ask", answer_logs)
     description = {"TrainingJobName": "job"}
     job = jobs.Job({"region": "us-east-1", "description": description}, cast("Emulator", None))
     read: dict[str, int] = {}
-    found = [(stream, host, line["message"]) for stream, host, line in jobs._read_new_lines(job, None, read)]
+    found = [(stream, host, line["message"]) for stream, host, line in logs._read_new_lines(job, None, read)]
     assert sorted(found) == sorted((stream, stream[4:10], text) for stream, texts in LOGS.items() for text in texts)
     assert read == {"job/algo-1-1": 25, "job/algo-2-1": 2}
-    assert list(jobs._read_new_lines(job, None, read)) == []
+    assert list(logs._read_new_lines(job, None, read)) == []
 
 
 def test_times_are_written_and_nothing_else_is_changed() -> None:

@@ -33,7 +33,10 @@ _FOLLOW_SECONDS = 0.2
 @click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="How many past events.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def events(state_dir: Path | None, account: str | None, limit: int, *, follow: bool, as_json: bool) -> None:
-    """Show the events and SNS messages that the emulator sent, newest last; works while it is stopped, too."""
+    """Show sent events and SNS messages, newest last.
+
+    The emulator may be stopped.
+    """
     from emulator.jobs.accounts import name_store
     from emulator.jobs.store.sent_messages import encode_sent, format_sent, read_sent
 

@@ -7,6 +7,7 @@ import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -16,17 +17,21 @@ import emulator.cli
 from emulator import VERSION
 from emulator.cli.commands import main
 
-CHECKOUT = Path(__file__).parents[3]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECKOUT = Path(__file__).parents[4]
 FOLDER = Path(emulator.cli.__file__).parent
 # Not needed to become the command that run is given: importing them takes longer than it may.
 SLOW = ("boto3", "docker", "email", "flask", "importlib.metadata", "moto", "rich", "urllib3")
 
 
 def test_every_command_there_is_has_its_place() -> None:
+    modules = [".".join(path.relative_to(FOLDER.parent).with_suffix("").parts) for path in FOLDER.rglob("*.py")]
     found = {
         command
-        for path in FOLDER.glob("*.py")
-        for command in vars(import_module(f"emulator.cli.{path.stem}")).values()
+        for module in modules
+        for command in vars(import_module(f"emulator.{module}")).values()
         if isinstance(command, click.Command) and command is not main
     }
     of_groups = {each for group in found if isinstance(group, click.Group) for each in group.commands.values()}
@@ -47,7 +52,7 @@ def test_only_what_run_needs_is_imported() -> None:
     source = "import sys; from emulator.cli.commands import main; main.commands['run']; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=True, timeout=60)
     loaded = done.stdout.split()
-    assert "emulator.cli.clients" in loaded
+    assert "emulator.cli.service.clients" in loaded
     assert not set(SLOW) & set(loaded)
 
 
@@ -70,3 +75,26 @@ def test_a_missing_package_of_the_service_is_named() -> None:
     done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=False, timeout=60)
     wanted = "The service needs docker, which comes with its extra: pip install 'smdebug-emulator[emulator]'\n"
     assert (done.returncode, done.stderr) == (1, wanted)
+
+
+def list_helps(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    shown = CliRunner().invoke(main, [*words, "--help"], prog_name="smdebug-emulator", env={"COLUMNS": "80"})
+    yield words, shown.output
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            yield from list_helps(each, *words, name)
+
+
+def test_every_help_fits_80_columns_and_cuts_no_sentence() -> None:
+    # The help of `rules` is printed by the program that it becomes.
+    for words, text in (each for each in list_helps(main) if each[0] != ("rules",)):
+        assert max(map(len, text.splitlines())) <= 80, words
+        assert not [line for line in text.splitlines() if line.endswith("...") and "[OPTIONS]" not in line], words
+
+
+def test_the_commands_are_listed_under_headings() -> None:
+    text = CliRunner().invoke(main, ["--help"]).output
+    headings = ("Service:", "Jobs:", "Data:", "Images:", "Tools:")
+    assert [line for line in text.splitlines() if line in headings] == list(headings)
+    for name in main.commands:
+        assert sum(line.startswith(f"  {name} ") for line in text.splitlines()) == 1

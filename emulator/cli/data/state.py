@@ -23,6 +23,7 @@ from emulator.cli.running import (
     read_settings,
     state_dir_option,
 )
+from emulator.cli.tables import count_of
 from emulator.state.folder import is_free
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ _RESTART_SECONDS = 15.0
 def reset(
     state_dir: Path | None, job_name_prefix: str | None, *, everything: bool, yes: bool, no_undo: bool, undo: bool
 ) -> None:
-    """Stop and delete all jobs and all other data: S3, queues, functions, logs, roles.
+    """Stop and delete all jobs and all other data.
+
+    S3, queues, functions, logs and roles are deleted, too.
 
     A copy is kept for a day: reset --undo restores it, and keeps a copy of what it replaces. Jobs deleted by
     --job-name-prefix cannot be restored, but their outputs stay in S3.
@@ -58,12 +61,12 @@ def reset(
         _undo_reset(state_dir)
     elif job_name_prefix is not None:
         number = _ask(state_dir, "POST", "reset", params={"jobNamePrefix": job_name_prefix}).json()["jobs"]
-        click.echo(f"Deleted {number} jobs.")
+        click.echo(f"Deleted {count_of(number, 'job')}.")
     else:
         if not yes:
             _confirm_reset(state_dir, kept=not no_undo)
         done = _ask(state_dir, "POST", "reset", params={"keep": int(not no_undo)}).json()
-        click.echo(f"Deleted everything, including {done['jobs']} jobs.")
+        click.echo(f"Deleted everything, including {count_of(done['jobs'], 'job')}.")
         if done["kept"]:
             click.echo(f"To restore it within a day: {_UNDO}{_repeat_state_dir(state_dir)}")
 
@@ -71,10 +74,10 @@ def reset(
 def _confirm_reset(state_dir: Path | None, *, kept: bool) -> None:
     """Ask whether everything is to be forgotten; end the command where it is not, or nobody can be asked."""
     found = _ask(state_dir, "GET", "reset").json()
-    runs = f" ({found['running']} jobs and rules are running and will be stopped)" if found["running"] else ""
+    runs = f" (jobs and rules that are running and will be stopped: {found['running']})" if found["running"] else ""
     what = (
-        f"{found['jobs']} jobs{runs}, {found['buckets']} buckets with {found['objects']} objects, and all else in "
-        f"the emulator on {read_settings(state_dir).state_dir}"
+        f"{count_of(found['jobs'], 'job')}{runs}, {count_of(found['buckets'], 'bucket')} with "
+        f"{count_of(found['objects'], 'object')}, and all else in the emulator on {read_settings(state_dir).state_dir}"
     )
     if not sys.stdin.isatty():
         fail(f"reset would delete {what}: confirm with --all --yes, or give --job-name-prefix.")
@@ -101,7 +104,7 @@ def _repeat_state_dir(state_dir: Path | None) -> str:
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @json_option
 def prune(state_dir: Path | None, older_than: float | None, keep: int | None, *, dry_run: bool, as_json: bool) -> None:
-    """Remove files of ended jobs: kept folders, logs and containers.
+    """Remove kept folders, logs and containers of ended jobs.
 
     Without --older-than and --keep, all of them; with both, what either of them selects. Running jobs, job
     descriptions and S3 are not touched.
@@ -151,7 +154,10 @@ def export_state(state_dir: Path | None, file: Path) -> None:
 @state_dir_option
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_state(state_dir: Path | None, file: Path) -> None:
-    """Replace all data with that of FILE, an archive of `state export`; no job may be running."""
+    """Replace all data with that of an exported FILE.
+
+    FILE is an archive of ``state export``; no job may be running.
+    """
     # Looked up first: while the emulator restarts, none is found.
     record = find_running(read_settings(state_dir))
     with file.open("rb") as source:

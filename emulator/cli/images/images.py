@@ -23,13 +23,19 @@ if TYPE_CHECKING:
 
 @click.group()
 def images() -> None:
-    """List or build the images that jobs run in, or the virtual environments that replace them."""
+    """List or build the images that jobs run in.
+
+    Without Docker, virtual environments replace them.
+    """
 
 
 @images.command("list")
 @json_option
 def list_images(*, as_json: bool) -> None:
-    """List every image and whether it is built, for Docker and for local processes."""
+    """List every image and whether it is built.
+
+    For Docker and for local processes.
+    """
     on_docker = describe_docker_images()
     found: list[dict[str, Any]] = [
         {
@@ -66,7 +72,10 @@ def list_images(*, as_json: bool) -> None:
     help="What to build for; auto: docker if an engine is running, else process.",
 )
 def build(names: tuple[str, ...], runtime: str) -> None:
-    """Build images that are missing or out of date: the named ones, or all but those that few jobs need."""
+    """Build images that are missing or out of date.
+
+    The named ones, or all but those that few jobs need.
+    """
     try:
         build_for(choose_back_end(runtime), names)
     except ContainerRuntimeError as error:

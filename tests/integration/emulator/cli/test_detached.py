@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator.cli.ending import EndRequests, log_end
+from emulator.cli.service.ending import EndRequests, log_end
 from emulator.state.folder import is_free
 from tests.unprivileged import AS_NOBODY, needs_other_user
 from tests.waiting import wait_until

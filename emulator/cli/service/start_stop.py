@@ -1,10 +1,9 @@
-"""The ``start``, ``stop`` and ``status`` commands."""
+"""The ``start`` and ``stop`` commands."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import json
 import logging
 import os
 import shutil
@@ -20,10 +19,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from emulator.cli.ending import EndRequests, log_end
-from emulator.cli.init_folder import list_scripts, run_scripts
-from emulator.cli.jobs import format_jobs, format_swarm, list_summaries, write_times
-from emulator.cli.running import connect, fail, find_running, read_settings, state_dir_option
+from emulator.cli.running import fail, find_running, read_settings, state_dir_option
+from emulator.cli.service.ending import EndRequests, log_end
+from emulator.cli.service.init_folder import list_scripts, run_scripts
 from emulator.cli.setting_options import list_given, setting_options, write_arguments
 from emulator.console.page import CONSOLE
 from emulator.exceptions import StartupError
@@ -77,7 +75,9 @@ def start(
     remove: str | None,
     **options: Any,
 ) -> None:
-    """Start the emulator in the foreground, until Ctrl-C, SIGTERM, or SIGHUP (unless ignored, as under nohup).
+    """Start the emulator in the foreground, until Ctrl-C.
+
+    SIGTERM ends it as well, and so does SIGHUP unless it is ignored, as under nohup.
 
     Prints one line when it is ready; the log goes to standard error. At the end, all jobs are stopped and all
     containers removed.
@@ -276,38 +276,13 @@ def _introduce(emulator: Emulator, *, asked_for_signatures: bool) -> Iterator[st
         )
 
 
-def _format_value(value: object) -> str:
-    if isinstance(value, list):
-        value = ", ".join(value)
-    return "-" if value in (None, "") else str(value)
-
-
 @click.command()
 @state_dir_option
 def stop(state_dir: Path | None) -> None:
-    """Stop the emulator, as Ctrl-C does, and wait until it has ended."""
+    """Stop the emulator and wait until it has ended."""
     settings = read_settings(state_dir)
     record = find_running(settings)
     os.kill(record.pid, signal.SIGTERM)
     if not wait_until_free(settings.state_dir, _STOP_SECONDS):
         fail(f"The emulator (process {record.pid}) is still stopping its jobs after {_STOP_SECONDS:.0f} s.")
     click.echo(f"Stopped the emulator at {record.endpoint_url}.")
-
-
-@click.command()
-@state_dir_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def status(state_dir: Path | None, *, as_json: bool) -> None:
-    """Show the emulator and its latest jobs. The exit code is 1 if no emulator is running."""
-    emulator = connect(state_dir)
-    latest = list_summaries(emulator, 20)
-    if as_json:
-        click.echo(json.dumps({"emulator": emulator.health, "trainingJobs": write_times(latest)}))
-        return
-    swarm = emulator.health.pop("swarm", None)
-    width = max(map(len, emulator.health))
-    for name, value in emulator.health.items():
-        click.echo(f"{name:<{width}}  {_format_value(value)}")
-    if swarm is not None:
-        click.echo("\n".join(format_swarm(swarm)))
-    click.echo(f"\n{format_jobs(latest)}")

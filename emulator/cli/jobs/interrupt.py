@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from emulator.cli.jobs import find_job, name_argument
+from emulator.cli.jobs.jobs import find_job, name_argument
 from emulator.cli.own_api import ask
 from emulator.cli.running import connect, state_dir_option
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     help="Seconds until new instances are available; the job is stopped if MaxWaitTimeInSeconds runs out first.",
 )
 def interrupt(state_dir: Path | None, name: str, region: str | None, capacity_after: float) -> None:
-    """Interrupt a training job on Spot instances: SIGTERM, then a restart from its checkpoints."""
+    """Interrupt a training job on Spot instances.
+
+    It gets SIGTERM and is restarted from its checkpoints.
+    """
     job = find_job(connect(state_dir), name if region is None else f"{region}/{name}")
     asked = [("capacityAfterSeconds", f"{capacity_after:f}"), ("region", job.region)]
     ask(job.emulator, f"training-jobs/{quote(job.name, safe='')}/interrupt", asked, method="POST")

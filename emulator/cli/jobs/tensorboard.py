@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.jobs import find_job, name_argument
+from emulator.cli.jobs.jobs import find_job, name_argument
 from emulator.cli.running import connect, fail, state_dir_option
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ _POLL_SECONDS = 2.0
 @click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True, help="Port of TensorBoard.")
 @click.option("--until-stdin-ends", is_flag=True, hidden=True, help="End with whoever holds the other end of it.")
 def tensorboard(state_dir: Path | None, name: str, port: int, *, until_stdin_ends: bool) -> None:
-    """Serve TensorBoard on a training job's TensorBoard output until Ctrl-C; new files are shown as they come."""
+    """Serve TensorBoard on a job's TensorBoard output.
+
+    It serves until Ctrl-C, and shows new files as they come.
+    """
     job = find_job(connect(state_dir), name)
     configuration = job.description.get("TensorBoardOutputConfig")
     if configuration is None:

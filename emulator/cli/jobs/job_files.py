@@ -15,15 +15,16 @@ from urllib.parse import urlencode
 
 import click
 
-from emulator.cli.jobs import find_job, name_argument
-from emulator.cli.own_api import ask
+from emulator.cli.jobs.jobs import find_job, name_argument
+from emulator.cli.own_api import ask, locate_job
 from emulator.cli.running import connect, fail, state_dir_option
+from emulator.cli.tables import count_of
 from emulator.console.page import BUILT, CONSOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from emulator.cli.jobs import Job
+    from emulator.cli.jobs.jobs import Job
     from emulator.cli.running import Emulator
 
 # What a report holds at most: a page with more would not open quickly.
@@ -60,7 +61,10 @@ def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) 
     help="[default: JOB.html].",
 )
 def report(state_dir: Path | None, name: str, output: Path | None) -> None:
-    """Write a job's console page to one HTML file that opens without the emulator."""
+    """Write a job's console page to one HTML file.
+
+    The file opens without the emulator.
+    """
     job = find_job(connect(state_dir), name)
     target = output or Path(f"{job.name}.html")
     try:
@@ -168,8 +172,9 @@ def _hash(text: str) -> str:
     help="[default: folder JOB].",
 )
 def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
-    """Write an ended job to a folder: tensors and other outputs, logs, configuration, events.
+    """Write an ended job to a folder.
 
+    It holds tensors and other outputs, logs, configuration and events.
     ``import`` loads it again, into this emulator or another.
     """
     job = find_job(connect(state_dir), name)
@@ -195,7 +200,10 @@ def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
     (folder / "events.json").write_text(json.dumps(record["events"], indent=1))
     (folder / "request.json").write_text(json.dumps(record["job"]["request"], indent=1))
     (folder / _MANIFEST).write_text(json.dumps({"format": _FORMAT, **record}, indent=1))
-    click.echo(f"Wrote {folder}: {objects} objects, {len(record['logs'])} logs, {len(record['events'])} events")
+    click.echo(
+        f"Wrote {folder}: {count_of(objects, 'object')}, {count_of(len(record['logs']), 'log')}, "
+        f"{count_of(len(record['events']), 'event')}"
+    )
 
 
 def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
@@ -216,7 +224,10 @@ def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
 @state_dir_option
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def import_job(state_dir: Path | None, folder: Path) -> None:
-    """Load a job that ``export`` wrote to FOLDER, with its tensors, logs and events."""
+    """Load a job that export wrote to FOLDER.
+
+    Its tensors, logs and events come with it.
+    """
     emulator = connect(state_dir)
     try:
         record = json.loads((folder / _MANIFEST).read_text())
@@ -226,6 +237,11 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
         region, name = record["job"]["region"], record["job"]["name"]
     except (OSError, ValueError, KeyError, TypeError):
         fail(f"{folder} is not an exported job: it has no readable {_MANIFEST}. smdebug-emulator export writes one.")
+    if ask(emulator, locate_job(region, name), may_be_missing=True) is not None:
+        fail(
+            f"A job {name} already exists in {region}: import it into another emulator (start --state-dir), or first "
+            f"delete all jobs whose names begin so (reset --job-name-prefix {name})."
+        )
     ask(emulator, "records", method="POST", body=record)
     s3 = emulator.client("s3", region)
     root = folder / "objects"

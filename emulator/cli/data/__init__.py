@@ -1,0 +1,1 @@
+"""Commands about all data of the emulator and its events."""

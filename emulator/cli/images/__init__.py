@@ -1,0 +1,1 @@
+"""Commands about images, their cache and the Docker engine."""

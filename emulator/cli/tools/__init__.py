@@ -1,0 +1,1 @@
+"""Commands about this machine, the shell and the stop handler."""
