@@ -147,8 +147,12 @@ class BaseHook(Framework):
 
     @property
     def last_saved_step(self) -> int | None:
-        """The newest global step at which a value was saved."""
+        """The newest global step at which a value was saved; subclasses in scripts set it as well."""
         return self.recorder.counters.last_saved_step
+
+    @last_saved_step.setter
+    def last_saved_step(self, step: int | None) -> None:
+        self.recorder.counters.last_saved_step = step
 
     def set_mode(self, mode: object) -> None:
         """Count the next steps in `mode`; a change of mode ends the step in progress.
@@ -238,6 +242,11 @@ class BaseHook(Framework):
         names = (collections_to_write,) if isinstance(collections_to_write, str) else tuple(collections_to_write)
         self.recorder.save_for_collections(tensor_name, self.recorder.tensors.copy(tensor_value), names)
 
+    def export_collections(self) -> None:
+        """Write the collections file of this worker, if this process writes."""
+        if not self.recorder.is_closed:
+            self.recorder.export_collections()
+
     def close(self) -> None:
         """End the step in progress and the run; the hook saves nothing afterwards."""
         atexit.unregister(self._cleanup)
@@ -272,6 +281,25 @@ class BaseHook(Framework):
             timestamp: seconds since the epoch; None for the current time.
         """
         self.recorder.save_anyway(tensor_name, self.recorder.tensors.to_array(tensor_value), timestamp)
+
+    def _write_raw_tensor(
+        self, tensor_name: str, tensor_value: Any, save_collections: Iterable[Collection], tensor_ref: object = None
+    ) -> None:
+        """Save the values of a tensor at the current step if one of the collections saves values."""
+        if any(found.reduction_config is None or found.reduction_config.save_raw_tensor for found in save_collections):
+            self._write_raw_tensor_simple(tensor_name, tensor_value, tensor_ref)
+
+    def _save_for_tensor(self, tensor_name: str, tensor_value: Any, check_before_write: bool = True) -> None:
+        """Save a tensor as its collections say; with `check_before_write` off, its values even if nothing is due."""
+        if check_before_write:
+            self.recorder.save(tensor_name, tensor_value)
+        else:
+            self._write_raw_tensor_simple(tensor_name, tensor_value)
+
+    def _get_collections_to_save_for_step(self) -> set[Collection]:
+        """Return the collections that are due at the current step."""
+        plan = self.recorder.get_plan_of_step()
+        return set() if plan is None else set(plan.due)
 
     def _prepare_collections(self) -> None:
         """Complete the collections with the hook's configs; raises the errors that the first step would raise."""

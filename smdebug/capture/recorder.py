@@ -175,6 +175,14 @@ class StepRecorder(KeptOutOfCopies):
         if anew.last_saved_step == self.counters.last_saved_step:
             self.counters = anew
 
+    @guarded("the collections file")
+    def export_collections(self) -> None:
+        """Write the collections file, if this process writes."""
+        if self.is_writing_process():
+            with self._lock:
+                self.collections.get_plan()
+                self._runs.export_collections(self.collections.manager)
+
     def change_mode(self, mode: ModeKeys) -> None:
         """Count the next steps in `mode`; a change of mode ends the step in progress."""
         if mode != self.mode:

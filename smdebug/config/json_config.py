@@ -92,6 +92,20 @@ def get_json_config_as_dict(json_config_path: str | os.PathLike[str] | None) -> 
     return config
 
 
+def get_job_out_dir() -> str:
+    """Return the folder that the job's hook config names; SageMaker's fixed path if there is no such file.
+
+    Raises:
+        json.JSONDecodeError: the file is not JSON.
+        SMDebugValueError: the file is not a JSON object.
+    """
+    try:
+        config = get_json_config_as_dict(None)
+    except FileNotFoundError:
+        return DEFAULT_SAGEMAKER_OUTDIR
+    return str(config.get("LocalPath", DEFAULT_SAGEMAKER_OUTDIR))
+
+
 def collect_hook_config_params(
     params_dict: Mapping[str, Any], default_values: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:

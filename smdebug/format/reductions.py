@@ -60,6 +60,19 @@ def check_reduction_name(reduction_name: str) -> None:
         raise SMDebugValueError(f"{reduction_name!r} is not a reduction. The reductions are {known}.")
 
 
+class SavedReduction(np.ndarray[Any, Any]):
+    """A saved reduction, which float() and int() accept in any shape of one element.
+
+    Hooks for TensorFlow and MXNet save arrays of shape (1,), which numpy 2.4 and later refuse to convert.
+    """
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+
 def get_basic_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any]) -> Any:
     """Reduce an array as `get_numpy_reduction` does; return None for a norm."""
     return None if reduction_name in ALLOWED_NORMS else get_numpy_reduction(reduction_name, numpy_data)
@@ -68,11 +81,12 @@ def get_basic_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any]) -> 
 def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool = False) -> Any:  # noqa: A002 -- smdebug's signature
     """Reduce an array of any shape to one numpy scalar.
 
-    std and variance divide by the number of elements n, numpy's default (torch divides by n-1). The norms l1 and l2
-    are those of the flattened array: the sum of absolute values, and the square root of the sum of squares, as PyTorch
-    and MXNet hooks save them. (smdebug 1.0.34 computes matrix norms for two dimensions and fails for zero or more than
-    two.) For half precision, norms and results that would overflow are returned in single precision. Absolute values
-    of signed integers are unsigned: that of int8's -128 is 128.
+    std and variance divide by the number of elements n, numpy's default (torch divides by n-1). The norms l1 and l2 of
+    a matrix are its operator norms, as in upstream: the largest column sum of absolute values, and the largest singular
+    value. Those of any other shape are of the flattened array: the sum of absolute values, and the square root of the
+    sum of squares; so are those of matrices that PyTorch and MXNet hooks save. (Upstream fails for zero or more than
+    two dimensions.) For half precision, norms and results that would overflow are returned in single precision.
+    Absolute values of signed integers are unsigned: that of int8's -128 is 128.
 
     Raises:
         SMDebugValueError: the reduction is not one of the nine, the array is not numeric, or it is empty and has no
@@ -89,12 +103,13 @@ def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool
         if data.dtype.kind == "i":
             data = data.view(f"u{data.itemsize}")
     if reduction_name in ALLOWED_NORMS:
-        flat = data.reshape(-1)
-        if flat.dtype == np.float16:
-            flat = flat.astype(np.float32)
-        elif flat.dtype.kind in "biu":
-            flat = flat.astype(np.float64)
-        return np.linalg.norm(flat, ord=int(reduction_name[1]))
+        if data.dtype == np.float16:
+            data = data.astype(np.float32)
+        elif data.dtype.kind in "biu":
+            data = data.astype(np.float64)
+        # A singular value decomposition fails for values that are not finite; the other norm is then inf or nan.
+        is_matrix = data.ndim == 2 and data.size and (reduction_name == "l1" or np.isfinite(data).all())
+        return np.linalg.norm(data if is_matrix else data.reshape(-1), ord=int(reduction_name[1]))
     operation = "var" if reduction_name == "variance" else reduction_name
     reduce = getattr(np, operation)
     if data.dtype != np.float16:

@@ -29,7 +29,8 @@ class ReductionQueue:
         self._waiting: dict[type, tuple[list[str], list[Any]]] = {}
 
     def add(self, name: str, array: NDArray[Any], operations: tuple[tuple[str, bool], ...]) -> None:
-        """Compute a number for each (operation, on absolute values)."""
+        """Compute a number for each (operation, on absolute values); norms are of the flattened array, as MXNet's."""
+        array = array.reshape(-1)
         for reduction_name, (operation, is_abs) in zip(get_reduction_names(name, operations), operations, strict=True):
             number = get_numpy_reduction(operation, array, is_abs)
             names, numbers = self._waiting.setdefault(type(number), ([], []))

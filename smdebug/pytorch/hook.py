@@ -1,5 +1,6 @@
 """The PyTorch hook: tensors of each part of a training step."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
@@ -114,6 +115,9 @@ class Hook(BaseHook):
         for path, part in module.named_modules():
             self._modules.add(part, choose_part_name(path, root_name, self._modules))
         self._parameters.add_model(root_name, module)
+        if self._has_own_forward_hook:
+            for part in module.modules():
+                self._call_forward_hook_of(part, self._modules.get_name(part))
         if next(module.parameters(), None) is None:
             get_logger().warning("%s has no parameters: only its inputs and outputs can be saved.", root_name)
         self._root_handles.append(register_forward_pre_hook(module, ModuleCallback(self.begin_step)))
@@ -157,6 +161,8 @@ class Hook(BaseHook):
             get_logger().warning("The loss %s is registered already.", type(loss_module).__name__)
             return
         self._losses.add(loss_module, type(written).__name__)
+        if self._has_own_forward_hook:
+            self._call_forward_hook_of(loss_module, type(written).__name__)
 
     def has_registered_module(self) -> bool:
         """Return whether a model is registered."""
@@ -184,6 +190,50 @@ class Hook(BaseHook):
         if self.recorder.plan is not None:
             self._losses.save_call(name, inputs, result)
 
+    # Members that classes in scripts override or call, as AWS's examples do. A class with a `forward_hook` of its own
+    # saves the inputs and outputs of modules itself.
+
+    @property
+    def _has_own_forward_hook(self) -> bool:
+        return type(self).forward_hook is not Hook.forward_hook
+
+    def _call_forward_hook_of(self, module: nn.Module, name: str | None) -> None:
+        # The name that overriding methods read.
+        module.__dict__["_module_name"] = name
+        self._root_handles.append(register_forward_hook(module, ModuleCallback(self._call_forward_hook)))
+
+    def _call_forward_hook(self, module: nn.Module, inputs: Any, outputs: Any) -> None:
+        """Call the class's own `forward_hook`, unless a copy of the module was called."""
+        if (module in self._modules or module in self._losses) and is_training_call():
+            self.forward_hook(module, inputs, outputs)
+
+    def forward_hook(self, module: nn.Module, inputs: Any, outputs: Any) -> None:
+        """Save the inputs and outputs of a registered module's call, if they are due."""
+        name = self._modules.get_name(module) or self._losses.get_name(module)
+        if name is not None:
+            self._write_inputs(name, inputs)
+            self._write_outputs(name, outputs)
+
+    def backward_hook(self, tname: str) -> Callable[[torch.Tensor], None]:
+        """Return a callback for `Tensor.register_hook` that saves a gradient as `gradient/<tname>`."""
+
+        def save_gradient(gradient: torch.Tensor) -> None:
+            self._save_for_tensor(f"{self.GRADIENT_PREFIX}{tname}", gradient)
+
+        return save_gradient
+
+    @guarded("inputs of a module")
+    def _write_inputs(self, name: str, inputs: Any) -> None:
+        """Save each tensor as `<name>_input_<i>`, if it is due."""
+        if self.recorder.plan is not None:
+            self._modules.save_numbered(f"{name}{INPUT_SUFFIX}", inputs)
+
+    @guarded("outputs of a module")
+    def _write_outputs(self, name: str, outputs: Any) -> None:
+        """Save each tensor as `<name>_output_<i>`, if it is due."""
+        if self.recorder.plan is not None:
+            self._modules.save_numbered(f"{name}{OUTPUT_SUFFIX}", outputs)
+
     # Called by torch.
 
     @guarded("a step")
@@ -207,8 +257,9 @@ class Hook(BaseHook):
         self._save_parameters(plan)
         if self._parameters.has_unmade:
             self._lazy_handle = register_forward_hook(module, ModuleCallback(self._on_first_batch_seen))
-        self._modules.activate(plan)
-        self._losses.activate(plan)
+        if not self._has_own_forward_hook:
+            self._modules.activate(plan)
+            self._losses.activate(plan)
         self._compiled.run_as_written(self._modules.known)
 
     def _save_parameters(self, plan: StepPlan) -> None:
@@ -226,7 +277,8 @@ class Hook(BaseHook):
         """Add a model that was registered during the step in progress to that step."""
         if self.recorder.plan is not None:
             self._save_parameters(self.recorder.plan)
-            self._modules.activate(self.recorder.plan)
+            if not self._has_own_forward_hook:
+                self._modules.activate(self.recorder.plan)
 
     @guarded("the state of an optimizer")
     def _save_optimizer(self, optimizer: Optimizer) -> None:

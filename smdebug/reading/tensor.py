@@ -14,7 +14,7 @@ from smdebug.exceptions import (
     StepUnavailable,
     TensorUnavailableForStep,
 )
-from smdebug.format.reductions import check_reduction_name, get_numpy_reduction
+from smdebug.format.reductions import SavedReduction, check_reduction_name, get_numpy_reduction
 from smdebug.format.tensor_location import TensorLocation
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.mode_steps import ModeSteps, Step
@@ -148,7 +148,8 @@ class Tensor:
         """Return a reduction of the tensor: the saved one, or else one computed from the saved value.
 
         Computed ones follow `get_numpy_reduction`: std and variance divide by n, while those that PyTorch hooks save
-        divide by n-1.
+        divide by n-1. Computed norms l1 and l2 of a matrix are its operator norms, those that PyTorch hooks save are
+        of the flattened matrix.
 
         Args:
             step_num: the step, in the numbers of the mode.
@@ -168,7 +169,7 @@ class Tensor:
         saved = self._find(step_num, mode, worker)
         location = saved.reductions.get((reduction_name, abs))
         if location is not None:
-            return self._read(location, step_num, mode)
+            return self._read(location, step_num, mode).view(SavedReduction)
         if saved.location is None:
             detail = f"neither the {'absolute ' if abs else ''}{reduction_name} of {self.name} nor its value was saved"
             raise TensorUnavailableForStep(reduction_name, step_num, mode, bool(saved.reductions), detail)
@@ -180,7 +181,7 @@ class Tensor:
         """Return the saved reductions by (name, whether of absolute values); errors as in `value`."""
         reductions = self._find(step_num, mode, worker).reductions
         self._reader.prefetch(reductions.values())
-        return {key: self._read(location, step_num, mode) for key, location in reductions.items()}
+        return {key: self._read(found, step_num, mode).view(SavedReduction) for key, found in reductions.items()}
 
     def workers(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[str]:
         """Return the sorted names of the workers that saved something of this tensor at a step.

@@ -134,6 +134,10 @@ class Trial:
         """Look for new steps; return whether the job has ended."""
         return self._steps.refresh()
 
+    def refresh_data(self) -> None:
+        """Look for new steps, whatever `dynamic_refresh` says."""
+        self.refresh()
+
     def maybe_refresh(self) -> None:
         """Refresh, unless `dynamic_refresh` is off or everything is known."""
         self._steps.maybe_refresh()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.environment import TRAINING_JOB_NAME_ENV_STR
+from smdebug.config.json_config import get_job_out_dir
+from smdebug.environment import TRAINING_JOB_NAME_ENV_STR, is_sagemaker_job
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.format.locations import END_OF_JOB_FILE, get_collections_path, serialize_tf_device
 from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
@@ -45,10 +46,14 @@ class Worker:
 def check_out_dir(out_dir: str | os.PathLike[str] | None) -> str:
     """Check and return the folder or `s3://` prefix of a new run, with `~` expanded.
 
+    In a SageMaker job, an empty text stands for the folder that the job's hook configuration names.
+
     Raises:
         SMDebugRuntimeError: out_dir is missing, names no bucket, is a file, or holds a run that has ended.
         SMDebugTypeError: out_dir is neither a string nor a path object.
     """
+    if out_dir == "" and is_sagemaker_job():
+        out_dir = get_job_out_dir()
     if not out_dir:
         raise SMDebugRuntimeError("A hook needs out_dir: the folder or s3:// prefix that the run is written to.")
     text = get_path_text(out_dir)

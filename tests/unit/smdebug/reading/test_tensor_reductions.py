@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.format.reductions import get_numpy_reduction, get_reduction_tensor_name, reverse_reduction_tensor_name
+from smdebug.format.reductions import (
+    SavedReduction,
+    get_numpy_reduction,
+    get_reduction_tensor_name,
+    reverse_reduction_tensor_name,
+)
 
 
 @pytest.mark.parametrize("name", ["min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2"])
@@ -26,7 +31,27 @@ def test_is_what_plain_arithmetic_gives(name: str, of_absolute: bool, shape: tup
         "l1": sum(map(abs, flat)),
         "l2": sum(x * x for x in flat) ** 0.5,
     }[name]
+    if len(shape) == 2 and name == "l1":
+        expected = max(sum(map(abs, column)) for column in values.T.tolist())
+    if len(shape) == 2 and name == "l2":
+        matrix = np.abs(values) if of_absolute else values
+        expected = np.linalg.eigvalsh(matrix.T @ matrix).max() ** 0.5
     assert get_numpy_reduction(name, values, of_absolute) == pytest.approx(expected)
+
+
+def test_norms_of_matrices_that_are_empty_or_not_finite_are_numbers() -> None:
+    for name in ("l1", "l2"):
+        assert get_numpy_reduction(name, np.zeros((0, 3))) == 0
+        assert get_numpy_reduction(name, np.zeros((3, 0))) == 0
+        assert np.isnan(get_numpy_reduction(name, np.array([[np.nan, 1.0], [1.0, 1.0]])))
+        assert get_numpy_reduction(name, np.array([[np.inf, 1.0], [1.0, 1.0]])) == np.inf
+
+
+def test_a_saved_reduction_of_one_element_converts_to_a_number_and_has_an_index() -> None:
+    saved = np.array([1.5], np.float32).view(SavedReduction)
+    assert (float(saved), int(saved), saved[0], saved.shape) == (1.5, 1, 1.5, (1,))
+    with pytest.raises(ValueError, match="size 1"):
+        float(np.zeros(2).view(SavedReduction))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int32, np.bool_])
