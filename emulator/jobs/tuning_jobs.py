@@ -11,6 +11,7 @@ from emulator.exceptions import (
 )
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
 from emulator.jobs.model.descriptions import (
+    describe_overall_best,
     describe_tuned_job,
     describe_tuning_job,
 )
@@ -73,7 +74,17 @@ class TuningJobs(JobsOfAKind):
 
     def describe(self, job: TuningJob) -> dict[str, Any]:
         """Build the response of DescribeHyperParameterTuningJob; times are in epoch seconds."""
-        return describe_tuning_job(job, self._store.list_training_jobs_of(job))
+        described = describe_tuning_job(job, self._store.list_training_jobs_of(job))
+        if warm_start := job.request.get("WarmStartConfig"):
+            family = [job]
+            # The values of another algorithm, or of other data, are not comparable.
+            if warm_start["WarmStartType"] == "IdenticalDataAndAlgorithm":
+                names = (each["HyperParameterTuningJobName"] for each in warm_start["ParentHyperParameterTuningJobs"])
+                family += [parent for name in names if (parent := self._find(job.region, name)) is not None]
+            best = describe_overall_best([(each, self._store.list_training_jobs_of(each)) for each in family])
+            if best is not None:
+                described["OverallBestTrainingJob"] = best
+        return described
 
     def list_training_jobs(
         self, region: str, name: str, request: Mapping[str, Any]

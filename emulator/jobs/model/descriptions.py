@@ -164,11 +164,18 @@ def describe_tuning_job(job: TuningJob, training_jobs: Sequence[TrainingJob]) ->
     if job.failure_reason is not None:
         description["FailureReason"] = job.failure_reason
     if best := job.find_best(outcomes):
-        described = describe_tuned_job(job, best)
-        description["BestTrainingJob"] = described
-        if "WarmStartConfig" in job.request:
-            description["OverallBestTrainingJob"] = {**described, "TuningJobName": job.name}
+        description["BestTrainingJob"] = describe_tuned_job(job, best)
     return description
+
+
+def describe_overall_best(jobs: Sequence[tuple[TuningJob, Sequence[TrainingJob]]]) -> dict[str, Any] | None:
+    """Describe the best training job of a warm start and its parents, the warm start first; None without any value."""
+    bests = [(job, job.find_best([job.read_outcome(each) for each in training_jobs])) for job, training_jobs in jobs]
+    valued = [(job, best) for job, best in bests if best is not None]
+    if not valued:
+        return None
+    job, best = max(valued, key=lambda each: each[1].score)
+    return {**describe_tuned_job(job, best), "TuningJobName": job.name}
 
 
 def describe_tuned_job(tuning_job: TuningJob, outcome: Outcome) -> dict[str, Any]:

@@ -50,7 +50,7 @@ ACTS_ON = frozenset(
     }
 )
 REFUSES = {
-    "Autotune": "give ParameterRanges",
+    "Autotune": "AWS does not publish how it chooses; give Strategy, ResourceLimits and ParameterRanges",
     "HyperParameterTuningJobConfig.ParameterRanges.AutoParameters": "give each parameter a range",
     "HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected": "where it is Enabled",
     **{

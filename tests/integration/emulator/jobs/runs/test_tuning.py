@@ -81,6 +81,27 @@ def test_a_job_is_found_by_the_name_in_its_arn(harness: JobHarness) -> None:
         describe(harness, "Tune-A")
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "overall"),
+    [
+        ("IdenticalDataAndAlgorithm", ["3", "4"], "parent"),
+        ("IdenticalDataAndAlgorithm", ["1", "4"], "child"),
+        ("TransferLearning", ["3", "4"], "child"),
+    ],
+)
+def test_the_overall_best_of_a_warm_start_may_be_a_parents(
+    harness: JobHarness, kind: str, values: list[str], overall: str
+) -> None:
+    harness.jobs.tuning.create(REGION, build_request(harness, ["2"], name="parent"))
+    wait(harness, "parent")
+    parents = [{"HyperParameterTuningJobName": "parent"}]
+    warm = {"ParentHyperParameterTuningJobs": parents, "WarmStartType": kind}
+    harness.jobs.tuning.create(REGION, build_request(harness, values, name="child", WarmStartConfig=warm))
+    done = wait(harness, "child")
+    assert done["OverallBestTrainingJob"]["TuningJobName"] == overall
+    assert done["BestTrainingJob"]["TunedHyperParameters"] == {"x": values[0]}
+
+
 def test_a_grid_is_trained_one_after_the_other(harness: JobHarness) -> None:
     request = build_request(harness, ["3", "1", "2"], Tags=[{"Key": "team", "Value": "a"}])
     request["TrainingJobDefinition"]["DebugHookConfig"] = harness.hook()
@@ -134,7 +155,7 @@ def test_a_grid_is_trained_one_after_the_other(harness: JobHarness) -> None:
         },
     )
     harness.jobs.tuning.create(REGION, child)
-    assert wait(harness, "child")["OverallBestTrainingJob"]["TuningJobName"] == "child"
+    assert wait(harness, "child")["OverallBestTrainingJob"]["TuningJobName"] in ("child", "tune")
     child["WarmStartConfig"]["ParentHyperParameterTuningJobs"][0]["HyperParameterTuningJobName"] = "nobody"
     with pytest.raises(ValidationException, match="The parent 'nobody'"):
         harness.jobs.tuning.create(REGION, child)
