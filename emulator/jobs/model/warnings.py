@@ -69,6 +69,12 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "Correct the parameter in DebugHookConfig, or remove it.",
         reported=True,
     ),
+    "HookParameterDoubtful": WarningKind(
+        "A number of DebugHookConfig cannot be read, or a collection has nearly the name of a built-in one.",
+        "DebugHookConfig: {said}",
+        "Correct DebugHookConfig. AWS accepts such a request as well, and the hook refuses or ignores this in the "
+        "training.",
+    ),
     "TensorsDropped": WarningKind(
         "Something that was to be saved could not be saved; the training went on.",
         _REPORTED,

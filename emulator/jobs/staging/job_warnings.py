@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.model.warnings import MOST_REPORTED_BYTES, JobWarning, build_warning, parse_reported
+from emulator.jobs.staging.hook_parameters import find_slips
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.instance_types import has_gpus
 from emulator.jobs.staging.opt_ml import WARNINGS
@@ -38,6 +39,8 @@ def find_request_warnings(
         yield build_warning("NoGpu", instance_type=each)
     if differing := _find_differing_parameters(request):
         yield build_warning("HookParameterIgnored", said="; ".join(differing))
+    for slip in find_slips(request):
+        yield build_warning("HookParameterDoubtful", said=slip)
 
 
 def warn_of_image(substitution: str) -> JobWarning:

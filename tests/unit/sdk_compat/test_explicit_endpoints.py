@@ -1,4 +1,4 @@
-"""Addresses of AWS's that clients name of their own accord: what they become under the variables of ``env``."""
+"""Addresses of AWS's that clients name of their own accord."""
 
 from __future__ import annotations
 

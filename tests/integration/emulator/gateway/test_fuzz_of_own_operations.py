@@ -1,5 +1,6 @@
-"""Fuzz test of the emulator's own operations, with requests that differ from good ones in a few members.
+"""Fuzz test of the emulator's own operations, near good requests.
 
+They differ from good ones in up to three members.
 Jobs, executions and tags exist, so that most requests reach what an operation does after its validation.
 """
 

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.jobs.staging.hook_parameters import COLLECTIONS, WHOLE_NUMBERS, find_slips
+from emulator.jobs.staging.job_warnings import find_request_warnings
+from smdebug.config.collection import CollectionKeys
+from smdebug.config.json_config import COLLECTION_PARAMETERS, HOOK_PARAMETERS
+
+
+def build_request(name: str = "losses", hook: dict[str, str] | None = None, **parameters: str) -> dict[str, Any]:
+    collection = {"CollectionName": name, "CollectionParameters": parameters}
+    return {"DebugHookConfig": {"HookParameters": hook or {}, "CollectionConfigurations": [collection]}}
+
+
+def test_the_names_are_those_of_smdebug() -> None:
+    assert {value for key, value in vars(CollectionKeys).items() if key.isupper()} == COLLECTIONS
+    assert WHOLE_NUMBERS <= HOOK_PARAMETERS & COLLECTION_PARAMETERS
+    read = {name for name in HOOK_PARAMETERS if name.endswith(("interval", "_step"))}
+    assert read == WHOLE_NUMBERS
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("gradient", "gradients"),
+        ("Gradients", "gradients"),
+        ("weight", "weights"),
+        ("loss", "losses"),
+        ("bias", "biases"),
+    ],
+)
+def test_nearly_the_name_of_a_built_in_collection(written: str, meant: str) -> None:
+    slips = list(find_slips(build_request(written)))
+    assert slips == [
+        f"the collection {written} is none of the built-in ones and has no include_regex. Did you mean {meant}?"
+    ]
+    assert list(find_slips(build_request(written, include_regex="relu"))) == []
+
+
+@pytest.mark.parametrize("name", ["losses", "all", "custom", "relu_outputs_of_block", "my_weights_2", "", "x"])
+def test_a_name_of_ones_own(name: str) -> None:
+    assert list(find_slips(build_request(name, save_interval="5"))) == []
+
+
+def test_what_is_no_whole_number() -> None:
+    request = build_request(hook={"train.save_interval": "1.5", "save_steps": "1,2"}, end_step="ten", start_step=" 3 ")
+    assert list(find_slips(request)) == [
+        "train.save_interval of HookParameters is '1.5', which is no whole number.",
+        "end_step of the collection losses is 'ten', which is no whole number.",
+    ]
+
+
+def test_a_slip_is_a_warning_of_the_request() -> None:
+    resources = {"ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1}}
+    (warning,) = find_request_warnings({**build_request("gradient"), **resources}, None, None)
+    assert warning.code == "HookParameterDoubtful"
+    assert warning.text.endswith("Did you mean gradients?")
+
+
+@pytest.mark.parametrize("hook", [None, {}, {"CollectionConfigurations": [{}]}])
+def test_a_hook_without_parameters(hook: Any) -> None:
+    assert list(find_slips({"DebugHookConfig": hook})) == []
