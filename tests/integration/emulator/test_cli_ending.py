@@ -6,14 +6,14 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from emulator.cli.ending import EndRequests
+from emulator.cli.service.ending import EndRequests
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _WAITING = """
 import os, re, signal, threading, time
-from emulator.cli.ending import EndRequests
+from emulator.cli.service.ending import EndRequests
 
 requests = EndRequests()
 requests.stop_on_signals()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,10 +64,9 @@ def test_profiles_are_fetched_and_added(folder: Path, capsys: pytest.CaptureFixt
     assert count_calls(analysis.fetch_profile_stats_by_step(5, mode=GLOBAL)) == 1
     assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, mode=GLOBAL)) == 3
     assert count_calls(analysis.fetch_profile_stats_by_step(5, 7, mode=GLOBAL)) == 4
-    until_next = {"mode": GLOBAL, "end_phase": StepPhase.STEP_START}
-    assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, **until_next)) == 2
-    backward = {**until_next, "start_phase": StepPhase.FORWARD_PASS_END}
-    assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, **backward)) == 1
+    fetch_until_next = partial(analysis.fetch_profile_stats_by_step, 5, 6, mode=GLOBAL, end_phase=StepPhase.STEP_START)
+    assert count_calls(fetch_until_next()) == 2
+    assert count_calls(fetch_until_next(start_phase=StepPhase.FORWARD_PASS_END)) == 1
     assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, mode=GLOBAL, node_id="1-algo-2")) == 1
     assert analysis.fetch_profile_stats_by_step(5) is None, "PyTorch's profiles are of no mode"
     assert count_calls(analysis.fetch_pre_step_zero_profile_stats()) == 1
