@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -63,9 +63,9 @@ def test_profiles_are_fetched_and_added(folder: Path, capsys: pytest.CaptureFixt
     assert count_calls(analysis.fetch_profile_stats_by_step(5, mode=GLOBAL)) == 1
     assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, mode=GLOBAL)) == 3
     assert count_calls(analysis.fetch_profile_stats_by_step(5, 7, mode=GLOBAL)) == 4
-    until_next = {"mode": GLOBAL, "end_phase": StepPhase.STEP_START}
+    until_next: dict[str, Any] = {"mode": GLOBAL, "end_phase": StepPhase.STEP_START}
     assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, **until_next)) == 2
-    backward = {**until_next, "start_phase": StepPhase.FORWARD_PASS_END}
+    backward: dict[str, Any] = {**until_next, "start_phase": StepPhase.FORWARD_PASS_END}
     assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, **backward)) == 1
     assert count_calls(analysis.fetch_profile_stats_by_step(5, 6, mode=GLOBAL, node_id="1-algo-2")) == 1
     assert analysis.fetch_profile_stats_by_step(5) is None, "PyTorch's profiles are of no mode"
