@@ -14,7 +14,7 @@ from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
 from emulator.jobs.runs.measuring.measures import finish_measures
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 from emulator.jobs.staging.channels import download_channels
-from emulator.jobs.staging.instance_types import GIB, find_memory_bytes
+from emulator.jobs.staging.instance_types import GIB, find_memory_bytes, has_gpus
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
 from emulator.jobs.staging.job_warnings import (
     ReportedWarnings,
@@ -203,7 +203,8 @@ class TrainingAttempt(Attempt):
     def build_agents(self, host: Host, **metrics_files: Any) -> tuple[Agent, ...]:
         """Build the agents that measure and profile a host."""
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
-        monitor = SystemMonitor(self.job.name, host.name, memory_bytes, find_measures(self.job.folder))
+        folder, with_gpus = find_measures(self.job.folder), has_gpus(host.instance_type or "")
+        monitor = SystemMonitor(self.job.name, host.name, memory_bytes, folder, has_gpus=with_gpus)
         self._monitors[host] = monitor
         read_metrics = {"on_metric": self._publish_metric, "metrics_folder": METRICS}
         return (*super().build_agents(host, **metrics_files, **read_metrics), monitor)

@@ -9,49 +9,90 @@ from typing import TYPE_CHECKING, Any
 from emulator.jobs.runs.measuring.machine import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
 logger = logging.getLogger(__name__)
 
 
 class Gpus:
-    """The GPUs of this machine. Where NVML does not answer there are none, as on AWS's instances without a GPU."""
+    """The GPUs of this machine. Where NVML does not answer there are none, as on AWS's instances without a GPU.
+
+    A GPU that is divided into MIG instances is measured by these, named such as gpu0mig1.
+    """
 
     def __init__(self) -> None:
         self._nvml: Any = None
-        self._handles: Sequence[Any] = ()
+        # Handles of NVML by name.
+        self._devices: dict[str, Any] = {}
         try:
             nvml: Any = importlib.import_module("pynvml")
         except ImportError:
             return
         try:
             nvml.nvmlInit()
-            self._handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
         except nvml.NVMLError as error:
             logger.debug("GPUs are not measured: %s", error)
             return
         self._nvml = nvml
+        try:
+            self._devices = dict(self._list_devices())
+        except nvml.NVMLError as error:
+            logger.warning("GPUs are not measured: %s", error)
+
+    def _list_devices(self) -> Iterator[tuple[str, Any]]:
+        for index in range(self._nvml.nvmlDeviceGetCount()):
+            try:
+                handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
+            except self._nvml.NVMLError as error:
+                logger.warning("GPU %d is not measured, the others are: %s", index, error)
+                continue
+            instances = list(self._list_instances(handle))
+            if not instances:
+                yield f"gpu{index}", handle
+            for number, instance in instances:
+                yield f"gpu{index}mig{number}", instance
+
+    def _list_instances(self, gpu: Any) -> Iterator[tuple[int, Any]]:
+        """Yield the MIG instances of a GPU by number; a GPU that cannot be divided refuses to say how many."""
+        nvml = self._nvml
+        try:
+            is_divided, _ = nvml.nvmlDeviceGetMigMode(gpu)
+            most = nvml.nvmlDeviceGetMaxMigDeviceCount(gpu) if is_divided else 0
+        except nvml.NVMLError:
+            return
+        for number in range(most):
+            try:
+                yield number, nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, number)
+            except nvml.NVMLError:
+                # No instance has this number.
+                continue
 
     def measure(self) -> list[Figure]:
-        """Say how busy each is, and how full its memory; of one that does not answer now, nothing."""
+        """Return how busy each is, and how full its memory; what a GPU does not tell now is left out.
+
+        MIG instances tell their memory and not how busy they are.
+        """
         figures: list[Figure] = []
-        for index, handle in enumerate(self._handles):
-            try:
-                rates, memory = (
-                    self._nvml.nvmlDeviceGetUtilizationRates(handle),
-                    self._nvml.nvmlDeviceGetMemoryInfo(handle),
-                )
-            except self._nvml.NVMLError as error:
-                logger.debug("GPU %d did not answer: %s", index, error)
-                continue
-            figures += [
-                Figure("gpu", f"gpu{index}", "GPUUtilization", float(rates.gpu)),
-                Figure("gpu", f"gpu{index}", "GPUMemoryUtilization", 100 * memory.used / memory.total),
-            ]
+        for name, handle in self._devices.items():
+            for dimension, read in (
+                ("GPUUtilization", self._read_utilization),
+                ("GPUMemoryUtilization", self._read_memory),
+            ):
+                try:
+                    figures.append(Figure("gpu", name, dimension, read(handle)))
+                except self._nvml.NVMLError as error:
+                    logger.debug("%s does not tell %s: %s", name, dimension, error)
         return figures
 
+    def _read_utilization(self, handle: Any) -> float:
+        return float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+
+    def _read_memory(self, handle: Any) -> float:
+        memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+        return 100 * memory.used / memory.total
+
     def close(self) -> None:
-        """Let go of NVML."""
+        """End the use of NVML."""
         if self._nvml is not None:
             self._nvml.nvmlShutdown()
-            self._nvml, self._handles = None, ()
+            self._nvml, self._devices = None, {}

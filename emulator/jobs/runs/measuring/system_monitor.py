@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 class SystemMonitor:
     """A thread that measures one container until it ends, while its job is profiled."""
 
-    def __init__(self, job_name: str, host: str, memory_bytes: int, folder: Path) -> None:
+    def __init__(self, job_name: str, host: str, memory_bytes: int, folder: Path, *, has_gpus: bool = False) -> None:
         """Prepare to measure.
 
         Args:
@@ -33,7 +33,9 @@ class SystemMonitor:
             host: such as algo-1.
             memory_bytes: what the host has.
             folder: where the files go.
+            has_gpus: whether the host's instance type has GPUs; those of this machine are measured then.
         """
+        self._has_gpus = has_gpus
         self._name = f"{job_name}/{host}"
         self._host = host
         self._memory_bytes = memory_bytes
@@ -78,7 +80,7 @@ class SystemMonitor:
             logger.exception("%s is profiled no longer", self._name)
 
     def _measure(self, meter: Meter) -> None:
-        files, gpus = MinuteFiles(self._folder, self._host), Gpus()
+        files, gpus = MinuteFiles(self._folder, self._host), Gpus() if self._has_gpus else None
         # The counters and the time of the last reading; of none, where it is not profiled meanwhile.
         before: tuple[Load, Machine] | None = None
         before_at = 0.0
@@ -104,7 +106,7 @@ class SystemMonitor:
                 # A reading that came late makes the next one no sooner.
                 before, before_at = now, now_at
                 try:
-                    files.append([*figures, *gpus.measure()], time.time())
+                    files.append([*figures, *(gpus.measure() if gpus else ())], time.time())
                     failed = False
                 except OSError as error:
                     if not failed:
@@ -112,7 +114,8 @@ class SystemMonitor:
                     failed = True
         finally:
             files.close()
-            gpus.close()
+            if gpus:
+                gpus.close()
 
     def _wait(self, interval: float | None, seconds: float | None) -> None:
         """Return after so many seconds, or as soon as the interval is another one or the end has come."""

@@ -18,9 +18,10 @@ class NVMLError(Exception):
 class Nvml(ModuleType):
     NVMLError = NVMLError
 
-    def __init__(self, *, driver: bool = True) -> None:
+    def __init__(self, *, driver: bool = True, lost: int | None = None, divided: int | None = None) -> None:
         super().__init__("pynvml")
         self.driver, self.open = driver, False
+        self.lost, self.divided = lost, divided
 
     def nvmlInit(self) -> None:
         if not self.driver:
@@ -34,14 +35,33 @@ class Nvml(ModuleType):
         return 2
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        if index == self.lost:
+            raise NVMLError("GPU is lost")
         return index
 
-    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:
+    def nvmlDeviceGetMigMode(self, handle: int) -> list[int]:
+        if self.divided is None:
+            raise NVMLError("Not Supported")
+        return [int(handle == self.divided)] * 2
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: int) -> int:
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: int, number: int) -> str:
+        if number not in (0, 3):
+            raise NVMLError("Not Found")
+        return "instance"
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int | str) -> Any:
         if handle == 1:
             raise NVMLError("GPU is lost")
+        if handle == "instance":
+            raise NVMLError("Not Supported")
         return SimpleNamespace(gpu=87, memory=3)
 
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
+    def nvmlDeviceGetMemoryInfo(self, handle: int | str) -> Any:
+        if handle == 1:
+            raise NVMLError("GPU is lost")
         return SimpleNamespace(used=6 << 30, total=24 << 30)
 
 
@@ -53,6 +73,23 @@ def test_a_machine_with_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows == [("gpu", "gpu0", "GPUUtilization", 87.0), ("gpu", "gpu0", "GPUMemoryUtilization", 25.0)]
     gpus.close()
     assert not nvml.open
+
+
+def test_a_lost_gpu_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(lost=1))
+    assert {each.name for each in Gpus().measure()} == {"gpu0"}
+    assert "GPU 1 is not measured, the others are: GPU is lost" in caplog.text
+
+
+def test_instances_of_a_divided_gpu_tell_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(divided=1))
+    rows = [(each.name, each.dimension, each.value) for each in Gpus().measure()]
+    assert rows == [
+        ("gpu0", "GPUUtilization", 87.0),
+        ("gpu0", "GPUMemoryUtilization", 25.0),
+        ("gpu1mig0", "GPUMemoryUtilization", 25.0),
+        ("gpu1mig3", "GPUMemoryUtilization", 25.0),
+    ]
 
 
 @pytest.mark.parametrize("module", [None, Nvml(driver=False)])

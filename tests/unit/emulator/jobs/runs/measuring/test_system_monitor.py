@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from threading import Event
 from typing import TYPE_CHECKING, cast
+
+import pytest
 
 from container_runtime.meter import Load
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.runs.measuring.measures import MinuteFiles
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
+from tests.unit.emulator.jobs.runs.measuring.test_gpus import Nvml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    import pytest
 
     from container_runtime.runtime import ContainerRuntime
 
@@ -88,3 +90,18 @@ def test_a_disk_that_is_full_for_a_while(
     monkeypatch.setattr(MinuteFiles, "append", fail_twice)
     assert len(monitor(tmp_path, LOAD, LOAD, LOAD, LOAD, None)) == 2
     assert caplog.text.count("Measures of job/algo-1 are lost: [Errno 28] No space left on device") == 1
+
+
+@pytest.mark.parametrize("has_gpus", [False, True])
+def test_gpus_of_the_machine_are_only_those_of_an_instance_type_with_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_gpus: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml())
+    script = Script([LOAD, LOAD, None])
+    watched = SystemMonitor("job", "algo-1", 1 << 30, tmp_path, has_gpus=has_gpus)
+    watched.set_interval(0.001)
+    watched.start(cast("ContainerRuntime", script), "container")
+    assert script.read_out.wait(60)
+    watched.finish()
+    rows = [json.loads(line) for path in tmp_path.rglob("*.json") for line in path.read_text().splitlines()]
+    assert any(row["Type"] == "gpu" for row in rows) == has_gpus
