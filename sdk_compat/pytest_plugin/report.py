@@ -31,7 +31,7 @@ def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
 
     The names of tests are left out where the line is too short for them.
     """
-    rows = [(*row[:-1], row[-1].rpartition("::")[2]) for row in (_COLUMNS, *_list_rows(jobs))]
+    rows: list[Sequence[str]] = [(*row[:-1], row[-1].rpartition("::")[2]) for row in (_COLUMNS, *_list_rows(jobs))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     if sum(widths) + 2 * (len(widths) - 1) > width - 1:
         rows = [row[:-1] for row in rows]
