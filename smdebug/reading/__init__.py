@@ -6,6 +6,5 @@
 `event_cache`                  parts of event files, cached and prefetched
 `run_files`                    the files of a run, local here and on S3 in `smdebug.storage.s3`
 
-The other modules parse: index files (`index_files`, `index_templates`, `step_index`) and records (`record_decoder`,
-`record_template`).
+The other modules parse: index files (`index_files`, `index_templates`, `step_index`) and records (`records`).
 """

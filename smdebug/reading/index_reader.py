@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from smdebug.format.locations import INDEX_DIR
 from smdebug.format.tensor_location import TensorLocation
 from smdebug.reading.index_files import IndexFile, parse_index, parse_index_name
-from smdebug.reading.record_decoder import read_tensor
+from smdebug.reading.records.decoder import read_tensor
 from smdebug.reading.run_files import LocalRunFiles, RunFiles
 from smdebug.storage.s3 import S3RunFiles
 
@@ -85,7 +85,7 @@ class PathIndexReader:
         return locations, names[-1] if names else start_after_key
 
     def fetch_tensor_value(self, tensor_location: TensorLocation) -> NDArray[Any]:
-        """Return the value of a record; errors as `smdebug.reading.record_decoder.read_tensor` raises them."""
+        """Return the value of a record; errors as `smdebug.reading.records.decoder.read_tensor` raises them."""
         return read_tensor(self._files, tensor_location)
 
 

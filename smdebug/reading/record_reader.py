@@ -12,7 +12,7 @@ from smdebug.format.tensor_location import TensorLocation
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.byte_cache import ByteCache
 from smdebug.reading.event_cache import EventCache
-from smdebug.reading.record_decoder import RecordDecoder
+from smdebug.reading.records.decoder import RecordDecoder
 from smdebug.reading.run_index import RunIndex
 from smdebug.reading.stacks import StackReader, StackRows
 from smdebug.reading.step_index import StepIndex

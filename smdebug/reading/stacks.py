@@ -15,8 +15,8 @@ from smdebug.format.tensor_location import TensorLocation
 from smdebug.format.tfevent.framing import FOOTER_BYTES, HEADER_BYTES
 from smdebug.reading.byte_cache import ByteCache
 from smdebug.reading.event_cache import EventCache
-from smdebug.reading.record_decoder import RecordDecoder
-from smdebug.reading.record_template import RecordTemplate
+from smdebug.reading.records.decoder import RecordDecoder
+from smdebug.reading.records.template import RecordTemplate
 from smdebug.reading.step_index import Layout, StepIndex
 
 # A layout, names of tensors, and reductions: tensors with one of these reductions are excluded.

@@ -11,7 +11,7 @@ from smdebug.exceptions import IndexReaderException, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.index_files import parse_index
 from smdebug.reading.reader import FileReader
-from smdebug.reading.record_decoder import read_tensor
+from smdebug.reading.records.decoder import read_tensor
 from smdebug.reading.run_files import LocalRunFiles
 from tests.unit.smdebug.runs import RunMaker
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
-from smdebug.reading import record_decoder
 from smdebug.reading.record_reader import RecordReader
-from smdebug.reading.record_template import RecordTemplate, learn_template
+from smdebug.reading.records import decoder as record_decoder
+from smdebug.reading.records.template import RecordTemplate, learn_template
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
 

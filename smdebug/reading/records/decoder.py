@@ -11,7 +11,7 @@ from smdebug.format.tensor_location import TensorLocation
 from smdebug.format.tfevent.data_types import WIDENED
 from smdebug.format.tfevent.decoding import Event, decode_event
 from smdebug.format.tfevent.framing import CHECKSUM_MAGIC_BYTES, get_footer, masked_crc32c, read_record
-from smdebug.reading.record_template import RecordTemplate, learn_template
+from smdebug.reading.records.template import RecordTemplate, learn_template
 from smdebug.reading.run_files import RunFiles
 
 _CONSTANT_CHECKSUM = masked_crc32c(CHECKSUM_MAGIC_BYTES)

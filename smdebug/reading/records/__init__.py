@@ -1,0 +1,1 @@
+"""Records of event files: decoding, verification, and templates of repeated bytes."""
