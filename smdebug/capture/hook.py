@@ -3,7 +3,7 @@
 import atexit
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.barrier import guarded
@@ -53,7 +53,7 @@ class BaseHook(Framework):
         reduction_config: ReductionConfig | dict[str, Any] | None = None,
         save_config: SaveConfig | object | None = None,
         include_regex: str | list[str] | None = None,
-        include_collections: str | Iterable[str] | None = None,
+        include_collections: str | Iterable[Any] | None = None,
         save_all: bool = False,
         include_workers: str = "one",
     ) -> None:
@@ -67,7 +67,8 @@ class BaseHook(Framework):
             reduction_config: what is saved of a tensor; None saves its values.
             save_config: which steps are saved, for collections that have no save config.
             include_regex: tensors to save by name; they go to the collection `default`.
-            include_collections: names of the collections to save, in addition to those always saved.
+            include_collections: names of the collections to save, or lists of them with any nesting, in addition to
+                those always saved.
             save_all: save every tensor.
             include_workers: `all` to save tensors of every worker; any other value saves those of the chief only.
 
@@ -84,7 +85,7 @@ class BaseHook(Framework):
         self.include_regex = [include_regex] if isinstance(include_regex, str) else include_regex
         self.save_all = save_all
         self.save_all_workers = include_workers == "all"
-        names = [include_collections] if isinstance(include_collections, str) else list(include_collections or ())
+        names = list(_flatten(include_collections))
         if not all(isinstance(name, str) for name in names):
             raise SMDebugTypeError(f"include_collections takes names of collections, not {include_collections!r}.")
         self.collection_manager = self.manager_class()
@@ -364,3 +365,12 @@ class BaseHook(Framework):
 
 # smdebug's name for the base class of hooks that frameworks call back.
 CallbackHook = BaseHook
+
+
+def _flatten(names: Any) -> Iterator[Any]:
+    """Return names that are given alone, or in lists with any nesting."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        yield from () if names is None else (names,)
+    else:
+        for name in names:
+            yield from _flatten(name)

@@ -149,6 +149,36 @@ class StepRecorder(KeptOutOfCopies):
             if selection is not None:
                 self._write(name, value, selection)
 
+    def save_for(self, collection_name: str, name: str, value: Any) -> None:
+        """Save a tensor if one collection is due, whichever others would select it by name."""
+        plan = self.plan
+        if plan is None:
+            return
+        with self._lock:
+            selection = plan.select_for(name, collection_name)
+            if selection is not None:
+                self._write(name, value, selection)
+
+    @guarded("values of the end of an epoch")
+    def end_with(self, values: Iterable[tuple[str, str, Any]]) -> None:
+        """Save values at the current step, even if nothing is due, and end the step.
+
+        Args:
+            values: collection, name and value of each.
+        """
+        if self.is_closed or not self.counters.has_begun or not self.is_writing_process():
+            return
+        with self._lock:
+            # The step may have ended, but the next one has not begun: it need not wait for that to become visible.
+            self.in_step = True
+            for collection_name, name, value in values:
+                collection = self.collections.manager.get(collection_name)
+                collection.add_tensor_name(name)
+                selection = StepPlan.combine([collection])
+                assert selection is not None
+                self._write(name, value, selection)
+            self.end()
+
     def end(self) -> None:
         """End the step in progress and make all of it visible."""
         try:

@@ -22,6 +22,7 @@ class StepPlan:
         self.due = tuple(due)
         self._saved = tuple(saved)
         self._selections: dict[str, Selection | None] = {}
+        self._selections_of_one: dict[tuple[str, str], Selection | None] = {}
         self._prefixes: dict[str, bool] = {}
 
     def has_collection(self, name: str) -> bool:
@@ -41,6 +42,16 @@ class StepPlan:
                 if collection in selection.collections or collection.matches(name):
                     collection.add_tensor_name(name)
         return selection
+
+    def select_for(self, name: str, collection_name: str) -> Selection | None:
+        """Return what one collection alone saves of the tensor, which becomes part of it; None if it is not due."""
+        key = (name, collection_name)
+        if key not in self._selections_of_one:
+            selection = self.combine(collection for collection in self.due if collection.name == collection_name)
+            self._selections_of_one[key] = selection
+            for collection in selection.collections if selection else ():
+                collection.add_tensor_name(name)
+        return self._selections_of_one[key]
 
     @staticmethod
     def combine(collections: Iterable[Collection]) -> Selection | None:

@@ -1,5 +1,6 @@
 """Base of the Keras hooks on any backend: one step for each batch of a loop."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from smdebug.barrier import guarded
@@ -14,6 +15,8 @@ from smdebug.tensorflow.workers import trains_with_other_processes
 
 # Looked up at every step.
 _TRAIN = ModeKeys.TRAIN
+# All other numbers of Keras' logs are metrics, the losses of single outputs among them.
+_LOSSES = frozenset({"loss", "val_loss"})
 
 
 class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
@@ -28,6 +31,8 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self._calls_a_step = 1
         self._calls = 0
         self._may_skip = False
+        # Step and number of the batch that was evaluated and saved last.
+        self._evaluated = (-1, 0)
 
     @property
     def is_in_use(self) -> bool:
@@ -36,8 +41,8 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     @guarded("a value given to record_tensor_value")
     def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
-        """Save a value under its name if the present step selects that name."""
-        self.recorder.save(tensor_name, tensor_value)
+        """Save a value as a metric, or a loss of that name, if its collection is due."""
+        self.recorder.save_for(_get_collection_name(tensor_name), tensor_name, tensor_value)
 
     # Called by Keras.
 
@@ -70,6 +75,19 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """Begin a step of `predict`."""
         self._begin_batch(ModeKeys.PREDICT, batch)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Save an epoch's means at the last step, of training or validation, whatever the interval."""
+        self._end_epoch(epoch, logs)
+
+    @guarded("the means of an epoch")
+    def _end_epoch(self, epoch: int, logs: Any) -> None:
+        if logs is None:
+            return
+        numbers = dict(logs)
+        if self._evaluated[0] == self.step and "val_loss" in numbers:
+            numbers["val_batch"] = self._evaluated[1]
+        self.recorder.end_with(self._read_logs(epoch, numbers))
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of `fit`."""
@@ -128,7 +146,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             names: of the model's variables.
             mode: of the step.
             batch: its number within the loop.
-            result: what Keras' function has returned; of predictions nothing is saved.
+            result: what Keras' function has returned.
             values: what the step has shown besides, by name.
             state: values of variables by their ids, where the variables themselves do not hold them.
         """
@@ -137,32 +155,40 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self.list_names(names)
         for name, value in values.items():
             self.recorder.save(name, value)
-        if mode != ModeKeys.PREDICT:
-            self._save_logs("val_" if mode == ModeKeys.EVAL else "", batch, result)
+        if mode is ModeKeys.EVAL and self.recorder.plan.has_collection(CollectionKeys.METRICS):
+            self._evaluated = (self.step, batch)
+        # What a prediction returns are the predictions, and no logs.
+        for collection_name, name, value in self._read_logs(batch, None if mode == ModeKeys.PREDICT else result):
+            self.recorder.save_for(collection_name, name, value)
         self.save_variables(names.weights, state)
         if mode == ModeKeys.TRAIN:
             variables = get_optimizer_variables(getattr(names.model, "optimizer", None))
-            self.recorder.collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, variables)
-            self.save_variables(variables, state)
+            self.save_variables(variables, state, CollectionKeys.OPTIMIZER_VARIABLES)
         if not self.recorder.saves_late:
             # What callbacks add to the step comes after.
             self.recorder.publish()
 
-    def save_variables(self, variables: dict[str, Any], state: Any) -> None:
-        """Save variables by their names; `state` as in `save_step`."""
-        for name, variable in variables.items():
-            self.recorder.save(name, variable if state is None else state.get(id(variable), variable))
+    def save_variables(self, variables: dict[str, Any], state: Any, collection_name: str | None = None) -> None:
+        """Save variables by their names; `state` as in `save_step`.
 
-    def _save_logs(self, prefix: str, batch: int, logs: Any) -> None:
-        if not isinstance(logs, dict):
-            return
-        numbers = {f"{prefix}{name}": value for name, value in logs.items()}
-        losses = [name for name in numbers if "loss" in name]
-        self.recorder.collections.include_names(CollectionKeys.LOSSES, losses)
-        metrics = {**numbers, f"{prefix}batch": batch}
-        self.recorder.collections.include_names(
-            CollectionKeys.METRICS, [name for name in metrics if name not in losses]
-        )
-        for name, value in metrics.items():
+        Args:
+            variables: by name.
+            state: as in `save_step`.
+            collection_name: the only collection that they may be part of; None for all that select them.
+        """
+        for name, variable in variables.items():
+            value = variable if state is None else state.get(id(variable), variable)
+            if collection_name is None:
+                self.recorder.save(name, value)
+            else:
+                self.recorder.save_for(collection_name, name, value)
+
+    def _read_logs(self, batch: int, logs: Any) -> Iterator[tuple[str, str, Any]]:
+        """Return the collection, name and value of each number of some logs, and of the batch or epoch."""
+        for name, value in {**(logs if isinstance(logs, dict) else {}), "batch": batch}.items():
             array = self.recorder.tensors.to_array(value)
-            self.recorder.save(name, array.reshape(1) if array.ndim == 0 else array)
+            yield _get_collection_name(name), name, array.reshape(1) if array.ndim == 0 else array
+
+
+def _get_collection_name(number: str) -> str:
+    return CollectionKeys.LOSSES if number in _LOSSES else CollectionKeys.METRICS

@@ -33,7 +33,8 @@ class ArrayWriter(TensorWriter):
     def to_array(self, value: Any) -> np.ndarray[Any, Any]:
         """Make an array of a tensor or variable, or of anything else; errors as TensorWriter raises them."""
         if keras.ops.is_tensor(value) or isinstance(value, keras.Variable):
-            return np.asarray(keras.ops.convert_to_numpy(value))
+            array = np.asarray(keras.ops.convert_to_numpy(value))
+            return array.reshape(1) if array.ndim == 0 else array
         return super().to_array(value)
 
 

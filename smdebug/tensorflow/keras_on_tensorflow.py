@@ -143,13 +143,17 @@ class KerasHook(BatchHook):
 
         replace_once(model, mode, run)
 
-    def save_variables(self, variables: dict[str, Any], state: Any) -> None:
+    def save_variables(self, variables: dict[str, Any], state: Any, collection_name: str | None = None) -> None:
         """Save variables by their names, the small ones by one call."""
         plan = self.recorder.plan
         if plan is None:
             return
-        wanted = {name: variable for name, variable in variables.items() if plan.select(name) is not None}
-        super().save_variables(wanted | self._variables.read(wanted), state)
+        wanted = {
+            name: variable
+            for name, variable in variables.items()
+            if (plan.select(name) if collection_name is None else plan.select_for(name, collection_name)) is not None
+        }
+        super().save_variables(wanted | self._variables.read(wanted), state, collection_name)
 
     def _get_functions(self, model: Any) -> tuple[ModelNames, StepFunctions]:
         found = self._functions.get(id(model))

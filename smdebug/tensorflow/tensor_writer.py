@@ -26,12 +26,18 @@ class TensorflowTensorWriter(TensorWriter):
         """Make an array of a tensor or variable, or of anything else; errors as TensorWriter raises them."""
         if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, str, list, tuple)):
             return super().to_array(value)
-        return to_array(value)[0] if hasattr(value, "numpy") or tf.is_tensor(value) else super().to_array(value)
+        if not hasattr(value, "numpy") and not tf.is_tensor(value):
+            return super().to_array(value)
+        array = to_array(value)[0]
+        return array.reshape(1) if array.ndim == 0 else array
 
     def write(self, get_writer: Callable[[], StepWriter], name: str, value: Any, selection: Selection) -> None:
         """Write what is selected of a tensor, a variable or an array."""
         is_array = isinstance(value, np.ndarray) or hasattr(value, "numpy") or tf.is_tensor(value)
         array, true_dtype = to_array(value) if is_array else (self.to_array(value), None)
+        if array.ndim == 0 and not isinstance(value, np.ndarray):
+            # What a tensor's numpy() returns is a number, which runs hold as a vector.
+            array = array.reshape(1)
         if not array.nbytes:
             return
         writer = get_writer()

@@ -100,7 +100,10 @@ def get_optimizer_variables(optimizer: Any) -> dict[str, Any]:
     if callable(variables):
         variables = variables()
     found: dict[str, Any] = {}
-    for variable in variables or ():
+    # Keras' legacy optimizers have variables of their hyperparameters, too, once they have made an update.
+    hyper = getattr(optimizer, "_hyper", {})
+    settings = [hyper[name] for name in sorted(hyper) if hasattr(hyper[name], "assign")]
+    for variable in (*(variables or ()), *settings):
         found[_make_unique(f"{get_path(variable)}:0", found)] = variable
     return found
 

@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
+from weakref import WeakValueDictionary
 
+import numpy as np
 import tensorflow as tf
 
 from smdebug.barrier import guarded
@@ -67,6 +69,8 @@ class TapeCapture:
         """Initialize with the recorder, a function that returns what a plan wants of models, and the tracer."""
         self.models = RegisteredModels()
         self._recorder = recorder
+        # By their ids; a search over models makes one after the other.
+        self._optimizers: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._get_wants = get_wants
         self._tracer = tracer
         self._recording = _Recording()
@@ -142,15 +146,27 @@ class TapeCapture:
         collections.include_names(CollectionKeys.LOSSES, [name for name in values if name.startswith("loss")])
         collections.include_names(CollectionKeys.WEIGHTS, [name for name in weights if not is_bias(name)])
         self._hand_over(values, weights)
+        for optimizer in list(self._optimizers.values()):
+            self._save_optimizer(optimizer)
+
+    def add_optimizer(self, optimizer: Any) -> None:
+        """Save an optimizer's variables with each gradient, as they are before the update."""
+        self._optimizers[id(optimizer)] = optimizer
 
     @guarded("optimizer variables")
     def on_applied(self, optimizer: Any) -> None:
-        """Save an optimizer's variables after it has updated the model."""
+        """Record that an optimizer has updated the model; from then on its variables are saved with the gradients."""
         if self._is_timed:
             assert self._tracer is not None
             self._tracer.end_update()
-        if not self._is_wanted():
+        if id(optimizer) in self._optimizers:
             return
+        self.add_optimizer(optimizer)
+        # A function may be traced only once.
+        if not tf.executing_eagerly() and self._is_wanted():
+            self._save_optimizer(optimizer)
+
+    def _save_optimizer(self, optimizer: Any) -> None:
         variables = get_optimizer_variables(optimizer)
         self._recorder.collections.include_names(CollectionKeys.OPTIMIZER_VARIABLES, variables)
         self._hand_over({}, variables)
@@ -213,7 +229,7 @@ class TapeCapture:
         plain = {name: to_dense(value) for name, value in wanted.items() if name in values}
 
         def save(*arrays: Any) -> bool:
-            self._save(dict(zip(wanted, arrays, strict=True)))
+            self._save(dict(zip(wanted, map(np.atleast_1d, arrays), strict=True)))
             return True
 
         def do() -> Any:
@@ -336,5 +352,6 @@ def wrap_optimizer(optimizer: Any, capture: TapeCapture) -> Any:
         return result
 
     setattr(optimizer, method, apply)
+    capture.add_optimizer(optimizer)
     optimizer.smdebug_capture = True
     return optimizer

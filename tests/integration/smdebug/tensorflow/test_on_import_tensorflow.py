@@ -81,7 +81,7 @@ def test_an_untouched_fit_is_captured(run_script: RunScript, run: WrittenRun, co
     ]
     kernel, gradients = "d/weights/net/d/kernel:0", {"gradients/net/d/kernelGrad", "gradients/net/d/biasGrad"}
     assert set(run.values(0)) == {kernel, "loss", "mae", "batch"} | gradients
-    assert set(run.values(10)) == {kernel, "val_loss", "val_mae", "val_batch"}
+    assert set(run.values(10)) == {kernel, "loss", "mae", "batch"}
     assert run.has_ended
 
 

@@ -105,15 +105,21 @@ def test_training_is_the_same_with_a_hook(make_hook: MakeHook, way: dict[str, bo
 def test_modes_and_steps_are_keras_own(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=2))
     model = make_model()
-    fit(model, hook, validation_data=(X[:16], Y[:16]), epochs=1)
+    history = fit(model, hook, validation_data=(X[:16], Y[:16]), epochs=1)
     model.evaluate(X[:16], Y[:16], batch_size=8, callbacks=[hook], verbose=0)
     model.predict(X[:16], batch_size=8, callbacks=[hook], verbose=0)
     hook.close()
     indexes = {step: run.index(step)["meta"] for step in run.steps}
     found = [(step, meta["mode"], meta["mode_step"]) for step, meta in indexes.items()]
-    # Five batches of training, two of validation, two of evaluate; predict has no numbers that are always saved.
-    assert found == [(0, "TRAIN", 0), (2, "TRAIN", 2), (4, "TRAIN", 4), (5, "EVAL", 0), (7, "EVAL", 2)]
-    assert set(run.values(5)) == {"val_loss", "val_mae", "val_batch"}
+    # Five batches of training, two of validation, at whose end the epoch is saved, two of evaluate, two of predict.
+    trained = [(0, "TRAIN", 0), (2, "TRAIN", 2), (4, "TRAIN", 4)]
+    assert found == [*trained, (5, "EVAL", 0), (6, "EVAL", 1), (7, "EVAL", 2), (9, "PREDICT", 0)]
+    assert set(run.values(5)) == {"loss", "mae", "batch"}
+    assert set(run.values(6)) == {"loss", "mae", "batch", "val_loss", "val_mae"}
+    assert set(run.values(9)) == {"batch"}
+    assert run.values(6)["batch"].tolist() == [0]
+    assert run.values(6)["loss"].tolist() == [pytest.approx(history.history["loss"][0], rel=1e-12)]
+    assert run.collections()["collections"]["losses"]["tensor_names"] == ["loss", "val_loss"]
 
 
 def test_predict_returns_what_it_did_and_shows_it(make_hook: MakeHook, run: WrittenRun, way: dict[str, bool]) -> None:
@@ -134,7 +140,7 @@ def test_evaluate_returns_what_it_did(make_hook: MakeHook, run: WrittenRun, way:
     found = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True, callbacks=[hook])
     assert found == pytest.approx(expected)
     last = run.values(4)
-    assert {name: last[f"val_{name}"].tolist() for name in expected} == {
+    assert {name: last[name].tolist() for name in expected} == {
         name: [pytest.approx(value)] for name, value in expected.items()
     }
 
@@ -155,7 +161,8 @@ def test_a_step_with_nothing_due_runs_the_very_function_of_keras(make_hook: Make
     assert all(function is own for function in recorder.functions)
     # Keras' own function was made of the method before; TensorFlow traces a function twice that makes variables.
     assert traces in ([False], [False, False])
-    assert run.steps == [0, 4, 8]
+    # The last one is the end of the second epoch.
+    assert run.steps == [0, 4, 8, 9]
 
 
 def test_only_what_is_due_is_taken_out_of_the_step(make_hook: MakeHook, run: WrittenRun) -> None:
@@ -167,6 +174,18 @@ def test_only_what_is_due_is_taken_out_of_the_step(make_hook: MakeHook, run: Wri
     numbers = {"loss", "mae", "batch"}
     expected = [GRADIENTS | {"d1/outputs"}, set(), GRADIENTS, {"d1/outputs"}, GRADIENTS]
     assert [set(run.values(step)) - numbers for step in run.steps] == expected
+
+
+def test_collections_are_named_in_lists_of_lists(make_hook: MakeHook) -> None:
+    hook = make_hook(include_collections=[["weights", ["biases"]], "gradients"])
+    assert hook.include_collections[:3] == ["weights", "biases", "gradients"]
+
+
+def test_optimizer_variables_join_no_other_collection(make_hook: MakeHook, run: WrittenRun) -> None:
+    hook = make_hook(include_collections=["biases", "custom"])
+    hook.get_collection("custom").include("momentum")
+    fit(make_model(), hook, epochs=1)
+    assert {name for step in run.steps for name in run.values(step) if "momentum" in name or "sgd" in name} == set()
 
 
 def test_the_layers_of_a_collection(make_hook: MakeHook, run: WrittenRun) -> None:

@@ -122,7 +122,7 @@ def test_tensors_of_the_script(make_hook: MakeHook, run: WrittenRun) -> None:
         hook.save_tensor("mine", tf.constant(number))
         hook.save_scalar("number", number)
     hook.close()
-    assert [int(run.values(number)["mine"]) for number in range(3)] == [0, 1, 2]
+    assert [run.values(number)["mine"].tolist() for number in range(3)] == [[0], [1], [2]]
     assert [run.values(number)["scalar/number"].tolist() for number in range(3)] == [[0], [1], [2]]
 
 
@@ -139,4 +139,4 @@ def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(
     assert run.steps == [0, 1, 2, 3, 4]
     assert set(run.values(4)) == {"my_loss", "batch", "gradients/custom/d/kernelGrad", "gradients/custom/d/biasGrad"}
     assert run.values(4)["my_loss"] == pytest.approx(history.history["my_loss"])
-    assert run.collections()["collections"]["losses"]["tensor_names"] == ["my_loss"]
+    assert "my_loss" in run.collections()["collections"]["metrics"]["tensor_names"]
