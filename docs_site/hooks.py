@@ -32,6 +32,7 @@ GROUPS = {
         "what_runs.md",
         "reference/",
         "smdebug.md",
+        "upstream_names.md",
         "trials.md",
         "rules.md",
         "rules-study.md",

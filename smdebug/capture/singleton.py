@@ -60,3 +60,10 @@ def find_hook(
     except FileNotFoundError:
         return None
     return made
+
+
+def get_hook(
+    *, json_config_path: str | os.PathLike[str] | None, hook_class: type[HookT], create_if_not_exists: bool
+) -> HookT | None:
+    """Return what `find_hook` does, by upstream's signature."""
+    return find_hook(hook_class, json_config_path, create_if_not_exists)

@@ -33,6 +33,7 @@ ALIASES = {
     "sagemaker_utils": "smdebug.environment",
     "save_config": "smdebug.config.save_config",
     "singleton": "smdebug.capture.singleton",
+    "singleton_utils": "smdebug.capture.singleton",
     "state_store": "smdebug.capture.state_store",
     "tensor": "smdebug.reading.tensor",
     "tfevent.timeline_file_writer": "smdebug.compatibility.loose_names",

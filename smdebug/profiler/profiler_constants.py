@@ -27,3 +27,11 @@ PYINSTRUMENT_NAME = "pyinstrument"
 CPROFILE_STATS_FILENAME = "python_stats"
 PYINSTRUMENT_JSON_FILENAME = "python_stats.json"
 PYINSTRUMENT_HTML_FILENAME = "python_stats.html"
+
+# Defaults of upstream's own profiler, for code that imports them.
+PYTHON_PROFILING_START_STEP_DEFAULT = 9
+PROFILING_NUM_STEPS_DEFAULT = 1
+PROFILER_DURATION_DEFAULT = float("inf")
+CONFIG_PATH_DEFAULT = "/opt/ml/input/config/profilerconfig.json"
+BASE_FOLDER_DEFAULT = "/opt/ml/output/profiler"
+CONVERT_MICRO_TO_NS = 1000

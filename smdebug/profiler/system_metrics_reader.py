@@ -6,6 +6,7 @@ from smdebug.profiler.algorithm_metrics_reader import AlgorithmMetricsReader
 from smdebug.profiler.metrics_reader_base import MetricsReaderBase, read_time_buffer
 from smdebug.profiler.system_profiler_file_parser import ProfilerSystemEvent
 from smdebug.profiler.system_samples import FILE_NAME, parse_rows
+from smdebug.unsupported import make_unsupported
 
 _MINUTE_US = 60_000_000
 
@@ -45,3 +46,8 @@ class LocalSystemMetricsReader(SystemMetricsReader):
 
 class S3SystemMetricsReader(SystemMetricsReader):
     """Reads `s3://bucket/prefix`."""
+
+
+S3NumpySystemMetricsReader = make_unsupported(
+    "S3NumpySystemMetricsReader", "S3SystemMetricsReader reads the same files."
+)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from smdebug.unsupported import make_unsupported
+
 
 @dataclass(frozen=True)
 class ProfilerSystemEvent:
@@ -22,3 +24,9 @@ class ProfilerSystemEvent:
     value: float
     node_id: str
     timestamp: float
+
+
+_REASON = "read a job's system metrics with LocalSystemMetricsReader or S3SystemMetricsReader."
+
+ProfilerSystemEvents = make_unsupported("ProfilerSystemEvents", _REASON)
+SystemProfilerEventParser = make_unsupported("SystemProfilerEventParser", _REASON)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from smdebug.unsupported import make_unsupported
+
 
 @dataclass(frozen=True)
 class TraceEvent:
@@ -35,3 +37,9 @@ class TraceEvent:
     event_args: Mapping[str, Any] | None
     file_type: str
     phase: str = "X"
+
+
+TraceEventParser = make_unsupported(
+    "TraceEventParser",
+    "read the events of a job's trace files with LocalAlgorithmMetricsReader or S3AlgorithmMetricsReader.",
+)

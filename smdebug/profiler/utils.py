@@ -1,9 +1,13 @@
 """Time units of the profiler, their conversion and their text form."""
 
+import re
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 
+from smdebug.environment import parse_switch
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SYSTEM_FILE = re.compile(r"(?:^|/)\d+\.(?P<node>[^/.]+)\.json$")
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S:%f"
 
 
@@ -58,3 +62,27 @@ def us_since_epoch_to_human_readable_time(us_since_epoch: float) -> str:
 def ns_since_epoch_to_human_readable_time(ns_since_epoch: float) -> str:
     """Format a time in UTC."""
     return us_since_epoch_to_human_readable_time(ns_since_epoch / 1e3)
+
+
+def convert_utc_timestamp_to_nanoseconds(timestamp: float, unit: TimeUnits = TimeUnits.MICROSECONDS) -> int:
+    """Convert a time to whole nanoseconds."""
+    return int(timestamp * _MICROSECONDS[unit] * 1e3)
+
+
+def str2bool(v: bool | str) -> bool:
+    """Return the switch that a text names: yes, true, on or 1, or their opposites; ValueError for any other text.
+
+    >>> str2bool("True"), str2bool("0")
+    (True, False)
+    """
+    return v if isinstance(v, bool) else parse_switch(v)
+
+
+def get_node_id_from_system_profiler_filename(filename: str) -> str | None:
+    """Return the node in the name of a file of system metrics; None for any other name.
+
+    >>> get_node_id_from_system_profiler_filename("system/incremental/2020060500/1591160700.algo-1.json")
+    'algo-1'
+    """
+    found = _SYSTEM_FILE.search(filename)
+    return found["node"] if found else None
