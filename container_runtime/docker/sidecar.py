@@ -59,7 +59,7 @@ _SIGNS_OF_NO_NETWORK = re.compile(
 _EXPLANATION = (
     f"{NETWORK_CLOSED}: it reaches the emulator and the other hosts of its job. Where it needs the internet, as pip "
     "does for a requirements.txt, start the emulator with --allow-internet, or with SMDEBUG_EMULATOR_ALLOW_INTERNET=1 "
-    "in its environment."
+    "in its environment; pytest takes --sagemaker-allow-internet."
 )
 # The reason for a failed job is taken from the last lines of its log, so the explanation is repeated there.
 _REPEATED_AFTER = 10

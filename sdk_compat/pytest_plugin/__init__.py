@@ -6,6 +6,7 @@ its fixtures.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,9 +52,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def sagemaker_emulator(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SageMakerEmulator]:
-    """Start the emulator of this run, or of this worker of pytest-xdist; its methods wait for jobs and verdicts.
+    """Start an emulator for the whole test session, and for each worker of pytest-xdist its own.
 
-    While a test that uses it runs, the environment leads every AWS client there, those of subprocesses too.
+    It has ``endpoint_url``, ``role_arn``, ``client(service)`` and methods that wait for jobs and rules. While a test
+    uses it, directly or by another fixture, every AWS client talks to it, also in subprocesses.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -79,6 +81,8 @@ def sagemaker_emulator(
     hooks = AroundTests(emulator)
     try:
         hooks.lead_clients()
+        # The hook that notes the others is registered during the setup of this first test.
+        emulator.note_test(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0])
         config.pluginmanager.register(hooks, "sagemaker-around-tests")
         yield emulator
         found = emulator.collect_jobs(with_plots=config.getoption("--sagemaker-report") is not None)
@@ -91,25 +95,28 @@ def sagemaker_emulator(
 
 @pytest.fixture
 def reset_sagemaker(sagemaker_emulator: SageMakerEmulator) -> None:
-    """Begin the test with an emulator that holds nothing but the buckets of this plugin's fixtures, empty."""
+    """Delete all jobs, objects and other data before the test; the buckets of these fixtures stay, empty."""
     sagemaker_emulator.reset()
 
 
 @pytest.fixture(scope="session")
 def boto3_session(sagemaker_emulator: SageMakerEmulator) -> Any:
-    """Give a ``boto3.Session`` whose clients all go to the emulator."""
+    """Return a ``boto3.Session`` whose clients all talk to the emulator."""
     return sagemaker_emulator.boto3_session
 
 
 @pytest.fixture(scope="session")
 def sagemaker_session(sagemaker_emulator: SageMakerEmulator) -> Any:
-    """Open a ``sagemaker.Session`` of the SDK's version 2, for ``sagemaker_session=`` of estimators and processors."""
+    """Return a ``sagemaker.Session`` of SDK v2, for the argument ``sagemaker_session`` of estimators and processors.
+
+    SDK v3 needs no session: while a test uses ``sagemaker_emulator``, it talks to the emulator.
+    """
     return sagemaker_emulator.open_sagemaker_session()
 
 
 @pytest.fixture(scope="session")
 def s3_bucket(sagemaker_emulator: SageMakerEmulator) -> str:
-    """Make a bucket and give its name."""
+    """Create an S3 bucket for the test session and return its name."""
     return sagemaker_emulator.make_bucket("sagemaker-tests")
 
 

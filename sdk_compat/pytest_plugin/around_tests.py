@@ -45,6 +45,7 @@ class AroundTests:
         """Lead the clients of a test that uses the emulator there."""
         if _FIXTURE in getattr(item, "fixturenames", ()):
             self._log_seen = len(self._emulator.log_text())
+            self._emulator.note_test(item.nodeid)
             self.lead_clients()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

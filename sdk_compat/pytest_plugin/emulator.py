@@ -18,7 +18,7 @@ from sdk_compat.environment import DEFAULT_ACCOUNT_ID, DEFAULT_REGION, prepare_e
 from sdk_compat.sagemaker_v2 import local_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from sdk_compat.emulator_process import EmulatorProcess
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ROLE_NAME = "sagemaker-tests"
 _WAIT_SECONDS = 600.0
 _POLL_SECONDS = 0.1
+# Times of creation have milliseconds, those of tests are exact.
+_CREATED_WITHIN = 0.001
 # A rule's files come to S3 after its verdict.
 _PLOT_SECONDS = 20.0
 _NO_FILES: dict[str, Any] = {"plot": None, "series": []}
@@ -63,11 +65,16 @@ class SageMakerEmulator:
         self.boto3_session = EmulatorSession(self.endpoint_url, self.region)
         self._before_reset: list[dict[str, Any]] = []
         self._buckets: list[str] = []
+        self._tests: list[tuple[float, str]] = []
         try:
             self.variables = self._prepare_environment()
         except BaseException:
             self._process.stop()
             raise
+
+    def note_test(self, name: str) -> None:
+        """Take the name of a test that begins: jobs that are created from now on are its."""
+        self._tests.append((time.time(), name))
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Make a boto3 client of the emulator."""
@@ -181,6 +188,7 @@ class SageMakerEmulator:
             warnings = {(job["region"], job["name"]): job["warnings"] for job in json.load(answer)["jobs"]}
         for job in jobs:
             job["warnings"] = warnings.get((job["region"], job["name"]), [])
+            job["test"] = find_test(self._tests, float(job["created"]))
         return sorted(jobs, key=lambda job: float(job["created"]))
 
     def stop(self, *, keep: bool) -> None:
@@ -302,6 +310,19 @@ class SageMakerEmulator:
                 return {"plot": found.get("plot.svg"), "series": json.loads(found["report.json"]).get("Series", [])}
             time.sleep(_POLL_SECONDS)
         return _NO_FILES
+
+
+def find_test(tests: Sequence[tuple[float, str]], created: float) -> str:
+    """Return the test during which a job was created.
+
+    What is created for the fixture of a module or of the session belongs to the test that first asks for it.
+
+    Args:
+        tests: when each began, in epoch seconds, and its name.
+        created: when the job was, in epoch seconds, exact to the millisecond.
+    """
+    began = [name for start, name in tests if start < created + _CREATED_WITHIN]
+    return began[-1] if began else ""
 
 
 def read_job_name(job: Any) -> str:

@@ -18,17 +18,24 @@ if TYPE_CHECKING:
 
 _STYLE = (
     "body{font:15px system-ui,sans-serif;margin:2em;max-width:70em}"
+    "p{white-space:pre-line}"
     "table{border-collapse:collapse}td,th{border-bottom:1px solid #ccc;padding:.3em .8em;text-align:left}"
 )
-_COLUMNS = ("Training job", "Status", "Rule", "Verdict")
+_COLUMNS = ("Training job", "Status", "Rule", "Verdict", "Test")
 _MIN_NAME_WIDTH = 12
 _BLOCKS, _DRAWN_VALUES = "▁▂▃▄▅▆▇█", 60
 
 
 def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
-    """Return the lines of the table; names of jobs that do not fit are cut in their middle."""
-    rows = [_COLUMNS, *_list_rows(jobs)]
+    """Return the lines of the table; names of jobs that do not fit are cut in their middle.
+
+    The names of tests are left out where the line is too short for them.
+    """
+    rows: list[Sequence[str]] = [(*row[:-1], row[-1].rpartition("::")[2]) for row in (_COLUMNS, *_list_rows(jobs))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    if sum(widths) + 2 * (len(widths) - 1) > width - 1:
+        rows = [row[:-1] for row in rows]
+        del widths[-1]
     widths[0] = max(_MIN_NAME_WIDTH, min(widths[0], width - 1 - sum(widths[1:]) - 2 * (len(widths) - 1)))
     return [
         "  ".join(shorten(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
@@ -80,7 +87,7 @@ def write_report(path: Path, jobs: Sequence[dict[str, Any]]) -> None:
         if not (any(texts) or drawn):
             continue
         lines += ["", f"### {_escape_markdown(job['name'])}", ""]
-        lines += [f"- {_escape_markdown(' '.join(text.split()))}" for text in texts if text]
+        lines += [line for text in texts if text.strip() for line in _write_item(text)]
         for rule in drawn:
             plots.mkdir(exist_ok=True)
             plot = plots / re.sub(r"[^\w.-]", "_", f"{job['region']}-{job['name']}-{rule['name']}.svg")
@@ -139,13 +146,13 @@ def _format_number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
 
 
-def _list_rows(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield a row for each rule of each job; the job itself stands in its first."""
+def _list_rows(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield a row for each rule of each job; the first one names the job and its test."""
     for job in jobs:
-        first = (job["name"], job["status"])
+        name, status, test = job["name"], job["status"], job["test"]
         for rule in job["rules"] or [{"name": "-", "status": "-"}]:
-            yield (*first, rule["name"], rule["status"])
-            first = ("", "")
+            yield name, status, rule["name"], rule["status"], test
+            name = status = test = ""
 
 
 def _build_html(jobs: Sequence[dict[str, Any]]) -> str:
@@ -171,6 +178,14 @@ def _build_html(jobs: Sequence[dict[str, Any]]) -> str:
                 content = base64.b64encode(rule["plot"].encode()).decode()
                 parts.append(f'<img alt="plot" src="data:image/svg+xml;base64,{content}">')
     return "\n".join(parts) + "\n"
+
+
+def _write_item(text: str) -> Iterator[str]:
+    """Yield the lines of a list's item; each line of the text stays one."""
+    first, *others = filter(None, (" ".join(line.split()) for line in text.splitlines()))
+    yield f"- {_escape_markdown(first)}"
+    for other in others:
+        yield f"  - {_escape_markdown(other.removeprefix('- '))}"
 
 
 def _write_warning(warning: dict[str, str]) -> str:

@@ -157,6 +157,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
     assert max(map(len, table[:3])) <= 80
     report = (project.path / "out" / "report.html").read_text()
     assert "a-job-whose-name-is-told-apart-by-its-end-2026-11-22" in report
+    assert "<td>tests/test_jobs.py::test_verdicts</td>" in report
     assert report.count("data:image/svg+xml;base64,") == 2
     assert "<strong>NoGpu</strong>: ml.g5.2xlarge has GPUs" in report
     kept = next(line for line in table if line.startswith("Kept: ")).split()[-1]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sdk_compat.pytest_plugin.emulator import read_job_name
+from sdk_compat.pytest_plugin.emulator import find_test, read_job_name
 from sdk_compat.pytest_plugin.report import draw, format_table, format_warnings, shorten, write_report
 
 if TYPE_CHECKING:
@@ -15,13 +15,14 @@ JOB: dict[str, Any] = {
     "name": "digits-2026-11-22-02-20-37-001",
     "region": "eu-west-1",
     "status": "Failed",
+    "test": "tests/test_digits.py::test_loss",
     "reason": "AlgorithmError: it | broke",
     "warnings": [{"code": "NoGpu", "text": "ml.p3 has <GPUs>.", "remedy": "Expect longer times."}],
     "rules": [
         {
             "name": "Overfit",
             "status": "IssuesFound",
-            "details": "at <step> 3",
+            "details": "at <step> 3\nWhat to do:\n- train less",
             "plot": "<svg/>",
             "series": [
                 {
@@ -40,6 +41,7 @@ BARE: dict[str, Any] = {
     "name": "b",
     "region": "us-east-1",
     "status": "Completed",
+    "test": "",
     "reason": "",
     "warnings": [],
     "rules": [],
@@ -84,9 +86,10 @@ def test_markdown_has_the_plots_beside_it(tmp_path: Path) -> None:
     write_report(tmp_path / "new" / "report.md", [JOB, BARE])
     text = (tmp_path / "new" / "report.md").read_text()
     assert (
-        "| digits-2026-11-22-02-20-37-001 | Failed | Overfit | IssuesFound |\n|  |  | AllZero | NoIssuesFound |" in text
+        "| digits-2026-11-22-02-20-37-001 | Failed | Overfit | IssuesFound | tests/test\\_digits.py::test\\_loss |\n"
+        "|  |  | AllZero | NoIssuesFound |  |" in text
     )
-    assert "- AlgorithmError: it \\| broke\n- Overfit: at \\<step\\> 3\n" in text
+    assert "- AlgorithmError: it \\| broke\n- Overfit: at \\<step\\> 3\n  - What to do:\n  - train less\n" in text
     plot = "report-plots/eu-west-1-digits-2026-11-22-02-20-37-001-Overfit.svg"
     assert text.endswith(f"[Overfit]({plot})\n\n- `▁ █` loss\\_0: 0.5 at step 0, 2 at step 3; fires above 1\n")
     assert (tmp_path / "new" / plot).read_text() == "<svg/>"
@@ -120,7 +123,7 @@ def test_html_is_one_file(tmp_path: Path) -> None:
     write_report(tmp_path / "report.html", [JOB])
     text = (tmp_path / "report.html").read_text()
     assert "<td>Overfit</td><td>IssuesFound</td>" in text
-    assert "<p>at &lt;step&gt; 3</p>" in text
+    assert "<p>at &lt;step&gt; 3\nWhat to do:\n- train less</p>" in text
     assert text.count("data:image/svg+xml;base64,PHN2Zy8+") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
@@ -147,3 +150,15 @@ def test_a_job_is_whatever_has_its_name(job: Any) -> None:
 def test_an_estimator_that_was_not_fitted_is_said() -> None:
     with pytest.raises(TypeError, match=r"whose fit\(\) was called"):
         read_job_name(SimpleNamespace(latest_training_job=None))
+
+
+def test_the_table_names_tests_where_they_fit() -> None:
+    header, first, second, _ = format_table([JOB, BARE], 100)
+    assert header.split()[-1] == "Test"
+    assert first.endswith("  test_loss")
+    assert second.endswith("NoIssuesFound")
+
+
+def test_a_job_is_of_the_test_that_ran_when_it_was_created() -> None:
+    tests = [(10.0004, "a"), (20.0, "b")]
+    assert [find_test(tests, at) for at in (9.0, 10.0, 19.9, 20.0, 30.0)] == ["", "a", "a", "b", "b"]
