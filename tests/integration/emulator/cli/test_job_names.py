@@ -165,3 +165,10 @@ def test_tables_fit_80_columns(emulator: EmulatorProcess) -> None:
         )
         paths = str(emulator.state_dir)
         assert [line for line in done.output.splitlines() if len(line) > 80 and paths not in line] == [], command
+
+
+def test_importing_a_job_that_exists_says_what_to_do(emulator: EmulatorProcess, tmp_path: Path) -> None:
+    run(emulator, "export", "tb-2026", "--output", str(tmp_path / "job"))
+    said = run(emulator, "import", str(tmp_path / "job"), code=1)
+    assert said.startswith("A job tb-2026 already exists in us-east-1: import it into another emulator")
+    assert "reset --job-name-prefix tb-2026" in said
