@@ -89,7 +89,7 @@ class Gpus:
 
     def _read_memory(self, handle: Any) -> float:
         memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-        return 100 * memory.used / memory.total
+        return 100 * float(memory.used) / float(memory.total)
 
     def close(self) -> None:
         """End the use of NVML."""

@@ -42,7 +42,7 @@ class _Steps:
     def __init__(self) -> None:
         self.numbers: list[str] = []
         self.durations = array("d")
-        self.told = 0
+        self.reported = 0
 
 
 class StepOutlier(ProfilerRule):
@@ -84,9 +84,9 @@ class StepOutlier(ProfilerRule):
             if not durations:
                 continue
             outliers = find_outliers(durations, self.values["stddev"])
-            if len(outliers) <= max(self.values["n_outliers"], steps.told):
+            if len(outliers) <= max(self.values["n_outliers"], steps.reported):
                 continue
-            steps.told = len(outliers)
+            steps.reported = len(outliers)
             longest = max(outliers, key=durations.__getitem__)
             text = (
                 f"{len(outliers)} of {len(durations)} steps ({mode}) last more than {self.values['stddev']:g} "
