@@ -1,4 +1,4 @@
-"""Small Keras 2 scripts, and the program that runs all of them with whichever smdebug can be imported.
+"""Small Keras 2 scripts, run and read with whichever smdebug is imported.
 
 python keras_scenarios.py write FOLDER     trains each script; its run is FOLDER/<name>
 python keras_scenarios.py read FOLDER      prints what this smdebug reads from the runs, as one line of JSON

@@ -1,4 +1,4 @@
-"""Tests that our smdebug and the real 1.0.34 write the same run for the same Keras 2 script.
+"""Comparison of the runs that our smdebug and the real 1.0.34 write under Keras 2.
 
 What stays different is listed in docs/frameworks.md, "Differences from the original".
 """
