@@ -63,10 +63,14 @@ demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leave
 	@-$(MAKE) --no-print-directory console
 	@$(BIN)/smdebug-emulator demo $(if $(STAY),--stay)
 
-test: .venv/.tests ## lint, types, import contracts and the whole test suite
+test: .venv/.tests ## lint, types, import contracts and the tests of every change
 	@$(MAKE) --no-print-directory lint types imports console
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m pytest --numprocesses 4 $(PYTEST_ARGS)
+
+test-all: .venv/.tests ## make test, then what runs at night: versions, notebooks, documents, lost nodes, short soak
+	@$(MAKE) --no-print-directory test
+	@$(BIN)/python -m pytest --numprocesses 4 -m 'nightly or versions' $(PYTEST_ARGS)
 
 # What `make check` covers: everything, or one package such as smdebug/rules.
 WHAT ?=
@@ -76,7 +80,7 @@ CHECKED = $(if $(WHAT),$(wildcard $(addprefix tests/unit/,$(WHAT)) $(addprefix t
 check: .venv/.tests ## lint, types, import contracts, unit and integration tests; WHAT=smdebug/rules for one package
 	@$(MAKE) --no-print-directory lint types imports $(if $(WHAT),,console)
 	@test -n "$(strip $(CHECKED))" || { echo "No tests of $(WHAT): name a package as tests/unit has it."; exit 1; }
-	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not docker and not versions' $(CHECKED) $(PYTEST_ARGS)
+	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not docker and not versions and not nightly' $(CHECKED) $(PYTEST_ARGS)
 
 pages: .venv/.tests ## renew the pages of docs/ that are printed from the code
 	@$(BIN)/python -m smdebug.rules docs > .venv/rules.md && mv .venv/rules.md docs/rules.md

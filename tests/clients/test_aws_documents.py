@@ -31,6 +31,7 @@ HOOK, OVERVIEW, ANALYSIS = "002_*.txt", "003_*.txt", "004_*.txt"
 IMAGE = "sagemaker-debugger-rule-evaluator:latest"
 
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="AWS's documents do not lie beside the checkout"),
     pytest.mark.timeout(1200),  # the first job builds TensorFlow's environment
 ]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.nightly
+
 CHECKOUT = Path(__file__).parents[2]
 FOLDER = CHECKOUT / "examples" / "documents"
 # What each prints, in this order.

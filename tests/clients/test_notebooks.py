@@ -17,6 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.nightly
+
 CHECKOUT = Path(__file__).parents[2]
 NOTEBOOKS = CHECKOUT / "examples" / "notebooks"
 PROGRAMS = Path(sys.executable).parent

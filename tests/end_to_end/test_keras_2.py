@@ -31,7 +31,7 @@ SDK_SCRIPT = Path(__file__).parents[2] / "examples" / "frameworks" / "tensorflow
 # The first jobs build the environment, or the Docker image.
 BUILD_SECONDS = 900
 
-pytestmark = pytest.mark.timeout(BUILD_SECONDS + 300)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(BUILD_SECONDS + 300)]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 from sdk_compat.demo.training_job import BUCKET
 from smdebug.trials import create_trial
@@ -18,6 +19,8 @@ from tests.end_to_end.test_many_workers import build_hosts_request
 
 if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
+
+pytestmark = pytest.mark.nightly
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "frameworks" / "tensorflow_distributed" / "train.py"
 

@@ -12,6 +12,8 @@ import pytest
 from container_runtime.images.wheelhouse import fetch_wheels
 from tests.wheel import CHECKOUT
 
+pytestmark = pytest.mark.nightly
+
 # Also imports every module that needs no framework.
 SCRIPT = """
 import importlib, pkgutil

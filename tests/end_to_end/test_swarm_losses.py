@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PAGE = (Path(__file__).parents[2] / "docs" / "swarm.md").read_text(encoding="utf-8")
 SAVE = "docker save smdebug-emulator/sagemaker-debugger-rules | ssh 192.0.2.12 docker load"
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.nightly, pytest.mark.docker]
 
 # Each attempt adds a line to a checkpoint; what it writes later it writes ten times a second, until it may end.
 TRAIN = """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
     from tests.swarm_nodes import SwarmNodes
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.nightly, pytest.mark.docker]
 
 # It ends when an object is there, which it asks the emulator for.
 TRAIN = """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ORIGINAL = Path(__file__).with_name("requirements-upstream-alone.txt")
 # TensorFlow is slow to import where the machine is busy, and the first test installs it.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 SAYS_NOTHING_WAS_ASKED = "\nimport sys; print(sorted(name for name in sys.modules if name.startswith('smdebug')))"
 
 LOOP = """

@@ -13,6 +13,8 @@ from tests.soak.course import Course
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 _BACK_ENDS = {"process": (), "docker": (pytest.mark.docker,), "swarm": (pytest.mark.docker,)}
 # SHORT is 0 of what is measured, and of what another test does.
 _CASES = [

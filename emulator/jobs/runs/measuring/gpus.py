@@ -89,7 +89,8 @@ class Gpus:
 
     def _read_memory(self, handle: Any) -> float:
         memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-        return 100 * float(memory.used) / float(memory.total)
+        used, total = float(memory.used), float(memory.total)
+        return 100 * used / total
 
     def close(self) -> None:
         """End the use of NVML."""
