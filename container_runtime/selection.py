@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from container_runtime.process.warm_interpreters import WarmOptions
     from container_runtime.runtime import ContainerRuntime
 
 _BUILD = "smdebug-emulator images build"
@@ -45,6 +46,7 @@ def select_runtime(
     registry: str | None = None,
     carry: bool = False,
     lost: Path | None = None,
+    warm: WarmOptions | None = None,
 ) -> ChosenRuntime:
     """Create the requested back end.
 
@@ -64,6 +66,7 @@ def select_runtime(
             then copied between the machines.
         registry: prefix of the image names that the nodes of a Swarm pull. By default they get images from the manager.
         lost: folder whose content this machine has lost while Swarm containers still have it. None if nothing was lost.
+        warm: how local processes keep warm interpreters. None for no warm interpreters.
 
     Raises:
         EngineUnavailableError: ``docker`` or ``swarm`` was requested, and no engine or no manager answers.
@@ -73,7 +76,7 @@ def select_runtime(
     """
     catalogue = ImageCatalogue(strict=strict_versions)
     if choice == "process":
-        return _choose_local(state_dir, catalogue, "Containers run as local processes, as asked for.")
+        return _choose_local(state_dir, catalogue, warm, "Containers run as local processes, as asked for.")
     reach = "the internet" if allow_internet else "this emulator and nothing else"
     if choice == "swarm":
         from container_runtime.swarm.engine import SwarmEngine
@@ -101,13 +104,15 @@ def select_runtime(
         if choice == "docker":
             raise
         if isinstance(error, EngineRefusedError):
-            return _choose_local(state_dir, catalogue, f"Containers run as local processes, not on Docker. {error}")
-        return _choose_local(state_dir, catalogue, "No Docker engine answers: containers run as local processes.")
+            return _choose_local(
+                state_dir, catalogue, warm, f"Containers run as local processes, not on Docker. {error}"
+            )
+        return _choose_local(state_dir, catalogue, warm, "No Docker engine answers: containers run as local processes.")
     if missing and choice == "docker":
         raise ImageNotFoundError(f"The engine has no image {', '.join(missing)}: run {_BUILD} first.")
     if missing:
         reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
-        return _choose_local(state_dir, catalogue, reason)
+        return _choose_local(state_dir, catalogue, warm, reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
     sidecars = None if allow_internet else state_dir / "sidecars"
     engine = DockerEngine(name_instance(state_dir), catalogue, user, sidecars)
@@ -119,8 +124,8 @@ def name_instance(state_dir: Path) -> str:
     return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]
 
 
-def _choose_local(state_dir: Path, catalogue: ImageCatalogue, reason: str) -> ChosenRuntime:
-    runtime = LocalProcesses(state_dir / "containers", catalogue)
+def _choose_local(state_dir: Path, catalogue: ImageCatalogue, warm: WarmOptions | None, reason: str) -> ChosenRuntime:
+    runtime = LocalProcesses(state_dir / "containers", catalogue, warm=warm)
     if not runtime.grant.mounts:
         reason += (
             f" The kernel grants them no namespaces ({runtime.grant.refusal}): they find no /opt/ml, but its place in "

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
 _ACCESS_KEY = re.compile(r"[\w-]{4,128}")
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _AGE = re.compile(r"(\d{1,9})([smhd])")
 _AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -117,6 +118,18 @@ def parse_host(text: str) -> str:
     from ipaddress import ip_address  # few commands need it
 
     return str(ip_address(text))
+
+
+def parse_images(text: str) -> tuple[str, ...]:
+    """Return names of images separated by commas.
+
+    Raises:
+        ValueError: a name is empty or has characters that no such name has.
+    """
+    names = tuple(each.strip() for each in text.split(",")) if text else ()
+    if not all(map(_IMAGE.fullmatch, names)):
+        raise ValueError("it is no list of images")
+    return names
 
 
 def parse_file(text: str) -> Path:

@@ -20,6 +20,7 @@ from emulator.options import (
     parse_file,
     parse_folders,
     parse_host,
+    parse_images,
     parse_user,
 )
 from emulator.state.disk import DiskBudget, parse_size
@@ -191,6 +192,16 @@ class Settings:
         default_words="1000",
         write="{0[0]}:{0[1]}".format,
     )
+    warm: tuple[str, ...] = option(
+        (),
+        parse=parse_images,
+        wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
+        metavar="IMAGES",
+        help="Images, separated by commas, whose frameworks are imported ahead for local processes, such as "
+        "pytorch-training; for others with their first job, and for ten minutes after the last.",
+        write=",".join,
+    )
+    no_warm: bool = flag("Start every local process in a new interpreter, with all its imports.")
     writable_root: bool = flag(
         "Let Docker containers of jobs write anywhere in their file system, not only in /opt/ml, /tmp and home."
     )

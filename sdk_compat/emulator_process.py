@@ -44,6 +44,7 @@ class EmulatorProcess:
         port: int = 0,
         account_id: str = "123456789012",
         allow_internet: bool = False,
+        warm: str = "",
         remove: Path | None = None,
         in_terminal: bool = True,
     ) -> None:
@@ -55,6 +56,7 @@ class EmulatorProcess:
             port: TCP port, 0 for any free one.
             account_id: the account of clients whose key is no account's.
             allow_internet: whether Docker containers reach the internet.
+            warm: images, separated by commas, whose frameworks are imported ahead for local processes.
             remove: a folder that the emulator removes when it has stopped.
             in_terminal: whether the terminal's Ctrl-C stops it, too.
 
@@ -67,6 +69,7 @@ class EmulatorProcess:
         command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port)]
         command += ["--runtime", runtime, "--state-dir", str(state_dir), "--until-stdin-ends"]
         command += ["--account", account_id, *(["--allow-internet"] if allow_internet else [])]
+        command += ["--warm", warm] if warm else []
         command += [] if remove is None else ["--remove", str(remove)]
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(

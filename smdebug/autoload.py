@@ -10,6 +10,7 @@ imports no framework: it waits until the script does.
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -70,7 +71,10 @@ def start() -> None:
     config = Path(os.environ.get("SMDEBUG_CONFIG_FILE_PATH") or _DEFAULT_CONFIG_FILE)
     if not config.is_file() or any(isinstance(finder, _CaptureFinder) for finder in sys.meta_path):
         return
-    sys.meta_path.insert(0, _CaptureFinder(_find_captures()))
+    captures = _find_captures()
+    sys.meta_path.insert(0, _CaptureFinder(captures))
+    for framework in captures.keys() & sys.modules.keys():  # those that a warm interpreter has imported
+        _run_safely(partial(_install, captures[framework]))
 
 
 def _find_captures() -> dict[str, str]:

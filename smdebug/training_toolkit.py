@@ -9,6 +9,9 @@ it.
 import ast
 import gc
 import importlib
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,10 +27,42 @@ def main() -> None:
     """Run the toolkit, which ends the process."""
     process: Any = importlib.import_module("sagemaker_training.process")
     process.get_tensorflow_exception_classes = _without_import(process.get_tensorflow_exception_classes)
+    # A warm interpreter gives this module to the programs that it forks.
+    scripts = sys.modules.get("smdebug_emulator_scripts")
+    if scripts is not None:
+        process.subprocess = _ScriptStarter(scripts)
     train = importlib.import_module("sagemaker_training.cli.train")
     # Modules exist until the process ends, so garbage collection can skip them.
     gc.freeze()
     train.main()
+
+
+class _ForkedScript:
+    """A script's process that was forked from a warm interpreter."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def wait(self) -> int:
+        """Wait for its end; return the exit code, or the negative number of a signal."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class _ScriptStarter:
+    """What the toolkit uses of `subprocess`: starts the script as a fork of the warm interpreter, if possible."""
+
+    def __init__(self, scripts: Any) -> None:
+        self._scripts = scripts
+
+    def Popen(self, command: Any, **options: Any) -> "_ForkedScript | subprocess.Popen[bytes]":  # noqa: N802
+        why = "its output is captured"
+        if options.keys() <= {"env", "cwd", "stderr"} and options.get("stderr") is None:
+            pid, why = self._scripts.start(list(command), dict(options["env"]), options["cwd"])
+            if pid is not None:
+                return _ForkedScript(pid)
+        sys.stdout.write(f"smdebug-emulator: the script starts in a new interpreter: {why}\n")
+        sys.stdout.flush()
+        return subprocess.Popen(command, **options)
 
 
 def _without_import(ask_toolkit: Callable[[], list[object]]) -> Callable[[], list[object]]:

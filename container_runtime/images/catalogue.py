@@ -30,12 +30,13 @@ IMAGE_LABEL = "smdebug-emulator.image"
 _VERSION_TAG = re.compile(r"\d+(\.\d+)*")
 # Keys of an image.toml, which are attributes of ImageDefinition, and their types.
 _KEYS = {
-    **dict.fromkeys(("name", "note", "python", "version"), str),
-    **dict.fromkeys(("repositories", "requirements", "entrypoint"), list),
+    **dict.fromkeys(("name", "note", "python", "version", "warm_hook"), str),
+    **dict.fromkeys(("repositories", "requirements", "entrypoint", "warm_modules", "warm_variables"), list),
     **dict.fromkeys(("commands", "environment", "links"), dict),
     "environments": list,
     "on_demand": bool,
     "with_smdebug": bool,
+    "warm_scripts": bool,
 }
 # Keys of each entry of `environments`, which replace those of the image.
 _ENVIRONMENT_KEYS = {"version": str, "below": str, "python": str, "requirements": list}
@@ -95,6 +96,10 @@ class ImageDefinition:
             name that another package expects.
         commands: programs to replace, of those that the requirements install: program name to a module of this project
             whose ``main`` runs instead.
+        warm_modules: modules that a warm interpreter of the image imports; empty if the image has none.
+        warm_variables: beginnings of the names of environment variables that these modules read when they are imported.
+        warm_hook: module whose ``main`` a fork of the warm interpreter calls first, or an empty string.
+        warm_scripts: whether the image's program starts a script that needs these modules.
     """
 
     name: str
@@ -112,6 +117,10 @@ class ImageDefinition:
     environment: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
+    warm_modules: tuple[str, ...] = ()
+    warm_variables: tuple[str, ...] = ()
+    warm_hook: str = ""
+    warm_scripts: bool = False
 
     @property
     def programs(self) -> list[Path]:

@@ -36,6 +36,13 @@ def find_program(name: str, python: str, path: str) -> str | None:
     return python if name in _PYTHONS else shutil.which(name, path=path)
 
 
+def is_script_of(program: Path, python: Path) -> bool:
+    """Return whether the first line of a file names an interpreter next to ``python``, as in commands pip installs."""
+    with program.open("rb") as file:
+        line = file.readline()
+    return line.startswith(b"#!") and Path(os.fsdecode(line[2:].strip())).parent == python.parent
+
+
 def wrap_start(
     definitions: Path,
     image: str,

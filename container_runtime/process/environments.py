@@ -110,6 +110,11 @@ def locate_environment(definition: ImageDefinition, cache: Path | None = None) -
     return OwnEnvironment((cache or locate_cache()) / "venvs" / f"{definition.name}-{key}")
 
 
+def locate_own_environment(definition: ImageDefinition, cache: Path) -> OwnEnvironment | None:
+    """Return the environment of an image, built or not; None if the image runs with this interpreter."""
+    return locate_environment(definition, cache) if needs_environment(definition) else None
+
+
 def build_environment(
     definition: ImageDefinition, cache: Path | None = None, say: Callable[[str], None] = lambda _text: None
 ) -> OwnEnvironment:

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT, locate_cache
 from container_runtime.images.own_packages import FOLDER, build_variables
-from container_runtime.process.environment_start import find_program, wrap_start
-from container_runtime.process.environments import lay_own_packages, locate_environment, needs_environment
+from container_runtime.process.environment_start import find_program, is_script_of, wrap_start
+from container_runtime.process.environments import lay_own_packages, locate_own_environment
 from container_runtime.process.loopback_network import LoopbackNetworks
 from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.process.process_tree import ProcessTreeMeter
@@ -42,8 +42,8 @@ from container_runtime.process.supervised import (
     parse_log_record,
     read_exit,
     read_json,
-    spawn_supervisor,
 )
+from container_runtime.process.warm_interpreters import WarmInterpreters, build_image_variables
 from container_runtime.runtime import (
     Container,
     ContainerNotFoundError,
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
 
     from container_runtime.images.catalogue import ImageDefinition
     from container_runtime.process.namespace_grant import NamespaceGrant
+    from container_runtime.process.warm_interpreters import WarmOptions
     from container_runtime.runtime import FoundNetwork, Network
     from container_runtime.spec import ContainerSpec
 
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _OPT_ML = "/opt/ml"
 _TMP = Path("/tmp")  # noqa: S108 - each process gets one of its own
 _STARTING = ".starting-"
@@ -84,6 +84,7 @@ class LocalProcesses(OneMachine):
         catalogue: the images that can run. The default is the images of ``rules_images/``.
         cache: folder for the virtual environments of images. The default is the cache of this installation.
         grant: the namespaces to use. The default is all that the kernel grants.
+        warm: how warm interpreters are kept. The default is to have none.
 
     Raises:
         ContainerRuntimeError: the state folder cannot be written.
@@ -98,6 +99,7 @@ class LocalProcesses(OneMachine):
         catalogue: ImageCatalogue | None = None,
         cache: Path | None = None,
         grant: NamespaceGrant | None = None,
+        warm: WarmOptions | None = None,
     ) -> None:
         self._folder = state_folder
         self.grant = grant or probe_namespaces()
@@ -109,8 +111,10 @@ class LocalProcesses(OneMachine):
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._sweep()
+            self._warm = WarmInterpreters(state_folder.with_name(f"{state_folder.name}-warm"), self._cache, warm)
         except OSError as exc:
             raise ContainerRuntimeError(f"The state folder {state_folder} cannot be used: {exc.strerror}.") from exc
+        self._warm.start_ahead(self._catalogue)
 
     def resolve_image(
         self,
@@ -169,9 +173,12 @@ class LocalProcesses(OneMachine):
             with (folder / "lock").open("wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 folder = self._give_name(folder, spec.name)
-                pid, error = spawn_supervisor(folder, lock.fileno())
+                pid, error = self._warm.start_supervisor(
+                    definition, process["argv"], spec.environment, folder, lock.fileno()
+                )
             if error:
-                os.waitpid(pid, 0)
+                if pid is not None:
+                    os.waitpid(pid, 0)
                 raise ContainerStartError(  # noqa: TRY301 - the clean-up below is for this one, too
                     f"Container {spec.name} ({spec.image}) did not start: {error}"
                 )
@@ -179,7 +186,8 @@ class LocalProcesses(OneMachine):
             shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-        self._children.add(pid)
+        if pid is not None:
+            self._children.add(pid)
         return spec.name
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
@@ -278,7 +286,8 @@ class LocalProcesses(OneMachine):
         """Do nothing: local processes reach every server that listens on this machine."""
 
     def close(self) -> None:
-        """Do nothing: the back end itself holds no resources, and supervisors belong to their containers."""
+        """End the warm interpreters. Supervisors belong to their containers."""
+        self._warm.close()
 
     @contextmanager
     def _watch(self, folder: Path) -> Iterator[SupervisorWatch]:
@@ -312,7 +321,7 @@ class LocalProcesses(OneMachine):
 
     def _build_process(self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path) -> dict[str, Any]:
         """Return the resolved command, the environment variables and the namespaces of the process."""
-        own = locate_environment(definition, self._cache) if needs_environment(definition) else None
+        own = locate_own_environment(definition, self._cache)
         python = Path(sys.executable) if own is None else own.python
         environment = self._build_environment(spec, definition, scratch, python.parent)
         argv = _build_argv(spec, definition)
@@ -331,7 +340,7 @@ class LocalProcesses(OneMachine):
             )
         namespaces = self._build_namespaces(spec, scratch, python.parent, Path(program).parent)
         module = definition.commands.get(Path(program).name)
-        if module is not None and _is_script_of(Path(program), python):
+        if module is not None and is_script_of(Path(program), python):
             # -P: a command, unlike a module, does not import modules from the current folder.
             start = [str(python), "-P", "-m", module]
         else:
@@ -343,11 +352,9 @@ class LocalProcesses(OneMachine):
     ) -> dict[str, str]:
         """Return all environment variables of the process. None are inherited from the emulator."""
         environment = {
-            "PATH": f"{programs}:{_SYSTEM_PATH}",
+            **build_image_variables(definition, programs),
             "HOME": str(scratch / "home"),
             "TMPDIR": str(_TMP if spec.scratch and self.grant.mounts else scratch / "tmp"),
-            "LANG": "C.UTF-8",
-            **definition.environment,
             **spec.environment,
             **build_variables(str(scratch / FOLDER), spec.environment),
         }
@@ -426,13 +433,6 @@ class LocalProcesses(OneMachine):
 def _name_scratch(starting: Path) -> Path:
     """Return the folder for home and temporary files of a starting container. It can be found if the start fails."""
     return Path(tempfile.gettempdir(), f"smdebug-emulator-{starting.name.removeprefix(_STARTING)}")
-
-
-def _is_script_of(program: Path, python: Path) -> bool:
-    """Return whether the first line of a file names an interpreter next to ``python``, as in commands pip installs."""
-    with program.open("rb") as file:
-        line = file.readline()
-    return line.startswith(b"#!") and Path(os.fsdecode(line[2:].strip())).parent == python.parent
 
 
 def _build_argv(spec: ContainerSpec, definition: ImageDefinition) -> list[str]:

@@ -114,6 +114,12 @@ def spawn_supervisor(folder: Path, lock: int) -> tuple[int, str]:
     return pid, handshake.removeprefix("error: ") or errors.read_text(encoding="utf-8", errors="replace")
 
 
+def append_log(folder: Path, text: str) -> None:
+    """Write a line to the log of a container that has not started yet."""
+    with (folder / "log").open("a", encoding="utf-8") as log:
+        log.write(f"{time.time_ns() // 1_000_000} {' '.join(text.splitlines())}\n")
+
+
 def parse_log_record(record: bytes) -> LogLine:
     """Parse a record ``<epoch milliseconds> <raw line>``."""
     stamp, _, line = record.partition(b" ")

@@ -28,6 +28,11 @@ import signal
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
 LOCK_FD = 3
 HANDSHAKE_FD = 4
 PR_SET_PDEATHSIG = 1
@@ -199,10 +204,16 @@ def lower_priority(niceness: int) -> None:
 
 
 class Supervisor:
-    """Starts the process, logs its output and records its exit status."""
+    """Starts the process, logs its output and records its exit status.
 
-    def __init__(self, folder: str) -> None:
+    Args:
+        folder: the container's folder.
+        become: makes a forked child the process, given its argv and environment. The default replaces the program.
+    """
+
+    def __init__(self, folder: str, become: Callable[[list[str], dict[str, str]], None] | None = None) -> None:
         self._folder = folder
+        self._become = become or replace
         with open(os.path.join(folder, "process.json"), encoding="utf-8") as file:
             self._process = json.load(file)
         self._log = LineLog(os.path.join(folder, "log"))
@@ -289,12 +300,16 @@ class Supervisor:
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.closerange(LOCK_FD, HANDSHAKE_FD + 1)
-            argv = self._process["argv"]
-            os.execve(argv[0], argv, self._process["environment"])  # noqa: S606 - no shell is wanted
         except BaseException as exc:  # noqa: BLE001 - whatever went wrong, this forked copy may only report it and end
-            os.write(errors, f"{argv_text(self._process['argv'])}: {exc}".encode())
-        finally:
-            os._exit(127)
+            self._report(errors, exc)
+        try:
+            self._become(self._process["argv"], self._process["environment"])
+        except OSError as exc:
+            self._report(errors, exc)
+
+    def _report(self, errors: int, error: BaseException) -> NoReturn:
+        os.write(errors, f"{argv_text(self._process['argv'])}: {error}".encode())
+        os._exit(127)
 
     def _read(self, output: int) -> bool:
         data = os.read(output, 1 << 16)
@@ -393,6 +408,11 @@ def guard() -> None:
             os.waitpid(-1, 0)
         except ChildProcessError:
             os._exit(0)
+
+
+def replace(argv: list[str], environment: dict[str, str]) -> None:
+    """Replace this process's program."""
+    os.execve(argv[0], argv, environment)  # noqa: S606 - no shell is wanted
 
 
 def argv_text(argv: list[str]) -> str:

@@ -96,6 +96,7 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
     Raises:
         StartupError: Docker was selected and does not answer or lacks an image, or the back end cannot be opened.
     """
+    from container_runtime.process.warm_interpreters import WarmOptions
     from container_runtime.runtime import ContainerRuntimeError
     from container_runtime.selection import select_runtime
     from emulator.jobs.staging.opt_ml import WORK_FOLDERS
@@ -112,6 +113,7 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
             registry=settings.registry,
             carry=settings.shared_folder is None,
             lost=settings.state_dir / WORK_FOLDERS if restored else None,
+            warm=None if settings.no_warm else WarmOptions(settings.warm),
         )
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error

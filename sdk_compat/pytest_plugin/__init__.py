@@ -37,6 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Let Docker containers reach the internet; else they reach the emulator and their own job's hosts.",
     )
     group.addoption(
+        "--sagemaker-warm",
+        metavar="IMAGES",
+        default="",
+        help="Images, separated by commas, whose frameworks are imported ahead, such as pytorch-training, for jobs "
+        "that are local processes. Without it, an image's first job imports them for the next ones.",
+    )
+    group.addoption(
         "--sagemaker-keep",
         action="store_true",
         help="Keep the emulator's state folder, with jobs and S3's objects, and say where it is.",
@@ -69,6 +76,7 @@ def sagemaker_emulator(
             folder / "state",
             runtime=config.getoption("--sagemaker-runtime"),
             allow_internet=config.getoption("--sagemaker-allow-internet"),
+            warm=config.getoption("--sagemaker-warm"),
         )
         # While it starts: boto3 takes long, too.
         from sdk_compat.pytest_plugin.around_tests import AroundTests

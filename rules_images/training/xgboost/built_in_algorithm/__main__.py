@@ -12,6 +12,7 @@ import traceback
 from pathlib import Path
 
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from smdebug import training_toolkit
 
 _SCRIPT = "sagemaker_program"
 _SCRIPT_PACKAGES = Path(__file__).parents[1] / "script_packages"
@@ -32,6 +33,12 @@ def main(command: list[str]) -> int:
             toolkit = [sys.executable, "-m", "smdebug.training_toolkit"]
             path = os.environ.get("PYTHONPATH", ""), str(_SCRIPT_PACKAGES)
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+            if "smdebug_emulator_scripts" in sys.modules:
+                # This process was forked from a warm interpreter, which only the same process can fork again.
+                sys.path[0] = str(Path.cwd())
+                sys.path.insert(1 + len(path[0].split(os.pathsep)) * bool(path[0]), str(_SCRIPT_PACKAGES))
+                sys.argv = [training_toolkit.__file__]
+                training_toolkit.main()
             os.execv(sys.executable, toolkit)  # noqa: S606 - script mode is another program
         from rules_images.training.xgboost.built_in_algorithm.training import train
 

@@ -1,0 +1,450 @@
+"""Program of a warm interpreter: imports modules once, then forks containers' processes.
+
+The process back end runs this file with the interpreter of an image's environment. The second argument is the file
+descriptor of a socket to the back end. Each request on it is the folder of a container, with two file descriptors: the
+container's lock file, and the pipe that reports the result of the start. For each request this process forks the
+container's supervisor, and the supervisor forks the container's process. That process continues as if its interpreter
+had just been started with the container's command: see ``docs/decisions/0086-warm-interpreters.md``.
+
+The back end's end of the socket closes when the emulator ends in any way. This program then ends, too.
+"""
+
+# The program runs with the oldest Python of any image.
+# ruff: noqa: PTH109, PTH112, PTH113, PTH114, PTH116, PTH118, PTH120, PTH123, PTH208, BLE001, SIM105
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+import types
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SCRIPTS_MODULE = "smdebug_emulator_scripts"
+SPACE_VARIABLE = "SMDEBUG_EMULATOR_SPACE"
+# Growth of this process after its imports at which the back end replaces it.
+MAX_GROWTH_BYTES = 64 * 1024**2
+# Variables that the interpreter or the C library reads only once. PYTHONPATH is compared by the modules found there.
+_READ_ONCE = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "TZ")
+_NOT_READ_ONCE = "PYTHONPATH"
+
+
+class ProcessForkedError(BaseException):
+    """Raised in a forked container process: unwinds the stack to the program's first frame, which runs the command."""
+
+    def __init__(self, argv: list[str], environment: dict[str, str]) -> None:
+        super().__init__()
+        self.argv = argv
+        self.environment = environment
+
+
+def find_changed_variable(
+    asked: Mapping[str, str], warm: Mapping[str, str], prefixes: tuple[str, ...] | list[str]
+) -> str | None:
+    """Return a variable that libraries read when they are imported and that has another value in ``asked``."""
+    watched = (*_READ_ONCE, *prefixes)
+    for name in sorted({*asked, *warm}):
+        if name.startswith(watched) and name != _NOT_READ_ONCE and asked.get(name) != warm.get(name):
+            return name
+    return None
+
+
+class WarmInterpreter:
+    """The interpreter after its imports, and what a process forked from it needs.
+
+    Attributes:
+        variables: the variables of this process.
+        prefixes: beginnings of the names of variables that the imported modules read when they are imported.
+        hook: module whose ``main`` a forked process calls before its program, or an empty string.
+        with_scripts: whether programs start scripts, which are forked, too.
+    """
+
+    def __init__(self, request: dict[str, Any], control: int) -> None:
+        """Import the modules of a request. ``control`` is the file descriptor of the socket."""
+        self.variables = {name: value for name, value in os.environ.items() if name != SPACE_VARIABLE}
+        self.prefixes: list[str] = list(request["variables"])
+        self.hook = str(request["hook"])
+        self.with_scripts = bool(request["with_scripts"])
+        self._home = os.environ["HOME"]
+        # Without the folder of this file.
+        del sys.path[0]
+        self._path = list(sys.path)
+        self.supervisor = load_supervisor()
+        for name in request["modules"]:
+            importlib.import_module(name)
+        self._imported = set(sys.modules)
+        self._modules = {name.partition(".")[0] for name in sys.modules} - {*sys.builtin_module_names, "__main__"}
+        self._files = {path: read_mtime(path) for path in list_files()}
+        self._descriptors = {int(name) for name in os.listdir("/proc/self/fd")} - {control}
+        self._signals = {number: signal.getsignal(number) for number in signal.valid_signals()}
+        gc.collect()
+        gc.freeze()
+        self._resident = read_resident_bytes()
+
+    def find_change(self) -> str | None:
+        """Return why this process must be replaced, or None."""
+        changed = next((path for path, mtime in self._files.items() if read_mtime(path) != mtime), None)
+        if changed is not None:
+            return f"{changed} has changed"
+        if read_resident_bytes() > self._resident + MAX_GROWTH_BYTES:
+            return f"it has grown by more than {MAX_GROWTH_BYTES >> 20} MiB"
+        return None
+
+    def become(self, argv: list[str], environment: dict[str, str]) -> None:
+        """Prepare this forked process as ``os.execve`` would, and unwind.
+
+        Raises:
+            ProcessForkedError: always.
+        """
+        signal.set_wakeup_fd(-1)
+        self.close_descriptors()
+        for name in set(sys.modules) - self._imported:
+            del sys.modules[name]  # what the supervisor has imported
+        for number, handler in self._signals.items():
+            if handler is not None and number not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(number, handler)
+        raise ProcessForkedError(argv, environment)
+
+    def close_descriptors(self, *kept: int) -> None:
+        """Close every file descriptor that a new interpreter with the same imports would not have."""
+        for name in os.listdir("/proc/self/fd"):
+            number = int(name)
+            if number > 2 and number not in self._descriptors and number not in kept:
+                try:
+                    os.close(number)
+                except OSError:
+                    pass  # the descriptor of the listed folder itself
+
+    def begin(self, environment: dict[str, str], script_folder: str | None) -> None:
+        """Give this process the environment and the import path of a new interpreter."""
+        replace_environment(environment)
+        time.tzset()
+        given = [entry or os.getcwd() for entry in find_python_path(environment)]
+        # Python removes duplicates before it adds the script's folder.
+        sys.path[:] = dict.fromkeys([*given, *self._path])
+        if script_folder is not None:
+            sys.path.insert(0, script_folder)
+        sys.path_importer_cache.clear()
+        if os.path.isdir(self._home) and os.listdir(self._home):
+            # What the imports wrote there, a new interpreter would have written into the container's home.
+            shutil.copytree(self._home, environment["HOME"], dirs_exist_ok=True)
+        renew_standard_library()
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        if self.hook:
+            importlib.import_module(self.hook).main()
+
+    def find_obstacle(self, argv: list[str], environment: dict[str, str], folder: str) -> str | None:
+        """Return why a script cannot be a fork of this interpreter, or None."""
+        script = find_script(argv)
+        if script is None or not os.path.isfile(os.path.join(folder, script)):
+            return "it is not started as `python SCRIPT`"
+        changed = find_changed_variable(environment, self.variables, self.prefixes)
+        if changed is not None:
+            return f"its environment sets {changed}"
+        return self.find_hidden([os.path.dirname(os.path.join(folder, script)), *find_python_path(environment)])
+
+    def find_hidden(self, path: list[str]) -> str | None:
+        """Return that a folder of an import path has other modules than those imported, or None."""
+        for entry in path:
+            if entry not in self._path and (hidden := self._modules & set(list_modules(entry))):
+                return f"{entry} has a module {min(hidden)}, which is imported already"
+        return None
+
+
+def load_supervisor() -> Any:
+    """Return the supervisor's module, which no program finds among its imported modules."""
+    spec = spec_from_file_location("supervisor", os.path.join(os.path.dirname(__file__), "supervisor.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_python_path(environment: dict[str, str]) -> list[str]:
+    """Return the entries of PYTHONPATH."""
+    text = environment.get("PYTHONPATH", "")
+    return text.split(os.pathsep) if text else []
+
+
+def find_script(argv: list[str]) -> str | None:
+    """Return the script that a command runs with this interpreter and no options, or None."""
+    rest = argv[1:]
+    if rest[:1] == ["--"]:
+        rest = rest[1:]
+    elif not rest or rest[0].startswith("-"):
+        return None
+    return rest[0] if argv[0] == sys.executable and rest and rest[0].endswith(".py") else None
+
+
+def list_modules(folder: str) -> list[str]:
+    """Return the names under which the files and packages of a folder can be imported."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return [
+        name.partition(".")[0]
+        for name in names
+        if name.endswith((".py", ".pyc", ".so")) or os.path.isfile(os.path.join(folder, name, "__init__.py"))
+    ]
+
+
+def list_files() -> list[str]:
+    """Return the files of all imported modules."""
+    found = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return [path for path in found if isinstance(path, str)]
+
+
+def read_mtime(path: str) -> int | None:
+    """Return the time at which a file was last changed; None if it is missing."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
+def read_resident_bytes() -> int:
+    """Return the resident memory of this process."""
+    with open("/proc/self/statm", "rb") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def replace_environment(environment: dict[str, str]) -> None:
+    """Replace all variables of this process, and what /proc shows of them."""
+    os.environ.clear()
+    os.environ.update(environment)
+    with open("/proc/self/stat", "rb") as file:
+        # env_start and env_end, the fields 50 and 51; the second one ends with the last parenthesis.
+        start, end = map(int, file.read().rpartition(b")")[2].split()[47:49])
+    block = b"".join(os.fsencode(f"{name}={value}\0") for name, value in environment.items())
+    # No variable is in this memory any more: the C library has copied them. /proc/PID/environ still shows it, and the
+    # back end finds the processes of a container by it.
+    if start and len(block) <= end - start:
+        ctypes.memmove(start, block.ljust(end - start, b"\0"), end - start)
+
+
+def renew_standard_library() -> None:
+    """Reset what modules of the standard library have kept from this interpreter's own start."""
+    if process := sys.modules.get("multiprocessing.process"):
+        process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]
+        current = process.current_process()
+        current.authkey = os.urandom(32)
+    if tempfile := sys.modules.get("tempfile"):
+        tempfile.tempdir = None  # type: ignore[attr-defined]
+    if random := sys.modules.get("random"):
+        random.seed()
+
+
+class Scripts:
+    """Starts the scripts of a forked program, as forks of the same interpreter.
+
+    It is the module ``smdebug_emulator_scripts`` of the program's process.
+    """
+
+    def __init__(self, warm: WarmInterpreter) -> None:
+        """Fork the script's process, which waits for its command; in that process, ``run_program`` never returns."""
+        self._warm = warm
+        read, write = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(write)
+            with open(read, "rb") as pipe:
+                request = pipe.read()
+            if not request:
+                os._exit(0)
+            raise ScriptForkedError(**json.loads(request))
+        os.close(read)
+        self._write: int | None = write
+
+    def start(self, argv: list[str], environment: dict[str, str], folder: str) -> tuple[int | None, str]:
+        """Start a script.
+
+        Returns:
+            The pid of the script's process, or None and why it has to be started in a new interpreter.
+        """
+        write, self._write = self._write, None
+        if write is None:
+            return None, "it is not the first script"
+        try:
+            obstacle = self._warm.find_obstacle(argv, environment, folder)
+            if obstacle is None:
+                with open(write, "wb", closefd=False) as pipe:
+                    pipe.write(json.dumps({"argv": argv, "environment": environment, "folder": folder}).encode())
+                return self._pid, ""
+        except BrokenPipeError:
+            obstacle = "the process that waited for it has ended"
+        finally:
+            os.close(write)
+        os.waitpid(self._pid, 0)
+        return None, obstacle
+
+
+class ScriptForkedError(BaseException):
+    """Raised in a forked script process: unwinds the stack to the frame that runs the script."""
+
+    def __init__(self, argv: list[str], environment: dict[str, str], folder: str) -> None:
+        super().__init__()
+        self.argv = argv
+        self.environment = environment
+        self.folder = folder
+
+
+def serve(warm: WarmInterpreter, control: socket.socket) -> None:
+    """Fork a supervisor for each request, until the back end's end closes or no request comes for too long."""
+    while True:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 2)
+        except TimeoutError:
+            return
+        if not message:
+            return
+        lock, handshake = descriptors
+        change = warm.find_change()
+        if change is None and os.fork() == 0:
+            control.close()
+            become_supervisor(warm, message.decode(), lock, handshake)
+        os.close(lock)
+        os.close(handshake)
+        if change is not None:
+            print(change, flush=True)  # noqa: T201 - the back end reads it
+            return
+
+
+def become_supervisor(warm: WarmInterpreter, folder: str, lock: int, handshake: int) -> None:
+    """Run a container's supervisor in this forked process, and end with it."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        high_lock, high_handshake = os.dup(lock), os.dup(handshake)
+        log = os.open(os.path.join(folder, "supervisor.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        supervisor = warm.supervisor
+        os.dup2(high_lock, supervisor.LOCK_FD, inheritable=False)
+        os.dup2(high_handshake, supervisor.HANDSHAKE_FD, inheritable=False)
+        warm.close_descriptors(supervisor.LOCK_FD, supervisor.HANDSHAKE_FD)
+        supervisor.guard()
+        supervisor.Supervisor(folder, warm.become).run()
+    except ProcessForkedError:
+        raise
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+    os._exit(0)
+
+
+def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> None:
+    """Continue as the container's program, ``python [-P] -m MODULE ARGUMENTS``."""
+    argv = process.argv
+    sys.orig_argv = list(argv)
+    if warm.with_scripts:
+        sys.modules[SCRIPTS_MODULE] = Scripts(warm)  # type: ignore[assignment]
+    elif obstacle := warm.find_hidden(find_python_path(process.environment)):
+        sys.stdout.write(f"smdebug-emulator: started without a warm interpreter: {obstacle}\n")
+        sys.stdout.flush()
+        os.execve(argv[0], argv, process.environment)  # noqa: S606 - no shell is wanted
+    at = argv.index("-m")
+    warm.begin(process.environment, None if "-P" in argv[:at] else os.getcwd())
+    sys.argv = ["-m", *argv[at + 2 :]]
+    try:
+        runpy._run_module_as_main(argv[at + 1])  # type: ignore[attr-defined]  # noqa: SLF001 - `python -m` calls it
+    except SystemExit as end:
+        if warm.with_scripts and (end.code is None or isinstance(end.code, int)):
+            end_quickly(end.code or 0)
+        raise
+    except BaseException as error:
+        end_with_error(error)
+    if warm.with_scripts:
+        end_quickly(0)
+
+
+def end_quickly(code: int) -> None:
+    """End a program of ours, without taking apart what only its script has used."""
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - Python does the same at its end
+    atexit._run_exitfuncs()  # noqa: SLF001
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> None:
+    """Continue as a script, ``python SCRIPT ARGUMENTS``."""
+    os.chdir(script.folder)
+    name = find_script(script.argv)
+    assert name is not None
+    path = os.path.join(script.folder, name)
+    sys.orig_argv = list(script.argv)
+    sys.argv = script.argv[script.argv.index(name) :]
+    warm.begin(script.environment, os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path))
+    main = sys.modules["__main__"]
+    main.__dict__.update(
+        __file__=path,
+        __cached__=None,
+        __loader__=SourceFileLoader("__main__", path),
+        __builtins__=sys.modules["builtins"],
+        __annotations__={},
+    )
+    try:
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+        exec(code, main.__dict__)  # noqa: S102 - the script is the job
+    except SystemExit:
+        raise
+    except BaseException as error:
+        end_with_error(error)
+
+
+def end_with_error(error: BaseException) -> None:
+    """Report an error that a program raised and did not catch, without the caller's frame, and end as Python does."""
+    trace = error.__traceback__
+    error.with_traceback(trace and trace.tb_next)
+    sys.excepthook(type(error), error, error.__traceback__)
+    if isinstance(error, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+    sys.exit(1)
+
+
+def main() -> None:
+    """Import, then serve, until this process or one forked from it has to end."""
+    request = json.loads(sys.argv[1])
+    control = socket.socket(fileno=int(sys.argv[2]))
+    control.set_inheritable(False)
+    warm = WarmInterpreter(request, control.fileno())
+    # Forked supervisors are not waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    control.send(b"ready")
+    control.settimeout(request["idle_seconds"])
+    # Programs run after the exception has been handled: their own errors must not refer to it.
+    process = script = None
+    try:
+        serve(warm, control)
+    except ProcessForkedError as forked:
+        process = forked
+    if process is not None:
+        try:
+            run_program(warm, process)
+        except ScriptForkedError as forked_script:
+            script = forked_script
+    if script is not None:
+        run_script(warm, script)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""Warm interpreters of images: started, asked for forks, and replaced.
+
+A warm interpreter (``warm_interpreter.py``) has imported what the jobs of an image need. A container whose command runs
+a module with that interpreter becomes a fork of it, where the fork cannot be told from a new interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from container_runtime.process.environments import locate_own_environment
+from container_runtime.process.supervised import append_log, spawn_supervisor
+from container_runtime.process.warm_interpreter import SPACE_VARIABLE, find_changed_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
+
+_PROGRAM = Path(__file__).with_name("warm_interpreter.py")
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+IDLE_SECONDS = 600.0
+# Space for the variables of a container's processes, which /proc shows; the most that Linux allows one variable.
+_SPACE_BYTES = 120 * 1024
+_READY = b"ready"
+
+
+@dataclass(frozen=True, slots=True)
+class WarmOptions:
+    """How the process back end keeps warm interpreters.
+
+    Attributes:
+        ahead: names of images whose interpreters start with the back end, and do not end because they are idle.
+        idle_seconds: an interpreter that is asked for no fork for so long ends.
+    """
+
+    ahead: tuple[str, ...] = ()
+    idle_seconds: float = IDLE_SECONDS
+
+
+class WarmInterpreter:
+    """One warm interpreter: a child process that ends when this process does.
+
+    Attributes:
+        variables: its environment variables, but for those that each container has its own values of.
+    """
+
+    def __init__(
+        self, definition: ImageDefinition, python: Path, variables: Mapping[str, str], folder: Path, idle: float | None
+    ) -> None:
+        """Start it. It is ready when its imports are done."""
+        self.variables = dict(variables)
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{definition.name}-", dir=folder))
+        for name in ("home", "tmp"):
+            (self._folder / name).mkdir()
+        private = {"HOME": "home", "TMPDIR": "tmp"}
+        request = {
+            "modules": definition.warm_modules,
+            "variables": definition.warm_variables,
+            "hook": definition.warm_hook,
+            "with_scripts": definition.warm_scripts,
+            "idle_seconds": idle,
+        }
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.setblocking(False)  # noqa: FBT003 - the socket's own signature
+        with theirs:
+            self.process = subprocess.Popen(
+                [python, _PROGRAM, json.dumps(request), str(theirs.fileno())],
+                env={
+                    **self.variables,
+                    **{name: str(self._folder / place) for name, place in private.items()},
+                    SPACE_VARIABLE: "x" * _SPACE_BYTES,
+                },
+                cwd=self._folder / "home",
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._ready = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has finished its imports."""
+        if not self._ready:
+            with suppress(BlockingIOError, ConnectionError):
+                self._ready = self._socket.recv(len(_READY)) == _READY
+        return self._ready
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self.process.poll() is not None
+
+    def read_output(self) -> str:
+        """Return what the ended process has printed."""
+        assert self.process.stdout is not None
+        return self.process.stdout.read().decode(errors="replace").strip()
+
+    def ask(self, folder: Path, lock: int) -> str | None:
+        """Let it fork the supervisor of a container, and wait until the container's process runs.
+
+        Returns:
+            The error of the container's start, or an empty string; None if the interpreter has ended instead.
+        """
+        read_end, write_end = os.pipe()
+        try:
+            socket.send_fds(self._socket, [os.fsencode(folder)], [lock, write_end])
+        except OSError:
+            os.close(read_end)
+            return None
+        finally:
+            os.close(write_end)
+        with os.fdopen(read_end, "rb") as reader:
+            handshake = reader.read().decode(errors="replace")
+        if not handshake:
+            return None
+        return "" if handshake == "started" else handshake.removeprefix("error: ")
+
+    def end(self) -> None:
+        """End the process, but none that it has forked, and remove its folder."""
+        self._socket.close()
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class WarmInterpreters:
+    """The warm interpreters of a back end, at most one for each image.
+
+    Args:
+        folder: folder for their files. What it contains is removed.
+        cache: folder of the images' environments.
+        options: how they are kept. None for no warm interpreters.
+    """
+
+    def __init__(self, folder: Path, cache: Path, options: WarmOptions | None) -> None:
+        self._folder = folder
+        self._cache = cache
+        self._options = options
+        self._lock = threading.Lock()
+        self._interpreters: dict[str, WarmInterpreter] = {}
+        # Images whose interpreter could not do its imports; another try would end in the same way.
+        self._failed: dict[str, str] = {}
+        shutil.rmtree(folder, ignore_errors=True)
+        if options is not None:
+            folder.mkdir(parents=True, mode=0o700)
+
+    def start_ahead(self, catalogue: ImageCatalogue) -> None:
+        """Start the interpreters of the images that the options name.
+
+        Raises:
+            ContainerRuntimeError: there is no image of such a name.
+        """
+        ahead = () if self._options is None else self._options.ahead
+        for definition in catalogue.select(ahead) if ahead else ():
+            described = self._describe(definition)
+            # A missing environment is built by the first container that needs it.
+            if described is not None:
+                with self._lock:
+                    self._find(definition, *described)
+
+    def start_supervisor(
+        self,
+        definition: ImageDefinition,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        lock: int,
+    ) -> tuple[int | None, str]:
+        """Start a container's supervisor, as a fork of the image's warm interpreter if that is possible.
+
+        Args:
+            definition: the image.
+            argv: the container's command.
+            environment: the variables that the container has in addition to those of its image.
+            folder: the container's folder, with its ``process.json``.
+            lock: file descriptor of the container's locked file.
+
+        Returns:
+            The pid of the supervisor if it is a child of this process, and the error or an empty string.
+        """
+        described = self._describe(definition)
+        if described is not None and _is_module_start(argv, str(described[0])):
+            error, reason = self._fork(definition, *described, environment, folder, lock)
+            if error is not None:
+                return None, error
+            if reason is not None:
+                append_log(folder, f"smdebug-emulator: started without a warm interpreter: {reason}")
+        return spawn_supervisor(folder, lock)
+
+    def close(self) -> None:
+        """End all interpreters. The containers that were forked from them go on."""
+        with self._lock:
+            for interpreter in self._interpreters.values():
+                interpreter.end()
+            self._interpreters.clear()
+
+    def _fork(
+        self,
+        definition: ImageDefinition,
+        python: Path,
+        variables: Mapping[str, str],
+        environment: Mapping[str, str],
+        folder: Path,
+        lock: int,
+    ) -> tuple[str | None, str | None]:
+        """Start a container's supervisor as a fork.
+
+        Returns:
+            The error of the container's start, or an empty string; None if the container has to start cold. Then the
+            second value says why, or is None if no warm interpreter was ready.
+        """
+        with self._lock:
+            if definition.name in self._failed:
+                return None, self._failed[definition.name]
+            interpreter = self._find(definition, python, variables)
+            if not interpreter.is_ready:
+                if interpreter.has_ended:
+                    self._failed[definition.name] = f"no warm interpreter can be made: {interpreter.read_output()}"
+                    self._interpreters.pop(definition.name).end()
+                return None, self._failed.get(definition.name)
+            changed = find_changed_variable(
+                {**variables, **environment}, interpreter.variables, definition.warm_variables
+            )
+            if changed is not None:
+                return None, f"its environment sets {changed}, which is read when modules are imported"
+            error = interpreter.ask(folder, lock)
+            if error is not None:
+                return error, None
+            self._interpreters.pop(definition.name).end()
+            self._find(definition, python, variables)
+            return None, "it had ended, or its files have changed"
+
+    def _describe(self, definition: ImageDefinition) -> tuple[Path, dict[str, str]] | None:
+        """Return the interpreter of an image and the variables of all its containers; None if it is not built yet."""
+        if self._options is None or not definition.warm_modules:
+            return None
+        own = locate_own_environment(definition, self._cache)
+        if own is not None and not own.is_complete:
+            return None
+        python = Path(sys.executable) if own is None else own.python
+        return python, build_image_variables(definition, python.parent)
+
+    def _find(self, definition: ImageDefinition, python: Path, variables: Mapping[str, str]) -> WarmInterpreter:
+        found = self._interpreters.get(definition.name)
+        if found is not None and found.has_ended and found.is_ready:
+            # It has ended because it was idle, or was killed.
+            self._interpreters.pop(definition.name).end()
+            found = None
+        if found is None:
+            options = self._options or WarmOptions()
+            idle = None if definition.name in options.ahead else options.idle_seconds
+            found = WarmInterpreter(definition, python, variables, self._folder, idle)
+            self._interpreters[definition.name] = found
+        return found
+
+
+def build_image_variables(definition: ImageDefinition, programs: Path) -> dict[str, str]:
+    """Return the variables of every container of an image. ``programs`` is the folder of its interpreter."""
+    return {"PATH": f"{programs}:{_SYSTEM_PATH}", "LANG": "C.UTF-8", **definition.environment}
+
+
+def _is_module_start(argv: Sequence[str], python: str) -> bool:
+    """Return whether a command is ``PYTHON [-P] -m MODULE ...``."""
+    rest = list(argv[2:] if list(argv[1:2]) == ["-P"] else argv[1:])
+    return argv[0] == python and rest[:1] == ["-m"] and len(rest) > 1

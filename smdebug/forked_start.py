@@ -1,0 +1,17 @@
+"""Start of a process forked from a warm interpreter: seeds and automatic hooks.
+
+A new interpreter seeds each random generator from the operating system, and its `.pth` files install automatic hooks. A
+forked one has to do both itself.
+"""
+
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Seed the generators of the imported frameworks anew, and wait for the hook that the job asks for."""
+    if numpy := sys.modules.get("numpy.random"):
+        numpy.seed()
+    if torch := sys.modules.get("torch"):
+        torch.default_generator.seed()
+    exec(Path(__file__).with_name("autoload.pth").read_text(encoding="utf-8"))  # noqa: S102 - it is what Python does

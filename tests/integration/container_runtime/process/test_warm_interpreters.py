@@ -1,0 +1,317 @@
+"""Containers forked from a warm interpreter, beside those that start cold."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.process.supervised import read_supervisor_pid
+from container_runtime.process.warm_interpreters import WarmOptions
+from container_runtime.spec import ContainerSpec, Mount
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from container_runtime.process.warm_interpreters import WarmInterpreter
+
+PROGRAMS = "/opt/programs"
+SEES = """
+import json, os, signal, sys
+is_warm = "decimal" in sys.modules
+state = {
+    "argv": sys.argv[1:], "orig_argv": sys.orig_argv, "path": sys.path, "environment": dict(os.environ),
+    "seen": sorted(filter(None, open("/proc/self/environ").read().split(chr(0)))),
+    "descriptors": sorted(os.listdir("/proc/self/fd")), "threads": len(os.listdir("/proc/self/task")),
+    "signals": {number: str(signal.getsignal(number)) for number in signal.valid_signals()},
+    "blocked": list(signal.pthread_sigmask(signal.SIG_BLOCK, ())), "folder": os.getcwd(), "main": __name__,
+    "leads": os.getsid(0) == os.getpid(), "niceness": os.getpriority(os.PRIO_PROCESS, 0),
+    "executable": sys.executable, "prefix": sys.prefix, "umask": os.umask(0o22),
+    "tmp": sorted(map(len, os.listdir("/tmp"))),
+}
+print(is_warm)
+print(json.dumps(state))
+"""
+WAITS = "import sys, time, subprocess\nsubprocess.Popen(['sleep', '600'])\nprint('waits', flush=True)\ntime.sleep(600)"
+ENDS = {
+    "exit": "import sys; sys.exit(3)",
+    "text": "import sys; sys.exit('no more')",
+    "at_once": "import os; os._exit(5)",
+    "error": "def fail():\n    raise ValueError('no')\nfail()",
+    "signal": "import os; os.kill(os.getpid(), 9)",
+    "interrupt": "raise KeyboardInterrupt",
+    "at_exit": """
+import atexit
+atexit.register(print, "at exit")
+class A:
+    def __del__(self): print("gone")
+a = A()
+""",
+    "fork": """
+import os
+pid = os.fork()
+if pid:
+    os.wait()
+print("parent" if pid else "child")
+""",
+    "exec": """
+import os, sys
+if sys.argv[1:] != ["again"]:
+    os.execv(sys.executable, [sys.executable, __file__, "again"])
+print("again")
+""",
+    "descriptors": """
+import os
+for each in (0, 1, 2):
+    os.close(each)
+os.open("/dev/null", 0); os.open("/dev/null", 1)
+""",
+    "thread": """
+import sys, threading
+thread = threading.Thread(target=lambda: sys.exit(4))
+thread.start(); thread.join(); print("on")
+""",
+    "spawn": """
+import multiprocessing
+def f(way):
+    print("f", way, flush=True)
+if __name__ == "__main__":
+    for way in ("fork", "spawn", "forkserver"):
+        process = multiprocessing.get_context(way).Process(target=f, args=(way,))
+        process.start(); process.join(); print(process.exitcode)
+""",
+}
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name, program in {"sees": SEES, "waits": WAITS, **ENDS}.items():
+        (folder / f"{name}_program.py").write_text(program)
+    image = tmp_path / "images" / "tiny"
+    image.mkdir(parents=True)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "imported.py").touch()
+    text = f"""
+name = "tiny"
+warm_modules = ["decimal", "multiprocessing", "imported"]
+warm_variables = ["DECIMAL_"]
+entrypoint = ["python", "-m"]
+[environment]
+PYTHONUNBUFFERED = "1"
+PYTHONPATH = "{tmp_path / "modules"}"
+"""
+    (image / "image.toml").write_text(text)
+    return folder
+
+
+def make_runtime(tmp_path: Path, name: str, warm: WarmOptions | None) -> LocalProcesses:
+    return LocalProcesses(tmp_path / name, ImageCatalogue(tmp_path / "images"), warm=warm)
+
+
+@pytest.fixture
+def cold(tmp_path: Path, programs: Path) -> Iterator[LocalProcesses]:
+    runtime = make_runtime(tmp_path, "cold", None)
+    yield runtime
+    remove_all(runtime)
+
+
+@pytest.fixture
+def warm(tmp_path: Path, programs: Path) -> Iterator[LocalProcesses]:
+    runtime = make_runtime(tmp_path, "warm", WarmOptions(("tiny",)))
+    wait_until_ready(runtime)
+    yield runtime
+    remove_all(runtime)
+    runtime.close()
+
+
+def remove_all(runtime: LocalProcesses) -> None:
+    for container in runtime.find({}):
+        runtime.remove(container.id)
+
+
+def find_interpreter(runtime: LocalProcesses) -> WarmInterpreter:
+    return runtime._warm._interpreters["tiny"]
+
+
+def wait_until_ready(runtime: LocalProcesses) -> None:
+    interpreter = find_interpreter(runtime)
+    wait_until(lambda: interpreter.is_ready, lambda: interpreter.has_ended and interpreter.read_output())
+
+
+def build_spec(programs: Path, program: str, **environment: str) -> ContainerSpec:
+    modules = programs.parent / "modules"
+    variables = {"PYTHONPATH": f"{modules}:{PROGRAMS}", **environment}
+    # The container has a /tmp of its own.
+    mounts = (Mount(programs, PROGRAMS), Mount(modules, str(modules)))
+    command = (f"{program}_program", "a", "b")
+    return ContainerSpec("tiny", "tiny", command, environment=variables, mounts=mounts, niceness=3)
+
+
+def run(runtime: LocalProcesses, spec: ContainerSpec) -> tuple[list[str], int]:
+    container = runtime.start(spec)
+    lines = [re.sub(r"smdebug-emulator-\w+", "SCRATCH", line.text) for line in runtime.logs(container)]
+    ended = runtime.wait(container)
+    assert ended is not None
+    runtime.remove(container)
+    return lines, ended.code
+
+
+def test_a_fork_sees_what_a_new_interpreter_sees(cold: LocalProcesses, warm: LocalProcesses, programs: Path) -> None:
+    spec = build_spec(programs, "sees", GIVEN="value")
+    (was_warm, state), code = run(warm, spec)
+    assert was_warm == "True"
+    (was_warm, other), cold_code = run(cold, spec)
+    assert was_warm == "False"
+    forked, started = json.loads(state), json.loads(other)
+    # A cold container inherits what whoever started these tests has left open.
+    inherited = {each.name for each in Path("/proc/self/fd").iterdir() if is_inheritable(int(each.name))} - set("012")
+    started["descriptors"] = [each for each in started["descriptors"] if each not in inherited]
+    assert {name: (forked[name], started[name]) for name in forked if forked[name] != started[name]} == {}
+    assert code == cold_code
+
+
+@pytest.mark.parametrize("program", ENDS)
+def test_a_fork_ends_as_a_new_interpreter_does(
+    cold: LocalProcesses, warm: LocalProcesses, programs: Path, program: str
+) -> None:
+    spec = build_spec(programs, program)
+    forked = run(warm, spec)
+    assert not any("smdebug-emulator:" in line or "No module named" in line for line in forked[0])
+    assert forked == run(cold, spec)
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"DECIMAL_DIGITS": "3"}, "its environment sets DECIMAL_DIGITS, which is read when modules are imported"),
+        ({"PYTHONHASHSEED": "3"}, "its environment sets PYTHONHASHSEED, which is read when modules are imported"),
+    ],
+)
+def test_a_variable_read_by_an_import_starts_cold(
+    warm: LocalProcesses, programs: Path, variables: dict[str, str], reason: str
+) -> None:
+    (line, was_warm, _), code = run(warm, build_spec(programs, "sees", **variables))
+    assert (line, was_warm, code) == (f"smdebug-emulator: started without a warm interpreter: {reason}", "False", 0)
+
+
+def test_another_module_of_an_imported_name_starts_cold(warm: LocalProcesses, programs: Path) -> None:
+    (programs / "decimal.py").touch()
+    (line, was_warm, _), code = run(warm, build_spec(programs, "sees"))
+    assert line.endswith(f"{PROGRAMS} has a module decimal, which is imported already")
+    assert (was_warm, code) == ("False", 0)
+
+
+def test_an_interpreter_that_was_killed_is_replaced(warm: LocalProcesses, programs: Path) -> None:
+    killed = find_interpreter(warm)
+    killed.process.kill()
+    killed.process.wait()
+    assert run(warm, build_spec(programs, "sees"))[0][-2:-1] == ["False"]
+    assert find_interpreter(warm) is not killed
+    wait_until_ready(warm)
+    assert run(warm, build_spec(programs, "sees"))[0][0] == "True"
+
+
+def test_an_interpreter_whose_files_changed_is_replaced(warm: LocalProcesses, programs: Path) -> None:
+    os.utime(programs.parent / "modules" / "imported.py", (1, 1))
+    changed = find_interpreter(warm)
+    lines, code = run(warm, build_spec(programs, "sees"))
+    assert (lines[0], lines[1], code) == (
+        "smdebug-emulator: started without a warm interpreter: it had ended, or its files have changed",
+        "False",
+        0,
+    )
+    assert find_interpreter(warm) is not changed
+
+
+def test_an_idle_interpreter_ends(tmp_path: Path, programs: Path) -> None:
+    runtime = make_runtime(tmp_path, "idle", WarmOptions(idle_seconds=0.01))
+    run(runtime, build_spec(programs, "sees"))
+    interpreter = find_interpreter(runtime)
+    wait_until(lambda: interpreter.has_ended)
+    runtime.close()
+
+
+def test_an_interpreter_that_cannot_import_is_not_tried_again(tmp_path: Path, programs: Path) -> None:
+    (programs.parent / "modules" / "imported.py").write_text("raise ValueError('broken')")
+    runtime = make_runtime(tmp_path, "broken", WarmOptions(("tiny",)))
+    interpreter = find_interpreter(runtime)
+    wait_until(lambda: interpreter.has_ended)
+    for _ in range(2):
+        lines, code = run(runtime, build_spec(programs, "sees"))
+        assert ("ValueError: broken" in lines[0], lines[1], code) == (True, "False", 0)
+    runtime.close()
+
+
+def test_a_kill_of_supervisor_and_guardian_leaves_nothing(warm: LocalProcesses, programs: Path) -> None:
+    container = warm.start(build_spec(programs, "waits"))
+    assert next(warm.logs(container)).text == "waits"
+    guardian = read_supervisor_pid(warm._folder / container)
+    assert guardian is not None
+    tree = psutil.Process(guardian).children(recursive=True)
+    assert len(tree) == 3
+    for pid in (guardian, tree[0].pid):
+        os.kill(pid, signal.SIGKILL)
+    ended = warm.wait(container)
+    assert ended is not None
+    assert ended.code == 128 + signal.SIGKILL
+    wait_until(lambda: not any(is_alive(each) for each in tree))
+
+
+def test_a_kill_of_the_back_end_ends_the_interpreter_but_no_container(tmp_path: Path, programs: Path) -> None:
+    spec = build_spec(programs, "waits")
+    code = f"""
+import pathlib, time
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.process.warm_interpreters import WarmOptions
+from container_runtime.spec import ContainerSpec, Mount
+from pathlib import PosixPath
+folder = pathlib.Path({str(tmp_path)!r})
+runtime = LocalProcesses(folder / "killed", ImageCatalogue(folder / "images"), warm=WarmOptions(("tiny",)))
+interpreter = runtime._warm._interpreters["tiny"]
+while not interpreter.is_ready:
+    time.sleep(0.01)
+runtime.start({spec!r})
+print(interpreter.process.pid, flush=True)
+time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as emulator:
+        assert emulator.stdout is not None
+        interpreter = psutil.Process(int(emulator.stdout.readline()))
+        emulator.kill()
+    wait_until(lambda: not is_alive(interpreter))
+    runtime = make_runtime(tmp_path, "killed", None)
+    (container,) = runtime.find({})
+    assert container.running
+    runtime.stop(container.id, 5)
+    ended = runtime.wait(container.id)
+    assert ended is not None
+    assert ended.code == 128 + signal.SIGTERM
+    remove_all(runtime)
+
+
+def is_inheritable(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False  # that of the listed folder itself
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
