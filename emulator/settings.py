@@ -197,11 +197,10 @@ class Settings:
         parse=parse_images,
         wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
         metavar="IMAGES",
-        help="Images, separated by commas, whose frameworks are imported ahead for local processes, such as "
-        "pytorch-training; for others with their first job, and for ten minutes after the last.",
+        help="Start local processes as forks of interpreters that have imported their frameworks: ahead for these "
+        "images, separated by commas; for others with their first job, until ten minutes after the last.",
         write=",".join,
     )
-    no_warm: bool = flag("Start every local process in a new interpreter, with all its imports.")
     writable_root: bool = flag(
         "Let Docker containers of jobs write anywhere in their file system, not only in /opt/ml, /tmp and home."
     )

@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="IMAGES",
         default="",
         help="Images, separated by commas, whose frameworks are imported ahead, such as pytorch-training, for jobs "
-        "that are local processes. Without it, an image's first job imports them for the next ones.",
+        "that are local processes.",
     )
     group.addoption(
         "--sagemaker-keep",

@@ -154,7 +154,7 @@ def test_no_request_near_a_good_one_is_a_failure_of_the_emulator(
         elif answer.status_code == 200:
             fuzz.learn([request, json.loads(answer.data or b"{}")])
     assert wrong == []
-    assert statuses.count(200) > REQUESTS / 6, "nearly all were refused, which says little about what runs"
+    assert statuses.count(200) > REQUESTS / 10, "nearly all were refused, which says little about what runs"
     wait_until(lambda: all(job["status"] in ENDED for job in list_jobs(job_gateway)))
     assert [job for job in list_jobs(job_gateway) if "InternalServerError" in job.get("FailureReason", "")] == []
     assert "by a defect of the emulator" not in caplog.text
