@@ -17,6 +17,7 @@ READ_ELSEWHERE = {
     "COLUMNS": "the width of tables, where the output is no terminal",
     "DOCKER_HOST": "the engine whose containers are used",
     "PIP_*, proxies": "where packages come from: pip's own variables hold while images and environments are built",
+    "HOME": "the home folder, below which files are kept where the XDG variables are not set",
     "SHELL": "the shell of `completion install`",
     "SMDEBUG_EMULATOR_SECRET": "what the programs behind `env` and `run` sign with; the commands set it themselves",
     "SMDEBUG_EMULATOR_STATE_DIR": "folder of what survives a restart; commands find the running emulator by it",

@@ -1,4 +1,4 @@
-"""Program of a warm interpreter: imports modules once, then forks containers' processes.
+"""Program of a warm interpreter, which imports modules and forks processes.
 
 The process back end runs this file with the interpreter of an image's environment. The second argument is the file
 descriptor of a socket to the back end. Each request on it is the folder of a container, with two file descriptors: the

@@ -1,4 +1,4 @@
-"""Tests that each public name of upstream's wheel is there, refused or absent as the docs say."""
+"""Public names of upstream's wheel: there, refused or absent as the docs say."""
 
 from __future__ import annotations
 
