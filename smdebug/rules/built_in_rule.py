@@ -50,6 +50,7 @@ class BuiltInRule(Rule):
         tensors: names, locations and values of the run's tensors, step by step.
         inspected: the number of tensors inspected so far, over all steps and workers.
         output_dir: folder for the files that the rule writes; None: below the current folder.
+        output_name: the name by which a job's owner finds that folder; empty outside a job.
         inspects: what the rule inspects, in words, for the message when the run has none of it.
         needs: what must be saved of a tensor for the rule to judge it, for the message when it was not saved.
         frameworks: the frameworks whose runs the rule can judge.
@@ -78,6 +79,7 @@ class BuiltInRule(Rule):
         self.report["RuleParameters"] = str(self.values)
         self.inspected = 0
         self.output_dir: Path | None = None
+        self.output_name = ""
         self.tensors = base_trial.step_tensors
         self._prepare()
 

@@ -102,6 +102,8 @@ def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = N
             wait_for_run(config, prepared.build)
         trial = create_trial(config.tensors_uri, name=config.training_job_name, poll_interval_s=POLL_INTERVAL_S)
         rule = report.rule = prepared.build(trial)
+        if isinstance(rule, BuiltInRule):
+            rule.output_name = f"rule-output/{config.configuration_name}/ of the job"
         return evaluate_to_end(rule, prepared.start_step, prepared.end_step, config.output_path, report)
     except RuleFiredEarly as fired:
         report.rule = fired.rule

@@ -88,10 +88,7 @@ class CreateXgboostReport(BuiltInRule):
         """Say where the page is."""
         if self._written_at is None:
             return ""
-        return (
-            f"It wrote {_PAGE} and {_NOTEBOOK} into its own folder: rule-output/<RuleConfigurationName>/ of the job, "
-            "or the folder of --output."
-        )
+        return f"It wrote {_PAGE} and {_NOTEBOOK} into {self.output_name or self.path.parent.absolute()}."
 
     def _take_metrics(self, step: int) -> int:
         names = self.tensors.choose(step, (CollectionKeys.METRICS, CollectionKeys.LOSSES), [_METRICS])

@@ -147,6 +147,7 @@ def test_run_on_s3(storage: Storage, capsys: Any) -> None:
 def test_report_goes_where_it_is_told(run: str, tmp_path: Path, capsys: Any) -> None:
     main(["run", "CreateXgboostReport", "--trial", run, "--output", str(tmp_path / "out")])
     assert list((tmp_path / "out").rglob("*.html"))
+    assert f"into {tmp_path / 'out'}." in capsys.readouterr().out
 
 
 def test_the_emulator_delegates(run: str) -> None:

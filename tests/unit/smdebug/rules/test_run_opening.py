@@ -145,7 +145,11 @@ def test_an_other_trial_on_s3(tmp_path: Path, storage: Storage) -> None:
 
 def test_what_a_rule_leaves_goes_into_its_folder(tmp_path: Path) -> None:
     write_finished(tmp_path / "run", 1.0)
-    assert judge_run(tmp_path, "CreateXgboostReport", tmp_path / "run").status == "NoIssuesFound"
+    verdict = judge_run(
+        tmp_path, "MyReport", tmp_path / "run", RuleParameters={"rule_to_invoke": "CreateXgboostReport"}
+    )
+    assert verdict.status == "NoIssuesFound"
+    assert verdict.details.endswith("xgboost_report.ipynb into rule-output/MyReport/ of the job.")
     assert (tmp_path / "rule/xgboost_report.html").is_file()
 
 
