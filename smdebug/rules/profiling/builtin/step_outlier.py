@@ -14,15 +14,16 @@ from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule,
 _WARM_UP = 5
 # Makes the median absolute deviation of normally distributed values their standard deviation.
 _NORMAL = 1.4826
-# The smallest deviation used, as a share of the median: durations that hardly differ would make any jitter an outlier.
-_LEAST_DEVIATION = 0.1
+# The smallest deviation used, as a share of the median: where most steps last equally long, the jitter of a busy
+# machine would make the others outliers.
+_LEAST_DEVIATION = 0.25
 
 
 def find_outliers(durations: Sequence[float], stddev: float) -> list[int]:
     """Return the positions of the durations that lie more than `stddev` deviations above the median.
 
     The deviation is estimated by the median absolute deviation: outliers do not raise it, unless half of the steps are
-    some. It counts as at least a tenth of the median.
+    some. It counts as at least a quarter of the median.
 
     >>> find_outliers([1.0] * 9 + [5.0], 3), find_outliers([1.0] * 9 + [1.2], 3)
     ([9], [])
@@ -50,7 +51,7 @@ class StepOutlier(ProfilerRule):
 
     Median and deviation are those of all steps of a process and mode so far, without the first five and those in
     which the hook compiles a function of its own. The deviation is estimated from the median absolute deviation and is
-    at least a tenth of the median. It fires again at the end of each later scan_interval_us that has added outliers.
+    at least a quarter of the median. It fires again at the end of each later scan_interval_us that has added outliers.
     """
 
     parameters = (
