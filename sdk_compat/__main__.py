@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code, and does not return from ``run``."""
+    """Run the command line and return the exit code. ``run`` replaces this process and does not return."""
     parser = _build_parser()
     options = parser.parse_args(arguments)
     if options.action == "run":
@@ -52,12 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.endpoint, state_dir = start_for_command(
                 options.start, options.state_dir, allow_internet=options.allow_internet
             )
-            # For the emulator's own commands among what is run.
+            # The command may itself run commands of the emulator, which need the state folder.
             started = {"SMDEBUG_EMULATOR_STATE_DIR": state_dir}
         environment = prepare_command_environment(
             options.endpoint, os.environ, region=options.region, account_id=options.account, role_name=options.role
         )
-        if options.role is None:  # else it was asked
+        if options.role is None:  # with a role, the emulator has already been called
             _check(options.endpoint, DEFAULT_REGION)
     except (EndpointError, PollSecondsError, EmulatorAnswerError, OSError) as error:
         sys.stderr.write(f"{error}\n")
@@ -66,7 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check(endpoint_url: str, region: str) -> None:
-    """Refuse what is no emulator; one that does not run yet may be started later, which is said."""
+    """Check that the endpoint is an emulator. If nothing responds, only print a warning: it may be started later.
+
+    Raises:
+        EmulatorAnswerError: another program responds at the endpoint.
+    """
     try:
         check_emulator(endpoint_url, region)
     except NoAnswerError as error:
@@ -74,7 +78,7 @@ def _check(endpoint_url: str, region: str) -> None:
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:
-    """Become ``command``; a script's name alone is run by this Python."""
+    """Replace this process by ``command``. If the command is a .py file, this Python interpreter runs it."""
     argv = [sys.executable, *command] if command[0].endswith(".py") else list(command)
     sys.stdout.flush()
     try:

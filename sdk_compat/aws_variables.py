@@ -1,10 +1,10 @@
 """Environment variables and files for boto3, botocore and the AWS CLI.
 
-``AWS_ENDPOINT_URL`` moves every client that names no endpoint of its own. Some clients name one: the SageMaker SDK
-makes its STS clients with ``https://sts.<region>.amazonaws.com``, and version 1 of the AWS CLI asks services that had
-other hosts before at those, such as ``https://queue.amazonaws.com``. botocore asks a service's endpoint rule set about
-an explicit endpoint too, and reads rule sets from the folders in ``AWS_DATA_PATH`` first. Those written here send AWS's
-own addresses of these services to the emulator and leave every other explicit endpoint as it is.
+``AWS_ENDPOINT_URL`` redirects every client that is created without an explicit endpoint. Some clients have one: the
+SageMaker SDK creates its STS clients with ``https://sts.<region>.amazonaws.com``, and version 1 of the AWS CLI uses the
+former hosts of some services, such as ``https://queue.amazonaws.com``. botocore passes explicit endpoints through the
+service's endpoint rule set too, and it reads rule sets from the folders in ``AWS_DATA_PATH`` first. The rule sets
+written here redirect AWS's own hosts of these services to the emulator, and keep all other explicit endpoints.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from socket import socket
 
-# Good for nothing but the emulator, which reads signatures and does not check them.
-# What an emulator checks that requires signatures stands in this variable; the emulator's own commands set it.
+# The default secret is not secret: by default, the emulator reads signatures but does not check them. If the emulator
+# requires valid signatures, this variable contains the secret key. The emulator's commands set it.
 SECRET_VARIABLE = "SMDEBUG_EMULATOR_SECRET"  # noqa: S105 - its name
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "smdebug-emulator",
     "AWS_SECRET_ACCESS_KEY": os.environ.get(SECRET_VARIABLE, "smdebug-emulator"),
 }
 CA_VARIABLE = "AWS_CA_BUNDLE"
-"""Names the file of certificates that boto3 and the AWS CLI trust; the emulator's own commands set it."""
+"""The path of the CA certificates that boto3 and the AWS CLI trust. The emulator's commands set it."""
 _ANSWER_SECONDS = 60.0
 EXPLICIT_ENDPOINTS = {
     "docdb": "2014-10-31",
@@ -45,7 +45,7 @@ EXPLICIT_ENDPOINTS = {
     "sqs": "2012-11-05",
     "sts": "2011-06-15",
 }
-"""Services whose clients name an endpoint of AWS's own accord, with the version of their API."""
+"""The services whose clients may be created with an explicit AWS endpoint, and their API versions."""
 _RULE_SET = "endpoint-rule-set-1"
 _AWS_SUFFIXES = (".amazonaws.com", ".amazonaws.com.cn", ".sc2s.sgov.gov")
 
@@ -53,14 +53,14 @@ _AWS_SUFFIXES = (".amazonaws.com", ".amazonaws.com.cn", ".sc2s.sgov.gov")
 def build_variables(
     endpoint_url: str, region: str, models: Path, environment: Mapping[str, str], account_id: str | None = None
 ) -> dict[str, str]:
-    """Return the variables that boto3, botocore and the AWS CLI read.
+    """Build the variables that boto3, botocore and the AWS CLI read.
 
     Args:
-        endpoint_url: the emulator.
-        region: of clients that name none.
-        models: the folder that ``write_rule_sets`` filled.
-        environment: the present environment, whose AWS_DATA_PATH is kept.
-        account_id: to sign as; the emulator's own when None.
+        endpoint_url: the emulator's URL.
+        region: the region of clients that specify none.
+        models: the folder that ``write_rule_sets`` wrote to.
+        environment: the current environment, whose AWS_DATA_PATH is kept.
+        account_id: the AWS account that signs the requests; None for the emulator's default account.
     """
     others = [path for path in environment.get("AWS_DATA_PATH", "").split(os.pathsep) if path and path != str(models)]
     return {
@@ -70,7 +70,7 @@ def build_variables(
         "AWS_DEFAULT_REGION": region,
         "AWS_REGION": region,
         "AWS_EC2_METADATA_DISABLED": "true",
-        # A host such as sync-127.0.0.1 is nobody's.
+        # Otherwise, clients would add prefixes to the host, such as sync-127.0.0.1, which does not exist.
         "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
         **CREDENTIALS,
         **({"AWS_ACCESS_KEY_ID": account_id} if account_id else {}),
@@ -79,7 +79,7 @@ def build_variables(
 
 
 def _build_trust(endpoint_url: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Hand on which file of certificates to trust, to boto3 and Node alike, where the emulator answers over TLS."""
+    """Build the variables for boto3 and Node that name the trusted CA certificates; empty without TLS."""
     bundle = environment.get(CA_VARIABLE)
     if not bundle or not endpoint_url.startswith("https:"):
         return {}
@@ -87,7 +87,7 @@ def _build_trust(endpoint_url: str, environment: Mapping[str, str]) -> dict[str,
 
 
 def build_rule_set(service: str, endpoint_url: str) -> dict[str, Any]:
-    """Endpoint rules for a service: botocore's own rule set with other rules, which read the same parameters."""
+    """Build the endpoint rule set of a service: botocore's rule set with its rules replaced."""
     from botocore.loaders import Loader  # slow to import, and needed only once for an endpoint
 
     endpoint_is_set = {"fn": "isSet", "argv": [{"ref": "Endpoint"}]}
@@ -111,26 +111,28 @@ def build_rule_set(service: str, endpoint_url: str) -> dict[str, Any]:
 
 
 def write_rule_sets(models: Path, endpoint_url: str) -> None:
-    """Write the rule sets where botocore looks for them when ``models`` is in AWS_DATA_PATH."""
+    """Write the rule sets to the paths from which botocore loads them if ``models`` is in AWS_DATA_PATH."""
     for service, version in EXPLICIT_ENDPOINTS.items():
         path = models / service / version / f"{_RULE_SET}.json"
-        if not path.exists():  # else of this endpoint: each has a folder of its own
+        if not path.exists():  # an existing file is for the same endpoint: each endpoint has its own folder
             _write_whole(path, json.dumps(build_rule_set(service, endpoint_url), indent=1))
 
 
 class EmulatorAnswerError(Exception):
-    """The emulator did not answer, or something else did; the text says what to do."""
+    """The emulator did not respond, or another program did; the message says what to do."""
 
 
 class NoAnswerError(EmulatorAnswerError):
-    """Nothing answers at the endpoint."""
+    """Nothing responds at the endpoint."""
 
 
 def check_emulator(endpoint_url: str, region: str) -> None:
-    """Ask an emulator who is asking: a session made for what is none would fail later, and say less.
+    """Check that an emulator responds at the endpoint, by calling GetCallerIdentity.
+
+    Without this check, a session for a wrong endpoint would fail later, with a less helpful error.
 
     Raises:
-        EmulatorAnswerError: no emulator answered.
+        EmulatorAnswerError: no emulator responded.
     """
     signer = {**CREDENTIALS, "AWS_REGION": region}
     answer = _ask(endpoint_url, signer, "sts", {"Action": "GetCallerIdentity", "Version": "2011-06-15"})
@@ -138,17 +140,17 @@ def check_emulator(endpoint_url: str, region: str) -> None:
 
 
 def assume_role(endpoint_url: str, signer: Mapping[str, str], role_name: str) -> dict[str, str]:
-    """Variables with the credentials of an assumed role, made if it is missing.
+    """Assume a role and return the variables with its credentials. A missing role is created.
 
-    With them, ``sagemaker.get_execution_role()`` finds a role. The emulator forgets them when it ends.
+    With these credentials, ``sagemaker.get_execution_role()`` finds a role. They are valid until the emulator ends.
 
     Args:
-        endpoint_url: the emulator.
-        signer: the variables of ``build_variables``; the role is of their account.
-        role_name: the role's.
+        endpoint_url: the emulator's URL.
+        signer: the variables of ``build_variables``. The role belongs to their account.
+        role_name: the role's name.
 
     Raises:
-        EmulatorAnswerError: no emulator answered.
+        EmulatorAnswerError: no emulator responded.
     """
     trust = {
         "Version": "2012-10-17",
@@ -161,7 +163,7 @@ def assume_role(endpoint_url: str, signer: Mapping[str, str], role_name: str) ->
     if "<Code>NoSuchEntity</Code>" in found:
         policy = {"AssumeRolePolicyDocument": json.dumps(trust)}
         found = _ask(endpoint_url, signer, "iam", {"Action": "CreateRole", **named, **policy})
-        if "<Code>EntityAlreadyExists</Code>" in found:  # another command made it meanwhile
+        if "<Code>EntityAlreadyExists</Code>" in found:  # another command has just created it
             found = _ask(endpoint_url, signer, "iam", {"Action": "GetRole", **named})
     arn = _read_element(found, "Arn", endpoint_url)
     assumed = {"Action": "AssumeRole", "Version": "2011-06-15", "RoleArn": arn, "RoleSessionName": "SageMaker"}
@@ -174,15 +176,15 @@ def assume_role(endpoint_url: str, signer: Mapping[str, str], role_name: str) ->
 
 
 def write_profiles(folder: Path, variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Write a configuration with every profile that the user has, and return the variables that name it.
+    """Write an AWS configuration file with the user's profiles, and return the variables that name it.
 
-    Each keeps its region and output format, so that code that names a profile finds it. None keeps its credentials,
-    or anything that would lead elsewhere.
+    Each profile keeps its region and output format, so that code that names a profile works. Its credentials are
+    replaced by the emulator's, and all other settings are dropped.
 
     Args:
-        folder: for the file.
-        variables: with the emulator's credentials.
-        environment: the present environment.
+        folder: the folder of the file.
+        variables: the client variables, with the emulator's credentials.
+        environment: the current environment.
     """
     home = Path(environment.get("HOME") or Path.home()) / ".aws"
     profiles: dict[str, dict[str, str]] = {"default": {"region": variables["AWS_REGION"]}}
@@ -191,7 +193,7 @@ def write_profiles(folder: Path, variables: Mapping[str, str], environment: Mapp
         try:
             found.read(Path(environment.get(variable) or home / name).expanduser(), encoding="utf-8")
         except (ConfigError, UnicodeError):
-            continue  # whose profiles cannot be named either
+            continue  # without the emulator, clients could not use these profiles either
         for section in found.sections():
             if not section.startswith(("sso-session ", "services ", "plugins")):
                 kept = {key: value for key, value in found.items(section) if key in ("region", "output")}
@@ -207,7 +209,7 @@ def write_profiles(folder: Path, variables: Mapping[str, str], environment: Mapp
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write a file in one step: another shell may be reading it."""
+    """Write a file atomically, because another process may be reading it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}")
     fresh.write_text(text, encoding="utf-8")
@@ -215,13 +217,14 @@ def _write_whole(path: Path, text: str) -> None:
 
 
 def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters: Mapping[str, str]) -> str:
-    """Send a request of AWS's query protocol; returns the answer's body, errors of the service included.
+    """Send a request with AWS's query protocol and return the body of the response, even if it is an error.
 
-    By a socket: to import ``urllib.request`` takes longer than all the rest that a command waits for, and it would ask
-    a proxy of the environment for what is on this machine.
+    It uses a socket, because importing ``urllib.request`` takes longer than the rest of the command, and
+    ``urllib.request`` would use a proxy from the environment even for this machine.
 
     Raises:
-        NoAnswerError: nobody answers.
+        NoAnswerError: nothing responds.
+        EmulatorAnswerError: the server's certificate is not trusted.
     """
     body, address = urlencode(parameters), urlsplit(endpoint_url)
     moment = strftime("%Y%m%dT%H%M%SZ", gmtime())
@@ -239,7 +242,7 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
     )
     name, is_encrypted = address.hostname or "", address.scheme == "https"
     try:
-        # In bytes: for text, Python would import what encodes international names.
+        # The host is passed as bytes: for text, Python would import the codec of international domain names.
         host = name.encode() if name.isascii() else name
         place = cast("Any", (host, address.port or (443 if is_encrypted else 80)))
         with create_connection(place, _ANSWER_SECONDS) as plain:
@@ -260,7 +263,10 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
 
 
 def _sign(secret: str, scope: str, moment: str, host: str, body: str) -> str:
-    """Return the signature, version 4, of a POST to the root; botocore's would take longer to import than all else."""
+    """Compute the Signature Version 4 of a POST request to the path ``/``.
+
+    botocore's implementation is not used, because botocore is slow to import.
+    """
     signed = f"POST\n/\n\nhost:{host}\nx-amz-date:{moment}\n\nhost;x-amz-date\n{sha256(body.encode()).hexdigest()}"
     text = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{sha256(signed.encode()).hexdigest()}"
     key = f"AWS4{secret}".encode()

@@ -11,13 +11,13 @@ from botocore.session import Session as BotocoreSession
 
 from sdk_compat.aws_variables import CREDENTIALS
 
-# AWS_PROFILE may name a profile that is not here; its credentials and region would not be used anyway.
+# AWS_PROFILE is ignored: it may name a missing profile, and its credentials and region are not used.
 _NO_PROFILE: Any = {"profile": (None, None, None, None)}
 _AWS_HOST = re.compile(r"(^|\.)amazonaws\.com(\.cn)?$")
 
 
 class EmulatorSession(boto3.Session):
-    """A boto3 session whose clients all go to the emulator, whatever the environment says."""
+    """A boto3 session whose clients all use the emulator, whatever the environment variables are."""
 
     def __init__(self, endpoint_url: str, region: str = "us-east-1") -> None:
         super().__init__(
@@ -29,11 +29,11 @@ class EmulatorSession(boto3.Session):
         self._endpoint_url = endpoint_url
 
     def client(self, *args: Any, **options: Any) -> Any:
-        """Make a client; an explicit endpoint of AWS's own is replaced, any other is kept."""
+        """Create a client. An explicit endpoint of AWS is replaced; any other explicit endpoint is kept."""
         return cast("Any", super().client)(*args, **self._redirect(options))
 
     def resource(self, *args: Any, **options: Any) -> Any:
-        """Make a resource; see ``client``."""
+        """Create a resource. An explicit endpoint of AWS is replaced; any other explicit endpoint is kept."""
         return cast("Any", super().resource)(*args, **self._redirect(options))
 
     def _redirect(self, options: dict[str, Any]) -> dict[str, Any]:

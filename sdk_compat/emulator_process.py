@@ -18,22 +18,24 @@ if TYPE_CHECKING:
     from typing import Self
 
 _STOP_SECONDS = 120
-# What is started for a command has to stay until this process has become it: its pipe would be closed.
+# Emulators that were started for a command. They are kept here because garbage collection would close their pipes
+# before this process is replaced by the command.
 _held: list[EmulatorProcess] = []
 
 
 class EmulatorStartError(EmulatorAnswerError):
-    """The emulator ended before it answered; the message is what it said."""
+    """The emulator ended before it was ready; the message is its output."""
 
 
 class EmulatorProcess:
-    """An emulator that runs until ``stop``, the end of a with statement, or the end of this process in any way.
+    """An emulator that runs until ``stop``, the end of a with statement, or the end of this process.
 
     Attributes:
-        endpoint_url: what ``AWS_ENDPOINT_URL`` has to be for clients.
-        first_line: what it printed when it answered: its address, back end and state folder.
+        endpoint_url: the emulator's URL, the value of ``AWS_ENDPOINT_URL`` for clients.
+        first_line: the line that the emulator printed when it was ready: its URL, container runtime and state folder.
         process: the child process.
-        log_path: file that holds what it logged (standard error).
+        state_dir: the state folder.
+        log_path: the file with the emulator's log (its standard error).
     """
 
     def __init__(
@@ -48,20 +50,20 @@ class EmulatorProcess:
         remove: Path | None = None,
         in_terminal: bool = True,
     ) -> None:
-        """Start it and return when it answers.
+        """Start the emulator and return when it is ready.
 
         Args:
-            state_dir: where its state survives; made when missing. The log is kept beside it.
+            state_dir: the state folder, which is created if missing. The log file is beside it.
             runtime: ``auto``, ``docker`` or ``process``.
-            port: TCP port, 0 for any free one.
-            account_id: the account of clients whose key is no account's.
-            allow_internet: whether Docker containers reach the internet.
-            warm: images, separated by commas, whose frameworks are imported ahead for local processes.
-            remove: a folder that the emulator removes when it has stopped.
-            in_terminal: whether the terminal's Ctrl-C stops it, too.
+            port: the TCP port; 0 for any free port.
+            account_id: the AWS account of clients whose access key does not specify one.
+            allow_internet: whether Docker containers can access the internet.
+            warm: images, separated by commas, whose frameworks are imported in advance for local processes.
+            remove: a folder that the emulator deletes when it ends.
+            in_terminal: whether Ctrl-C in the terminal also stops the emulator.
 
         Raises:
-            EmulatorStartError: it did not start; the message says why.
+            EmulatorStartError: the emulator did not start; the message is the reason.
         """
         state_dir.parent.mkdir(parents=True, exist_ok=True)
         self.state_dir = state_dir
@@ -91,15 +93,15 @@ class EmulatorProcess:
 
     @property
     def port(self) -> int:
-        """The TCP port it listens on."""
+        """The TCP port on which the emulator listens."""
         return int(self.endpoint_url.rpartition(":")[2])
 
     def log_text(self) -> str:
-        """Return what it has logged so far."""
+        """Return the emulator's log so far."""
         return self.log_path.read_text()
 
     def stop(self) -> int:
-        """Stop it as Ctrl-C does; return its exit code. Idempotent."""
+        """Stop the emulator gracefully with SIGTERM and return its exit code. Idempotent."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -108,7 +110,7 @@ class EmulatorProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End it with SIGKILL, as a crash would."""
+        """Kill the emulator with SIGKILL, which has the effect of a crash."""
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
@@ -125,21 +127,21 @@ class EmulatorProcess:
 
 
 def start_for_command(runtime: str, state_dir: str | None = None, *, allow_internet: bool = False) -> tuple[str, str]:
-    """Start an emulator that ends when this process has become another program, and that has ended.
+    """Start an emulator for a command that will replace this process. It ends when the command ends.
 
-    It holds the other end of a pipe that the program inherits, and is in no terminal's foreground: signals and the
-    terminal are the program's alone.
+    The emulator reads from a pipe that the command inherits, so it notices the command's end. It runs in its own
+    session, so that only the command gets the terminal's signals.
 
     Args:
         runtime: ``auto``, ``docker`` or ``process``.
-        state_dir: its state folder; one that it removes where None.
-        allow_internet: whether its Docker containers reach the internet.
+        state_dir: the state folder; None for a temporary folder, which the emulator deletes when it ends.
+        allow_internet: whether Docker containers can access the internet.
 
     Returns:
-        Its endpoint, and its state folder.
+        The emulator's URL and its state folder.
 
     Raises:
-        EmulatorStartError: it did not start; the message says why.
+        EmulatorStartError: the emulator did not start; the message is the reason.
     """
     temporary = Path(mkdtemp(prefix="smdebug-emulator-run-")) if state_dir is None else None
     folder = Path(state_dir or f"{temporary}/state")
@@ -158,13 +160,14 @@ def start_for_command(runtime: str, state_dir: str | None = None, *, allow_inter
 
 
 def _build_environment() -> dict[str, str]:
-    """Return this process's environment without the folders of PYTHONPATH, where a package may be called `emulator`.
+    """Build the emulator's environment: this process's environment without the user's PYTHONPATH.
 
-    ``-P`` keeps the current folder off the emulator's path, and this the others of the user's project.
+    The folders in PYTHONPATH may contain another package named `emulator`. ``-P`` excludes the current folder for the
+    same reason.
     """
     ours = str(Path(__file__).parents[1])
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    # Its clients know no keys and no certificates: whoever wants these starts an emulator himself.
+    # The clients here support neither signature checks nor TLS. For these, users start an emulator themselves.
     reach = ("REQUIRE_SIGNATURE", "HOST", "ADVERTISE", "TLS", "TLS_CERTIFICATE", "TLS_KEY")
     left_out = {"PYTHONPATH", *(f"SMDEBUG_EMULATOR_{name}" for name in reach)}
     environment = {name: value for name, value in os.environ.items() if name not in left_out}

@@ -33,15 +33,15 @@ OVERRULING_VARIABLES = (
     "AWS_USE_DUALSTACK_ENDPOINT",
     "AWS_USE_FIPS_ENDPOINT",
 )
-"""Of the user's real account: clients would put them beside the emulator's credentials and endpoint."""
+"""Variables of the user's real AWS account, which would override the emulator's credentials and endpoint."""
 
 
 class EndpointError(ValueError):
-    """The endpoint is no URL that clients can use; the text says what is wrong."""
+    """The endpoint is not a URL that clients can use; the message is the reason."""
 
 
 def default_folder(endpoint_url: str, environment: Mapping[str, str]) -> Path:
-    """Where the files for this endpoint are kept: below the XDG cache folder."""
+    """Return the folder of the files for this endpoint, in the user's XDG cache folder."""
     base = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME") or Path.home()) / ".cache")
     return Path(base) / "smdebug-emulator" / "clients" / _parse_endpoint(endpoint_url)
 
@@ -55,18 +55,21 @@ def prepare_environment(
     account_id: str | None = None,
     role_name: str | None = None,
 ) -> dict[str, str]:
-    """Write the files and return the variables that a shell, a notebook or a subprocess needs.
+    """Write the configuration files and return the variables that a shell, a notebook or a subprocess needs.
 
     Args:
-        endpoint_url: the emulator; it need not run yet, unless there is a role.
-        environment: the present environment; it is not changed.
-        region: of clients that name none.
-        folder: for the files; ``default_folder`` when None.
-        account_id: 12 digits to sign as that account; the emulator's own when None.
-        role_name: sign as this role, which is made if missing, so that ``sagemaker.get_execution_role()`` works.
+        endpoint_url: the emulator's URL. The emulator only needs to be running if ``role_name`` is given.
+        environment: the current environment, which is not changed.
+        region: the region of clients that specify none.
+        folder: the folder of the files; ``default_folder`` if None.
+        account_id: the AWS account (12 digits) that signs the requests; None for the emulator's default account.
+        role_name: a role that is assumed, so that ``sagemaker.get_execution_role()`` works. A missing role is created.
 
     Raises:
-        EndpointError, PollSecondsError, EmulatorAnswerError, OSError.
+        EndpointError: ``endpoint_url`` is not usable.
+        PollSecondsError: the variable in ``POLL_VARIABLE`` is not valid.
+        EmulatorAnswerError: a role is given, and no emulator responds.
+        OSError: the files cannot be written.
     """
     kept = folder if folder is not None else default_folder(endpoint_url, environment)
     _parse_endpoint(endpoint_url)
@@ -89,13 +92,14 @@ def prepare_command_environment(
     account_id: str | None = None,
     role_name: str | None = None,
 ) -> dict[str, str]:
-    """Return the whole environment of a command whose clients are to reach the emulator only.
+    """Build the complete environment of a command whose AWS clients can only use the emulator.
 
-    Beside the variables of ``prepare_environment`` there are a configuration in place of the user's, whose profiles
-    are the emulator's, and start-up hooks that keep Python and Node off AWS: see ``startup/``.
+    In addition to the variables of ``prepare_environment``, it replaces the user's AWS configuration by one with the
+    same profiles and the emulator's credentials, and it sets start-up hooks that block access to AWS in Python and
+    Node (see ``startup/``).
 
     Raises:
-        EndpointError, PollSecondsError, EmulatorAnswerError, OSError.
+        EndpointError, PollSecondsError, EmulatorAnswerError, OSError: see ``prepare_environment``.
     """
     folder = default_folder(endpoint_url, environment)
     chosen = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
@@ -107,9 +111,9 @@ def prepare_command_environment(
         account_id=account_id,
         role_name=role_name,
     )
-    # An account's profiles hold its key: those of two accounts are two files.
+    # The profiles contain the account's access key, so each account has its own file.
     variables |= write_profiles(folder / (account_id or ""), variables, environment)
-    if chosen is None:  # a profile's own region counts, as it does without the emulator
+    if chosen is None:  # the region of the profile is used, as without the emulator
         del variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"]
     variables["SMDEBUG_EMULATOR_ONLY"] = "1"
     variables["NODE_OPTIONS"] = _put_first(NODE_OPTION, environment.get("NODE_OPTIONS", ""), " ")
@@ -124,26 +128,34 @@ def prepare_command_environment(
 
 
 def _read_poll_seconds(environment: Mapping[str, str]) -> str:
-    """Return the user's own value of the variable, else the default one."""
+    """Return the user's value of the variable, or the default value.
+
+    Raises:
+        PollSecondsError: the user's value is not valid.
+    """
     text = environment.get(POLL_VARIABLE) or DEFAULT_POLL_SECONDS
     parse_poll_seconds(text)
     return text
 
 
 def _put_first(first: str, rest: str, separator: str) -> str:
-    """Put an entry before a list of such, unless it is there already, as where one command runs another."""
+    """Prepend an entry to a list, unless the list already starts with it, because one command may run another."""
     return rest if rest.startswith(first) else separator.join(filter(None, (first, rest)))
 
 
 def format_exports(variables: Mapping[str, str]) -> str:
-    """Shell code for ``eval``: sets ``variables`` and takes away those that would win over them."""
+    """Format shell code for ``eval`` that sets ``variables`` and unsets those that would override them."""
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
     overruling = [name for name in OVERRULING_VARIABLES if name not in variables]
     return "\n".join([*exports, f"unset {' '.join(overruling)}"])
 
 
 def _parse_endpoint(endpoint_url: str) -> str:
-    """``host-port`` of a usable endpoint, with ``-tls`` where it is one over TLS."""
+    """Return ``host-port`` of an endpoint URL, followed by ``-tls`` for https.
+
+    Raises:
+        EndpointError: the URL is not usable.
+    """
     try:
         parts = urlsplit(endpoint_url)
         port = parts.port

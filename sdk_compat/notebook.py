@@ -2,11 +2,11 @@
 
     from sdk_compat.notebook import TrainingJob, TrainingJobs
 
-    TrainingJobs()                 # the newest, with their rules
+    TrainingJobs()                 # the newest jobs with their rules
     TrainingJob("digits-sick")     # or an estimator of the SageMaker SDK
     TrainingJob("digits-sick").rules[0]
 
-What is shown is asked for when it is shown: a cell that is run again tells how the job is now.
+The data is requested when an object is displayed, so running a cell again shows the current state of the job.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from urllib.request import urlopen
 
 _API = "/_emulator/"
 _ANSWER_SECONDS = 60
-# A shape beside the colour, which nobody needs to see; as the console has them.
+# A shape and a colour for each status, as in the console. The shape is for users who cannot distinguish the colours.
 _MARKS = {
     "InProgress": ("◐", "#0757a8"),
     "Stopping": ("◧", "#0757a8"),
@@ -40,21 +40,22 @@ class TrainingJob:
     """A training job of the emulator.
 
     Attributes:
-        name: its whole name.
-        region: where it runs.
+        name: the full name.
+        region: the job's region.
     """
 
     def __init__(self, job: Any, endpoint_url: str | None = None) -> None:
         """Find the job.
 
         Args:
-            job: its name, or a part of it, or an estimator of the SageMaker SDK that was fitted. A part means the one
-                job that begins so, or else the one that has it anywhere in its name; REGION/NAME is that of a region.
-            endpoint_url: of the emulator; AWS_ENDPOINT_URL in the environment if it is left out.
+            job: the job's name, a part of the name, REGION/NAME, or an estimator of the SageMaker SDK on which fit()
+                was called. A part must match exactly one job: the only one whose name starts with it, or, if there is
+                none, the only one whose name contains it.
+            endpoint_url: the emulator's URL; AWS_ENDPOINT_URL in the environment if None.
 
         Raises:
-            LookupError: there is no such job, several may be meant, or the estimator has none.
-            ConnectionError: no emulator answers.
+            LookupError: no job or more than one job matches, or the estimator has no job.
+            ConnectionError: no emulator responds.
         """
         self._endpoint_url = _find_endpoint(endpoint_url)
         name = _read_name(job)
@@ -70,17 +71,17 @@ class TrainingJob:
 
     @property
     def rules(self) -> list[RuleResult]:
-        """What its rules found, or have found so far."""
+        """The results of the job's rules, so far if the rules still run."""
         return [RuleResult(self._endpoint_url, self.region, each) for each in self._describe()["rules"]]
 
     @property
     def status(self) -> str:
-        """Its TrainingJobStatus now."""
+        """The current TrainingJobStatus."""
         return str(self._describe()["status"])
 
     @property
     def console_url(self) -> str:
-        """Its page in the emulator's console."""
+        """The URL of the job's page in the emulator's console."""
         return _locate_page(self._endpoint_url, self.region, self.name)
 
     def _describe(self) -> dict[str, Any]:
@@ -108,11 +109,11 @@ class TrainingJobs:
     """The newest training jobs of the emulator, of all regions."""
 
     def __init__(self, limit: int = 20, endpoint_url: str | None = None) -> None:
-        """Ask for nothing yet.
+        """Store the settings. The jobs are requested when the object is displayed.
 
         Args:
-            limit: at most so many.
-            endpoint_url: as for ``TrainingJob``.
+            limit: the maximum number of jobs.
+            endpoint_url: the emulator's URL; AWS_ENDPOINT_URL in the environment if None.
         """
         self._endpoint_url = _find_endpoint(endpoint_url)
         self._limit = limit
@@ -138,16 +139,16 @@ class TrainingJobs:
 
 
 class RuleResult:
-    """What a rule of a job found.
+    """The result of one rule of a job.
 
     Attributes:
-        name: of its configuration.
-        status: RuleEvaluationStatus.
-        details: what it said; empty where it said nothing.
+        name: the RuleConfigurationName.
+        status: the RuleEvaluationStatus.
+        details: the StatusDetails; empty if there are none.
     """
 
     def __init__(self, endpoint_url: str, region: str, described: dict[str, Any]) -> None:
-        """Take what the emulator's API says of the rule."""
+        """Store the rule's description from the emulator's API."""
         self._endpoint_url, self._region, self._described = endpoint_url, region, described
         self.name = str(described["name"])
         self.status = str(described["status"])
@@ -157,10 +158,10 @@ class RuleResult:
         return f"RuleResult({self.name!r}, status={self.status!r})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: verdict, sentence, and the picture of what was judged."""
+        """Return the notebook display: the status, the details and the plot."""
         details = escape(self.details).replace("\n", "<br>")
         plot = self._read_plot() if self._described["endMs"] else None
-        # As an image nothing in it runs.
+        # Scripts in an SVG do not run in an img element.
         picture = f'<img alt="{escape(self.name)}" src="data:image/svg+xml;base64,{plot}">' if plot else ""
         return f"<div><p>{_mark(self.status, self.name)}</p><p>{details}</p>{picture}</div>"
 
@@ -209,11 +210,11 @@ def _ask(endpoint_url: str, path: str, **query: object) -> dict[str, Any]:
 
 
 def _fetch(endpoint_url: str, path: str, **query: object) -> bytes:
-    """Return what the emulator's API answers.
+    """Request a path of the emulator's API and return the body of the response.
 
     Raises:
-        LookupError: there is no such thing.
-        ConnectionError: no emulator answers.
+        LookupError: the response is an HTTP error.
+        ConnectionError: no emulator responds.
     """
     url = f"{endpoint_url}{_API}{path}?{urlencode(query)}"
     try:

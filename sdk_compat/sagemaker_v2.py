@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def build_config() -> dict[str, Any]:
-    """Return the SDK's configuration: no telemetry, which would go to the internet."""
+    """Build the SDK's configuration. It turns off telemetry, which would access the internet."""
     return {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
 
 
 def write_config(path: Path) -> dict[str, str]:
     """Write the configuration and return the variables that make the SDK read it.
 
-    Version 3 asks IAM what a role may do before it uses it; the emulator asks of no role that it exists, so it is told
-    not to.
+    They also turn off the role validation of version 3, which checks a role's permissions in IAM before using it. The
+    emulator does not require that a role exists.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # JSON is YAML, so that no YAML library is needed.
+    # JSON is valid YAML, so no YAML library is needed.
     path.write_text(json.dumps(build_config(), indent=2), encoding="utf-8")
     return {"SAGEMAKER_USER_CONFIG_OVERRIDE": str(path), "SAGEMAKER_VALIDATE_ROLE": "false"}
 
@@ -34,16 +34,16 @@ def local_session(
     *,
     default_bucket: str | None = None,
 ) -> Any:
-    """Return a ``sagemaker.session.Session`` that asks the emulator for everything and reads no environment.
+    """Create a ``sagemaker.session.Session`` that uses only the emulator, whatever the environment variables are.
 
     Args:
-        endpoint_url: the emulator.
-        region: of the session.
-        default_bucket: made when first needed; the SDK's own name for it when None.
+        endpoint_url: the emulator's URL.
+        region: the session's region.
+        default_bucket: the name of the default bucket, which is created when first needed; the SDK's default if None.
 
     Raises:
-        ImportError: the SDK is not installed, or is version 3 or later; the text says what to do.
-        EmulatorAnswerError: no emulator answers there.
+        ImportError: the SDK is not installed, or is version 3 or later; the message says what to do.
+        EmulatorAnswerError: no emulator responds at the endpoint.
     """
     check_emulator(endpoint_url, region)
     try:

@@ -1,4 +1,4 @@
 """The emulator's own HTTP API, for its console and its command line."""
 
 PREFIX = "/_emulator/"
-"""Where every page but the front page is; no bucket can have this name."""
+"""The path prefix of all routes except the front page. It cannot be the name of an S3 bucket."""

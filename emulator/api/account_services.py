@@ -21,10 +21,10 @@ class RequestAccounts:
     """Finds the account that a request is about, and its services."""
 
     def __init__(self, wait_for_accounts: Callable[[], Accounts], account: str, region: str) -> None:
-        """Store how to wait for the accounts, which are available once the emulator has started.
+        """Store the settings. The accounts are available only after the emulator has started.
 
         Args:
-            wait_for_accounts: returns when the jobs of the last process are recovered.
+            wait_for_accounts: waits until the jobs of the previous process are recovered, and returns the accounts.
             account: the account of requests that name none.
             region: the region of requests that name none.
         """
@@ -33,7 +33,7 @@ class RequestAccounts:
         self.region = region
 
     def find_jobs(self) -> Jobs:
-        """Find the jobs of the request's ``account``.
+        """Find the jobs of the account that the query parameter ``account`` names.
 
         Raises:
             ResourceNotFound: the account has never been used.
@@ -45,7 +45,7 @@ class RequestAccounts:
         return accounts.find_jobs(account)
 
     def find(self) -> Services:
-        """Find the services of the request's ``account``.
+        """Find the services of the account that the query parameter ``account`` names.
 
         Raises:
             ResourceNotFound: the account has never been used.
@@ -66,19 +66,19 @@ def find_training_job(services: Services, region: str, name: str) -> TrainingJob
 
 
 def read_number(name: str, default: int, most: int) -> int:
-    """Read an integer from the query.
+    """Read an integer from 0 to ``most`` from the query.
 
     Raises:
-        ValidationException: it is not an integer, or exceeds ``most``.
+        ValidationException: it is not such an integer.
     """
     return parse_number(name, request.args.get(name, str(default)), most)
 
 
 def parse_number(name: str, text: str, most: int) -> int:
-    """Parse an integer.
+    """Parse an integer from 0 to ``most``.
 
     Raises:
-        ValidationException: it is not an integer, or exceeds ``most``; ``name`` is used in the message.
+        ValidationException: it is not such an integer; ``name`` is used in the message.
     """
     if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) > most:
         raise ValidationException(f"{name} is {text[:40]!r}: give a whole number from 0 to {most}.")

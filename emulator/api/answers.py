@@ -1,6 +1,6 @@
 """Types of the JSON answers of the emulator's own API.
 
-The OpenAPI document and the console's types are made of them.
+The OpenAPI document and the console's TypeScript types are generated from them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 Number = float | str
-"""A number; those that JSON does not have are the texts NaN, Infinity and -Infinity."""
+"""A number. JSON lacks NaN, Infinity and -Infinity: they are strings of these names."""
 
 
 class RuleSummary(TypedDict):

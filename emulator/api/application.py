@@ -1,6 +1,6 @@
 """Flask application of the emulator's own API.
 
-It is given what it shows as functions, and imports none of the packages behind them.
+It gets its data from functions that are passed to it, and imports none of the packages behind them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def build_pages(describe_health: Callable[[], dict[str, Any]], blueprints: Itera
     """Build the application.
 
     Args:
-        describe_health: what ``GET /_emulator/health`` answers, as JSON; asked anew each time.
-        blueprints: every other page.
+        describe_health: returns the response of ``GET /_emulator/health``; called for each request.
+        blueprints: all other routes.
     """
     pages = Flask("emulator", static_folder=None)
     for blueprint in blueprints:

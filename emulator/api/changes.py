@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from emulator.api.account_services import RequestAccounts
     from emulator.services import Services
 
-# Each stream occupies a thread of the server, which has as many more for other requests.
+# Each stream occupies a thread of the server. The server has the same number of threads for other requests.
 MOST_STREAMS = 16
 _MOST_EVENTS = 1000
 # How often a watched job is checked for new log lines and tensors.
 _POLL_SECONDS = 0.5
-# A line without data is sent after this long without changes: it detects browsers that have disconnected.
+# After this many checks without a change, a comment line is sent to detect browsers that have disconnected.
 _SILENT_POLLS = 10
 _AT_ONCE = 200
 
 
 class Streams:
-    """The open streams: limited in number, and ended when the emulator stops. Thread safe."""
+    """The open streams. Their number is limited, and they end when the emulator stops. Thread safe."""
 
     def __init__(self) -> None:
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
@@ -38,7 +38,7 @@ class Streams:
 
     @property
     def closing(self) -> bool:
-        """Whether the streams are to end."""
+        """Whether the streams should end."""
         return self._closing.is_set()
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class Streams:
         self._closing.set()
 
     def open(self, lines: Iterator[str]) -> Iterator[str]:
-        """Return the lines of a stream that holds a slot until it is closed.
+        """Wrap the lines of a stream in an iterator that occupies a slot until it is closed.
 
         Raises:
             ResourceLimitExceeded: no slot is free.
@@ -81,12 +81,12 @@ class _Held:
 
 
 def build_changes_pages(accounts: RequestAccounts, streams: Streams, on_open: Callable[[str], None]) -> Blueprint:
-    """Build the pages.
+    """Build the routes.
 
     Args:
         accounts: finds the account's services.
         streams: the open streams.
-        on_open: called with the account when a page opens a stream.
+        on_open: called with the account's id when a client opens a stream.
     """
     pages = Blueprint("changes", __name__)
 
@@ -114,22 +114,25 @@ def build_changes_pages(accounts: RequestAccounts, streams: Streams, on_open: Ca
 def follow(
     account: Services, job: tuple[str, str] | None, after: int | None, is_closing: Callable[[], bool]
 ) -> Generator[str, None, None]:
-    """Yield server-sent events: ``change`` with the names of jobs that changed, ``progress`` of a job that is watched.
+    """Yield server-sent events about jobs.
 
-    A change's id is the sequence number of the message sent about it. A client that reconnects with the last id gets
-    all changes since then, also after a restart of the emulator.
+    There are three kinds of events: ``hello`` makes the client load everything, ``change`` has the names of the jobs
+    that changed, and ``progress`` has the state of the watched job.
+
+    The id of a change is the sequence number of the last message that was sent about it. A client that reconnects with
+    the last id gets all changes since then, even after a restart of the emulator.
 
     Args:
         account: the account's services.
-        job: region and name of the watched job, if any.
-        after: the last received id; None for new changes only.
-        is_closing: whether to end.
+        job: the region and the name of the watched job, if any.
+        after: the last id that the client received; None for new changes only.
+        is_closing: returns whether the stream should end.
     """
     store = account.store
     last = store.messages.get_last_sent()
     yield "retry: 500\n\n"
     if after is None or after > last:
-        # Another state than the page knows, or the first look: all is to be asked for.
+        # The client is new, or the state was replaced since its last connection: it must load everything.
         after = last
         yield _format("hello", {"sequence": last}, last)
     region, name = job or ("", "")
@@ -147,7 +150,7 @@ def follow(
             yield _format("hello", {"sequence": after}, after)
         now = _measure(account, region, name) if name else None
         if now and progress and now["warnings"] != progress["warnings"]:
-            # No message is sent of a warning, and the job's page shows it all the same.
+            # No message is sent for a warning, but the job's page shows it.
             yield _format("change", {"jobs": [name], "sequence": after})
         if now != progress:
             progress = now
@@ -165,7 +168,10 @@ def _list_names(content: Any) -> list[str]:
 
 
 def _measure(account: Services, region: str, name: str) -> dict[str, Any]:
-    """Say how far a job has come in what it prints; what it saves is asked for when this, or its status, changes."""
+    """Count a job's log lines and warnings, and read its status.
+
+    The client requests the job's tensors when one of these changes.
+    """
     from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 
     logs = account.log_groups_for(region)

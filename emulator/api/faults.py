@@ -11,7 +11,7 @@ from emulator.faults import FAULTS, build_fault
 
 
 def build_fault_pages() -> Blueprint:
-    """Build the page."""
+    """Build the routes."""
     pages = Blueprint("faults", __name__)
 
     @pages.get(f"{PREFIX}faults")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def build_job_exports_pages(accounts: RequestAccounts) -> Blueprint:
-    """Build the pages."""
+    """Build the routes."""
     pages = Blueprint("records", __name__)
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/record")
@@ -47,10 +47,13 @@ def build_job_exports_pages(accounts: RequestAccounts) -> Blueprint:
 
 
 def give_record(account: Services, job: TrainingJob) -> dict[str, Any]:
-    """Return all that is known of a job that ended, with its rules, and where its outputs are.
+    """Return the record of a job that has ended.
+
+    The record contains the job, its rule evaluations, tags, warnings, logs, metrics and events, and the S3 URIs of its
+    outputs. It does not contain the outputs.
 
     Raises:
-        ValidationException: it, or one of its rules, still runs.
+        ValidationException: the job or one of its rules has not ended.
     """
     from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
     from emulator.jobs.staging.s3_paths import build_profiler_uri, build_rule_output_uri, build_tensors_uri, join_uri
@@ -83,10 +86,10 @@ def give_record(account: Services, job: TrainingJob) -> dict[str, Any]:
 
 
 def parse_record(record: Mapping[str, Any]) -> tuple[TrainingJob, list[RuleEvaluation]]:
-    """Make the job and its evaluations of what ``give_record`` gave.
+    """Build the job and its rule evaluations from a record of ``give_record``.
 
     Raises:
-        TypeError, KeyError, ValueError: it is none.
+        TypeError, KeyError, ValueError: it is not a record, or the job has not ended.
     """
     from emulator.jobs.model.rule_evaluation import RuleEvaluation
     from emulator.jobs.model.training_job import FinalMetric, SecondaryStatusTransition, TrainingJob
@@ -102,10 +105,10 @@ def parse_record(record: Mapping[str, Any]) -> tuple[TrainingJob, list[RuleEvalu
 
 
 def parse_warnings(record: Mapping[str, Any]) -> list[JobWarning]:
-    """Make the warnings of what ``give_record`` gave; a record of before there were any has none.
+    """Build the warnings from a record of ``give_record``. Records of older versions have no warnings.
 
     Raises:
-        TypeError, ValueError: they are none.
+        TypeError, ValueError: the record's warnings are malformed.
     """
     from emulator.jobs.model.warnings import JobWarning
 
@@ -129,10 +132,10 @@ def take_record(
     record: Mapping[str, Any],
     warnings: Sequence[JobWarning] = (),
 ) -> None:
-    """Store a job that ran elsewhere, as if it had run here: its account becomes this one.
+    """Store a job that ran elsewhere, as if it had run in this account.
 
     Raises:
-        ResourceInUse: there is a job of its name.
+        ResourceInUse: there is already a job of this name.
     """
     from emulator.moto_services.cloudwatch.metrics import Datum
 

@@ -26,13 +26,13 @@ _STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
 _RULE_STATUSES = ("InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped")
 _MOST_JOBS = 10_000
 _MOST_LINES = 5000
-# Of one answer: a page shows no more, and a line may have 256 kB.
+# The limit of one response: a page shows no more, and a line may have 256 kB.
 _MOST_LOG_BYTES = 2 * 1024**2
 _MOST_REPORT_BYTES = 4 * 1024**2
 
 
 def build_jobs_pages(accounts: RequestAccounts) -> Blueprint:
-    """Build the pages."""
+    """Build the routes."""
     pages = Blueprint("jobs", __name__)
 
     @pages.get(f"{PREFIX}jobs")
@@ -64,7 +64,7 @@ def build_jobs_pages(accounts: RequestAccounts) -> Blueprint:
 
 
 def _list_jobs(jobs: Jobs) -> dict[str, Any]:
-    """List the newest jobs of all regions that fit the query's words, statuses and rules."""
+    """List the newest jobs of all regions that match the query parameters."""
     from emulator.jobs.store.listing import ListQuery
 
     account = jobs.services
@@ -79,7 +79,7 @@ def _list_jobs(jobs: Jobs) -> dict[str, Any]:
     for region in regions:
         after = None
         taken = 0
-        # A page of the store at a time: the words are looked for in more than it can look into.
+        # The store cannot search for the words, so its pages are read one after the other until enough jobs match.
         while taken < most:
             query = ListQuery(contained, status or None, descending=True, max_results=100, after=after)
             listed, token = account.store.pages.list_training_jobs(region, query)
@@ -124,7 +124,10 @@ def _summarize(account: Services, job: TrainingJob, warnings: Sequence[JobWarnin
 
 
 def describe(jobs: Jobs, job: TrainingJob) -> dict[str, Any]:
-    """Describe a job with all that its page shows but logs, metrics and tensors, which are asked for by themselves."""
+    """Describe a job as the console's page shows it.
+
+    Logs, metrics and tensors are not included: the page requests them separately.
+    """
     from emulator.jobs.staging.s3_paths import build_output_uri, build_tensors_uri
 
     account = jobs.services
@@ -171,7 +174,7 @@ def _describe_rule(account: Services, job: TrainingJob, evaluation: RuleEvaluati
 
 
 def _read_report(account: Services, region: str, uri: str) -> Any:
-    """Read what a rule left, None where it left nothing, or nothing of its report's form."""
+    """Read a rule's report; None if it is missing or not in the format of a report."""
     from emulator.moto_services.s3.objects import parse_s3_uri
 
     try:
@@ -185,13 +188,13 @@ def _read_report(account: Services, region: str, uri: str) -> Any:
 
 
 def list_events(account: Services, names: Sequence[str] | None, after: int = 0, limit: int = 1000) -> list[Any]:
-    """List events with what their targets answered, oldest first.
+    """List the sent events with the responses of their targets, oldest first.
 
     Args:
         account: the account's services.
-        names: of jobs; None for every event and message.
-        after: only those with a higher sequence number.
-        limit: the newest so many.
+        names: the names of jobs whose events to list; None for all events and messages.
+        after: only events with a higher sequence number are listed.
+        limit: the maximum number of events; the newest are listed.
     """
     from emulator.events.outcomes import read_function_name
 
@@ -227,7 +230,7 @@ def _name_host(stream: str) -> str:
 
 
 def _find_streams(account: Services, job: TrainingJob) -> Iterator[tuple[str, str]]:
-    """Yield group and name of the log streams that the query asks for.
+    """Yield the log group and the name of each log stream that the query selects.
 
     Raises:
         ResourceNotFound: the job has no such rule.
@@ -252,10 +255,11 @@ def _find_streams(account: Services, job: TrainingJob) -> Iterator[tuple[str, st
 
 
 def _read_logs(account: Services, job: TrainingJob) -> dict[str, Any]:
-    """Return lines of one host's log, or of all one after the other.
+    """Return log lines of one host, or of all hosts one after the other.
 
-    ``after`` says where the last answer ended, for all streams or as STREAM:NUMBER for one. With ``words``, only the
-    lines that hold them. Without ``after``, the last lines; ``before`` gives those before it.
+    Without ``after``, the last lines are returned. ``after`` is the number of the first line to return, for all streams
+    or as STREAM:NUMBER for one. ``before`` returns the last lines before this number. ``words`` returns only the lines
+    that contain it.
     """
     words, invocation = request.args.get("words", "").casefold(), request.args.get("requestId", "")
     most = read_number("limit", 500, _MOST_LINES)
@@ -264,7 +268,7 @@ def _read_logs(account: Services, job: TrainingJob) -> dict[str, Any]:
     streams = []
     for group, stream in _find_streams(account, job):
         log = account.log_groups_for(job.region).find(group, stream)
-        # What comes while lines are chosen is none of the answer's, or one more of them.
+        # Lines may arrive while lines are chosen, so ``total`` may be lower than the number of the last returned line.
         total = len(log)
         if invocation:
             chosen = cut_invocation(log, invocation)
@@ -284,10 +288,12 @@ def _read_logs(account: Services, job: TrainingJob) -> dict[str, Any]:
 
 
 def _read_positions() -> dict[str, int]:
-    """Read ``after``: a number of lines by stream; the one of no stream is that of all others.
+    """Read the ``after`` parameters: the first line number by stream.
+
+    The number under the empty name applies to all streams that are not named.
 
     Raises:
-        ValidationException: it is no number.
+        ValidationException: a value is not a number.
     """
     found = {}
     for text in request.args.getlist("after"):
@@ -297,7 +303,15 @@ def _read_positions() -> dict[str, int]:
 
 
 def choose_lines(log: Log, words: str, most: int, after: int | None, before: int | None) -> list[tuple[int, LogLine]]:
-    """Choose lines, each with its number from 0: those from number ``after`` on, or the last ones before ``before``."""
+    """Choose lines of a log and return each with its number, counted from 0.
+
+    Args:
+        log: the log of one stream.
+        words: text that each line must contain, in lower case; an empty string matches every line.
+        most: the maximum number of lines.
+        after: the number of the first line to consider; None for the last lines of the log.
+        before: if ``after`` is None, only lines before this number are considered.
+    """
     found: list[tuple[int, LogLine]] = []
     size = 0
     for number, line in log.read_back(before) if after is None else log.read_on(after):
@@ -311,7 +325,7 @@ def choose_lines(log: Log, words: str, most: int, after: int | None, before: int
 
 
 def cut_invocation(log: Log, request_id: str) -> list[tuple[int, LogLine]]:
-    """Choose the lines of one invocation of a function, from its START to its REPORT."""
+    """Choose the lines of one invocation of a Lambda function, from its START line to its REPORT line."""
     found: list[tuple[int, LogLine]] = []
     for number, line in log.read_on(0):
         begins = line.message.startswith("START RequestId: ")
@@ -323,7 +337,7 @@ def cut_invocation(log: Log, request_id: str) -> list[tuple[int, LogLine]]:
 
 
 def _read_metrics(account: Services, job: TrainingJob) -> dict[str, Any]:
-    """Return the job's metrics over time, and what each host took of its processor, memory and disk."""
+    """Return the job's metrics over time, and each host's use of CPU, memory and disk."""
     from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 
     metrics = account.metrics_for(job.region)
@@ -341,5 +355,5 @@ def _read_metrics(account: Services, job: TrainingJob) -> dict[str, Any]:
 
 
 def _to_json(value: Any) -> Any:
-    """Return a request with its times as JSON has them."""
+    """Convert a request to JSON types; times become strings."""
     return json.loads(json.dumps(value, default=str))

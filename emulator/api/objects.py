@@ -1,6 +1,6 @@
 """``/_emulator/s3``: read access to buckets and objects, for links.
 
-No object is served in a form that lets a browser run a script in it.
+Objects are served with headers that prevent a browser from running scripts in them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_ENTRIES = 1000
 _MOST_MEMBERS = 2000
 _CHUNK_BYTES = 256 * 1024
-# No script, no form, no frame, nothing from elsewhere, and an origin of its own: the object may be anybody's page.
+# An object may be an untrusted page: it gets no scripts, forms, frames or external resources, and an opaque origin.
 _INERT = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
     "frame-ancestors 'self'",
@@ -33,13 +33,13 @@ _INERT = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
 }
-# Shown as they are; anything else is text or is downloaded.
+# Types that the browser displays. Other objects are shown as plain text or downloaded.
 _SHOWN = ("image/", "text/html", "application/json", "application/pdf")
 _TEXTS = (".log", ".txt", ".py", ".csv", ".json", ".md", ".yaml", ".yml", ".toml", ".cfg", ".sh", ".ts", ".ipynb")
 
 
 def build_objects_pages(accounts: RequestAccounts) -> Blueprint:
-    """Build the pages."""
+    """Build the routes."""
     pages = Blueprint("objects", __name__)
 
     @pages.get(f"{PREFIX}s3")
@@ -88,7 +88,7 @@ def build_objects_pages(accounts: RequestAccounts) -> Blueprint:
 
 
 def choose_type(name: str, given: str) -> str | None:
-    """Choose the content type by which an object is shown; None for one that is not.
+    """Choose the content type with which an object is displayed; None if it can only be downloaded.
 
     >>> choose_type("plot.svg", "binary/octet-stream"), choose_type("train.py", ""), choose_type("model.pt", "")
     ('image/svg+xml', 'text/plain; charset=utf-8', None)
@@ -109,14 +109,14 @@ def _read(file: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def _list_members(file: IO[bytes], key: str) -> dict[str, Any]:
-    """List what a tar archive holds, without unpacking it.
+    """List the members of a tar archive without unpacking it.
 
     Raises:
-        ValidationException: it is no archive.
+        ValidationException: the file is not a complete tar archive.
     """
     members: list[dict[str, Any]] = []
     try:
-        # As a stream: a bomb is read on no further than to the last member that is listed.
+        # The archive is read as a stream, so a decompression bomb is read only up to the last listed member.
         with tarfile.open(fileobj=file, mode="r|*") as archive:
             for member in archive:
                 if len(members) == _MOST_MEMBERS:

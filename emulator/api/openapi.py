@@ -1,6 +1,6 @@
 """``/_emulator/openapi.json`` and ``/_emulator/docs``: this API's description.
 
-The table below is the one description: a test compares it with the addresses that answer.
+``PAGES`` is the only list of the API's routes. A test compares it with the routes that the server has.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _ACCOUNT = {"account": "12 digits; the emulator's own account if it is left out"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One address.
+    """One route of the API.
 
     Attributes:
-        path: with ``<name>`` for what varies.
-        summary: what it answers.
-        query: what may be asked, by name.
-        body: an example of what is sent.
-        answer: the type of its JSON, a typed dictionary; None where it is not described.
+        path: the path, with ``<name>`` for each variable part.
+        summary: what the response contains.
+        query: the descriptions of the query parameters, by name.
+        body: an example of the request's JSON body.
+        answer: the typed dictionary of the JSON response. None if the response is not described.
     """
 
     method: str
@@ -328,7 +328,7 @@ def _name_operation(page: Page) -> str:
 
 
 def build_openapi_pages(version: str) -> Blueprint:
-    """Build the pages."""
+    """Build the routes."""
     pages = Blueprint("openapi", __name__)
 
     @pages.get(f"{PREFIX}openapi.json")
@@ -344,7 +344,7 @@ def build_openapi_pages(version: str) -> Blueprint:
 
 
 def render_docs() -> str:
-    """Render the table as a page for people."""
+    """Render ``PAGES`` as an HTML page."""
     sections = []
     for page in PAGES:
         rows = "".join(

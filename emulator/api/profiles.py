@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 def build_profiles_pages(
     accounts: RequestAccounts, readers: RunReaders, locate_measures: Callable[[TrainingJob], Path]
 ) -> Blueprint:
-    """Build the pages.
+    """Build the routes.
 
     Args:
-        accounts: find the account's services.
-        readers: read the profiles.
-        locate_measures: finds where what is measured of a job that runs lies until its minute is over.
+        accounts: finds the account's services.
+        readers: reads the profiles.
+        locate_measures: finds the folder with a running job's system metrics of the current minute, which are not yet
+            in S3.
     """
     pages = Blueprint("profiles", __name__)
 

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def build_prune_pages(prune: Callable[[float | None, int | None, bool], list[dict[str, Any]]]) -> Blueprint:
-    """Build the page.
+    """Build the route.
 
     Args:
-        prune: takes an age in seconds, a size in bytes, and whether it is to remove nothing; returns what it removed.
+        prune: takes a minimum age in seconds, the number of bytes to keep, and whether this is a dry run; returns the
+            items that it removed, or would remove.
     """
     pages = Blueprint("prune", __name__)
 

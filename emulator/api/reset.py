@@ -18,15 +18,16 @@ def build_reset_pages(
     reset: Callable[[str, bool], tuple[int, bool]],
     undo: Callable[[], tuple[str, int]],
 ) -> Blueprint:
-    """Build the pages.
+    """Build the routes.
 
     Args:
-        count: counts what there is to forget, by kind.
-        reset: takes the prefix of jobs' names, or nothing for everything, and whether that is to be kept for a day;
-            returns how many jobs it forgot, and whether anything is kept. It raises an AwsError, and forgets nothing,
-            where it cannot be kept.
-        undo: puts back what was kept last; returns the name by which ``lastImport`` in ``health`` tells that it is in
-            place, and when it was forgotten, in epoch milliseconds. It raises an AwsError where it cannot.
+        count: counts what a reset would delete, by kind.
+        reset: takes a prefix of job names, or an empty string for everything, and whether to keep the deleted state for
+            a day. It returns the number of deleted jobs, and whether the state was kept. If the state cannot be kept,
+            it deletes nothing and raises an AwsError.
+        undo: restores the state that was kept last. It returns the name of the import, which ``lastImport`` in the
+            health response shows once the import is done, and the time of the reset in epoch milliseconds. It raises an
+            AwsError if it cannot restore the state.
     """
     pages = Blueprint("reset", __name__)
 

@@ -1,7 +1,7 @@
 """Reader processes: smdebug runs read outside the emulator's process.
 
-Neither a hostile file nor a slow read stops the emulator: a process that does not answer in time is killed, one that
-dies is replaced, and each bounds its own memory.
+Neither a malicious file nor a slow read stops the emulator. A process that does not respond in time is killed, a
+process that crashes is replaced, and each process limits its own memory.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _MOST_PROCESSES = 2
 
 
 class ReadError(AwsError):
-    """A run cannot be read, or not with these arguments; the text says why."""
+    """A run cannot be read, or not with these arguments; the message is the reason."""
 
 
 class _DiedError(ReadError):
-    """A process ended before it answered."""
+    """A process ended before it responded."""
 
 
 class _Reader:
-    """One process; used by one thread at a time."""
+    """One reader process. Only one thread at a time may use it."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.last_path = ""
@@ -56,10 +56,10 @@ class _Reader:
         return self._process.poll() is None
 
     def ask(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """Return the line that the process answers.
+        """Send a question to the process and return its response.
 
         Raises:
-            ReadError: it did not answer in time, and was killed.
+            ReadError: the process did not respond in time and was killed, or it ended.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -100,20 +100,20 @@ class _Reader:
             try:
                 pipe.close()
             except BrokenPipeError:
-                continue  # half a request may be left in it
+                continue  # the pipe may still buffer a part of a request
 
 
 class RunReaders:
-    """The processes of every account. Thread safe; none is left after ``close``."""
+    """The reader processes of all accounts. Thread safe. ``close`` ends all processes."""
 
     def __init__(
         self, build_environment: Callable[[str], Mapping[str, str]], answer_seconds: float = _ANSWER_SECONDS
     ) -> None:
-        """Start nothing yet.
+        """Store the settings. Processes are started when they are needed.
 
         Args:
-            build_environment: builds the environment of a process that reads an account's S3.
-            answer_seconds: the time limit of an answer.
+            build_environment: builds the environment variables of a process that reads an account's S3 objects.
+            answer_seconds: the time limit of a response.
         """
         self._build_environment = build_environment
         self._answer_seconds = answer_seconds
@@ -123,22 +123,22 @@ class RunReaders:
         self._closed = False
 
     def ask(self, account: str, path: str, question: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask about a run.
+        """Ask a question about a run and return the answer.
 
         Args:
             account: the account of the run.
-            path: s3://bucket/prefix.
+            path: the run's location, s3://bucket/prefix.
             question: one of ``smdebug.inspection.questions``.
             arguments: the arguments of the question.
 
         Raises:
-            ReadError: there is no answer; the text says why.
+            ReadError: there is no answer; the message is the reason.
         """
         asked = {"path": path, "question": question, "arguments": dict(arguments)}
         try:
             answer = self._ask(account, asked)
         except _DiedError:
-            # The process may have been killed for another reason before it was asked.
+            # The process may have ended for another reason before it got the question.
             answer = self._ask(account, asked)
         if "answer" not in answer:
             absent = answer["kind"] in ("NoTensorsError", "TensorUnavailable")
@@ -148,13 +148,13 @@ class RunReaders:
         return found
 
     def warm(self, account: str) -> None:
-        """Start a process if there is none, so that the next caller does not wait for its imports."""
+        """Start a process if the account has none, so that the next caller does not wait for its imports."""
         with self._changed:
             if not self._closed and not self._idle.get(account) and not self._busy.get(account):
                 self._idle.setdefault(account, []).append(_Reader(self._build_environment(account)))
 
     def close(self) -> None:
-        """End every process. Questions in progress get no answer. Idempotent."""
+        """End all processes. Questions in progress get no answer. Idempotent."""
         with self._changed:
             self._closed = True
             readers = [each for group in (self._idle, self._busy) for some in group.values() for each in some]
@@ -201,7 +201,7 @@ class RunReaders:
             self._changed.notify_all()
 
     def _end_idle(self) -> None:
-        """End the processes that died or were idle for long."""
+        """Remove the processes that have crashed, and end those that were idle for ``_IDLE_SECONDS``."""
         oldest = time.monotonic() - _IDLE_SECONDS
         for readers in self._idle.values():
             for reader in [each for each in readers if not each.alive or each.used_at < oldest]:
@@ -210,6 +210,9 @@ class RunReaders:
 
 
 def build_reader_environment(aws: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment with AWS's variables replaced; a single thread is enough to reduce numbers."""
+    """Build a reader's environment: this process's environment with all AWS_* variables replaced by ``aws``.
+
+    NumPy is limited to one thread, which is enough for reductions.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {**kept, **aws, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

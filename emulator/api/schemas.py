@@ -13,10 +13,10 @@ _PRIMITIVES = {str: "string", int: "integer", float: "number", bool: "boolean", 
 
 
 def build_schemas(roots: list[type]) -> dict[str, Any]:
-    """Build the schemas of typed dictionaries and of all that they refer to, by name.
+    """Build the schemas of typed dictionaries and of all typed dictionaries that they refer to, by name.
 
     Raises:
-        TypeError: a field's type has no schema, or two types have one name.
+        TypeError: a field's type has no JSON Schema, or two types have the same name.
     """
     schemas: dict[str, Any] = {}
     built: dict[str, type] = {}

@@ -19,9 +19,11 @@ _MOST_SHOWN = 20
 
 
 def choose_named(text: str, known: Sequence[Named], read_name: Callable[[Named], str]) -> list[Named]:
-    """Return what ``text`` may mean: what is called so; else what begins so; else what has it anywhere in its name.
+    """Return the objects that ``text`` may refer to.
 
-    The caller refuses several. An empty text means nothing: a variable of a shell that is not set is no name.
+    These are the objects whose name is ``text``. If there are none, those whose name starts with it; if there are none
+    of these, those whose name contains it. The caller must reject more than one result. An empty text matches nothing,
+    because it may come from a shell variable that is not set.
 
     >>> choose_named("tb", ["m-outb", "tb-2026"], str)
     ['tb-2026']
@@ -36,12 +38,12 @@ def choose_named(text: str, known: Sequence[Named], read_name: Callable[[Named],
 
 
 def build_names_pages(accounts: RequestAccounts) -> Blueprint:
-    """Build the page."""
+    """Build the route."""
     pages = Blueprint("names", __name__)
 
     @pages.get(f"{PREFIX}job-names")
     def find_jobs_named() -> Any:
-        # No name of a job has a slash: what is before it is a region.
+        # A job name contains no slash, so the part before a slash is a region.
         region, _, text = request.args.get("text", "").rpartition("/")
         known = accounts.find().store.list_training_job_names(text)
         known = [each for each in known if region in ("", each[0])]

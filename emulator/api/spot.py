@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def build_spot_pages(interrupt: Callable[[str | None, str, float], None]) -> Blueprint:
-    """Build the page.
+    """Build the route.
 
     Args:
-        interrupt: takes the region, or None for the emulator's own, the job's name, and for how many seconds there is
-            no other instance; raises an AwsError where there is nothing to interrupt.
+        interrupt: takes the region (None for the emulator's default region), the job's name, and the number of seconds
+            until Spot capacity is available again. It raises an AwsError if there is nothing to interrupt.
     """
     pages = Blueprint("spot", __name__)
 
@@ -26,7 +26,7 @@ def build_spot_pages(interrupt: Callable[[str | None, str, float], None]) -> Blu
     def interrupt_job(name: str) -> tuple[Any, int]:
         seconds = request.args.get("capacityAfterSeconds", "0")
         try:
-            # Neither a sign nor "nan": digits, and at most what a job may wait.
+            # Only digits and a point are allowed, which excludes signs and "nan". The maximum is a job's longest wait.
             wait = float(seconds) if seconds.replace(".", "", 1).isdecimal() else -1.0
             if not 0 <= wait <= 28 * 24 * 3600:
                 message = f"capacityAfterSeconds is {seconds[:40]!r}: give seconds, from 0 to 2419200."

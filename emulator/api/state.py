@@ -21,12 +21,13 @@ def build_state_pages(
     export: Callable[[Path], None],
     stage_import: Callable[[Path], str],
 ) -> Blueprint:
-    """Build the pages.
+    """Build the routes.
 
     Args:
-        export: writes the archive to a path; raises an AwsError while jobs run.
-        stage_import: takes the path of an archive, and returns the name by which ``lastImport`` in ``health`` tells
-            that it is in place; raises an AwsError while jobs run, and where the file is no such archive.
+        export: writes the archive to a path. It raises an AwsError while jobs run.
+        stage_import: takes the path of an archive and returns the name of the import, which ``lastImport`` in the
+            health response shows once the import is done. It raises an AwsError while jobs run, or if the file is not
+            an archive of the state.
     """
     pages = Blueprint("state", __name__)
 
@@ -39,7 +40,7 @@ def build_state_pages(
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "smdebug-emulator-state.tar"
             export(path)
-            # Open, it outlives its folder.
+            # The open file can be read after its folder was deleted.
             return send_file(path.open("rb"), "application/x-tar", as_attachment=True, download_name=path.name)
 
     @pages.post(f"{PREFIX}state")

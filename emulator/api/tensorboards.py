@@ -22,34 +22,37 @@ if TYPE_CHECKING:
     from emulator.api.account_services import RequestAccounts
 
 _ADDRESS = re.compile(r"^TensorBoard .* at (https?://\S+) ")
-# TensorBoard imports much, and first what the job wrote so far is fetched.
+# TensorBoard takes long to import, and the job's output is downloaded first.
 _START_SECONDS = 120.0
-# Each takes some hundred MB; the one that was started first makes room.
+# Each takes some hundred MB of memory. When there are more, the one that was started first is ended.
 _MOST = 3
 
 
 class TensorBoardError(AwsError):
-    """TensorBoard did not start; the text is what it said."""
+    """TensorBoard did not start; the message is the last line that it printed."""
 
 
 class TensorBoards:
-    """The TensorBoards that were started from the console: each ends with the emulator, however that ends."""
+    """The TensorBoard servers that were started from the console.
+
+    They end when the emulator ends, even if the emulator crashes.
+    """
 
     def __init__(self, build_command: Callable[[str], Sequence[str]]) -> None:
-        """Start nothing yet.
+        """Store the settings. Servers are started by ``start``.
 
         Args:
-            build_command: builds the command for a job's name; it ends when its standard input does.
+            build_command: builds the command for a job's name. The command must end when its standard input closes.
         """
         self._build_command = build_command
         self._lock = threading.Lock()
         self._running: dict[str, tuple[subprocess.Popen[str], str]] = {}
 
     def start(self, name: str) -> str:
-        """Start one on a job's output, unless it runs; return its address.
+        """Start a server for a job's output, unless one is running, and return its URL.
 
         Raises:
-            TensorBoardError: it did not start.
+            TensorBoardError: TensorBoard did not start.
         """
         with self._lock:
             known = self._running.get(name)
@@ -65,7 +68,7 @@ class TensorBoards:
             return url
 
     def close(self) -> None:
-        """End all of them. Idempotent."""
+        """End all servers. Idempotent."""
         with self._lock:
             for name in list(self._running):
                 self._end(name)
@@ -80,7 +83,7 @@ class TensorBoards:
     def _launch(self, name: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             self._build_command(name),
-            # It ends when this process has, and with it its end of the pipe.
+            # The server ends when this pipe closes, at the latest when this process ends.
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -91,16 +94,16 @@ class TensorBoards:
 
 
 def build_tensorboard_command(state_dir: Path, name: str) -> list[str]:
-    """Return the command that serves TensorBoard on a job of the emulator of a state folder, at any free port."""
+    """Build the command that starts TensorBoard on any free port for a job of the emulator with this state folder."""
     command = [sys.executable, "-P", "-m", "emulator", "tensorboard", name, "--port", "0", "--until-stdin-ends"]
     return [*command, "--state-dir", str(state_dir)]
 
 
 def _read_address(process: subprocess.Popen[str]) -> str:
-    """Read on until TensorBoard says where it is; what it says later is dropped.
+    """Read TensorBoard's output until it prints its URL. Later output is discarded.
 
     Raises:
-        TensorBoardError: it ended, or took too long.
+        TensorBoardError: TensorBoard ended, or took too long.
     """
     assert process.stderr is not None
     timer = threading.Timer(_START_SECONDS, process.terminate)
@@ -120,14 +123,14 @@ def _read_address(process: subprocess.Popen[str]) -> str:
 
 
 def _drain(pipe: IO[str]) -> None:
-    """Read to the end: a pipe that is full would stop who writes."""
+    """Read the pipe to its end: a full pipe would block the writer."""
     with pipe:
         for _ in pipe:
             pass
 
 
 def build_tensorboards_pages(accounts: RequestAccounts, tensorboards: TensorBoards) -> Blueprint:
-    """Build the pages."""
+    """Build the routes."""
     pages = Blueprint("tensorboards", __name__)
 
     @pages.post(f"{PREFIX}jobs/<region>/<name>/tensorboard")

@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from emulator.jobs.model.training_job import TrainingJob
     from emulator.services import Services
 
-# The questions, by the last part of the address: what ``smdebug.inspection`` calls them is the same but for the first.
+# The questions of ``smdebug.inspection`` that the last part of the path may name.
 _QUESTIONS = ("series", "histogram", "heat-map", "values", "confusion")
 _RETRY_SECONDS = 120.0
 _MOST_PARAMETERS = 100
-# Rules of these make something happen, which a trial of other parameters is not to.
+# Parameters that make a rule perform an action. A retry must not perform actions.
 _ACTIONS = ("action_json",)
 
 
 def build_tensors_pages(
     accounts: RequestAccounts, readers: RunReaders, build_environment: Callable[[str], Mapping[str, str]]
 ) -> Blueprint:
-    """Build the pages.
+    """Build the routes.
 
     Args:
-        accounts: find the account's services.
-        readers: read the tensors.
-        build_environment: of a process that judges a run in an account's S3.
+        accounts: finds the account's services.
+        readers: reads the tensors.
+        build_environment: builds the environment variables of a process that evaluates a rule in an account.
     """
     pages = Blueprint("tensors", __name__)
 
@@ -81,10 +81,10 @@ def _locate(account: Services, region: str, name: str) -> str:
 
 
 def read_parameters() -> dict[str, str]:
-    """Read the request's ``parameters``: texts by name.
+    """Read the rule parameters in the request's body: strings by name.
 
     Raises:
-        ValidationException: they are none.
+        ValidationException: the body has no object ``parameters``, or the object is too large.
     """
     body = request.get_json(force=True, silent=True)
     given = body.get("parameters") if isinstance(body, dict) else None
@@ -96,12 +96,14 @@ def read_parameters() -> dict[str, str]:
 def retry_rule(
     account: Services, job: TrainingJob, rule: str, parameters: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Judge a job that ended once more with other parameters; nothing of the job changes, and no action is taken.
+    """Evaluate a rule again on a job that has ended, with other parameters.
+
+    The job does not change, and no action of the rule is performed.
 
     Raises:
         ResourceNotFound: the job has no such rule.
-        ValidationException: the job still runs, or the rule is a custom one.
-        ReadError: it took too long.
+        ValidationException: the job still runs, or the rule is a custom rule.
+        ReadError: the evaluation took too long.
     """
     from emulator.jobs.staging.rule_configuration import build_rule_configuration, find_other_jobs
 
@@ -143,7 +145,7 @@ def retry_rule(
 
 
 def _run_evaluator(folder: Path, environment: Mapping[str, str]) -> str:
-    """Run the rule container's program; return the last line that it printed."""
+    """Run the program of the rule container and return the last line that it prints."""
     command = [sys.executable, "-P", "-m", "smdebug.rules.evaluator"]
     try:
         done = subprocess.run(

@@ -17,14 +17,14 @@ _HEADER = f"// Types of the API's answers, made of its OpenAPI document by `{COM
 
 
 def render_types() -> str:
-    """Render the types with npm's openapi-typescript.
+    """Render the types with the npm package openapi-typescript.
 
     Raises:
-        BuildError: node or npm's packages are missing, or the document cannot be read.
+        BuildError: Node or the npm packages are missing, or the document cannot be converted.
     """
     node, _ = find_node()
     tool = install_packages(development=True) / "node_modules" / "openapi-typescript" / "bin" / "cli.js"
-    # The version and the addresses make no types.
+    # The version and the paths do not affect the types.
     document = {**build_document("0"), "paths": {}}
     with tempfile.TemporaryDirectory(prefix="openapi-") as folder:
         source, target = Path(folder) / "openapi.json", Path(folder) / "types.ts"
@@ -39,7 +39,7 @@ def render_types() -> str:
 
 
 def main() -> int:
-    """Write the types where the console's sources have them."""
+    """Write the types to the console's sources and return the exit code."""
     try:
         TYPES.write_text(render_types())
     except BuildError as error:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from emulator.moto_services.cloudwatch.alarms import Alarm, Sample
 
-# Beyond the periods that are evaluated, so many older ones stand in for those without data.
+# The number of older periods that may replace evaluated periods without data.
 _SPARE_PERIODS = 2
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
@@ -38,7 +38,7 @@ _ARITHMETIC: Mapping[type, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A state, with StateReason and StateReasonData."""
+    """The result of an evaluation: StateValue, StateReason and StateReasonData."""
 
     state: str
     reason: str
@@ -52,15 +52,23 @@ class _Point:
 
 
 def find_range_ms(alarm: Alarm) -> int:
-    """Tell how far back an alarm looks."""
+    """Return the length of the time range that an alarm evaluates, in milliseconds."""
     return (alarm.evaluation_periods + _SPARE_PERIODS) * alarm.period * 1000
 
 
 def judge_alarm(alarm: Alarm, samples: Mapping[str, Sequence[Sample]], now_ms: int) -> Judgement | None:
-    """Judge an alarm by the periods that end now; None where it stays as it is for lack of data (``ignore``).
+    """Evaluate an alarm over the periods up to now.
 
-    CloudWatch's rule: the newest periods with data count, as many as are evaluated; for those that are still missing,
-    TreatMissingData says what they count as.
+    As in CloudWatch, the newest ``evaluation_periods`` periods with data are evaluated. If there are fewer,
+    TreatMissingData determines how the missing ones count.
+
+    Args:
+        alarm: the alarm.
+        samples: the samples of the alarm's metrics, by the ids of its statistics.
+        now_ms: the current time in epoch milliseconds.
+
+    Returns:
+        The new state; None if data are missing and the alarm keeps its state (TreatMissingData is ``ignore``).
     """
     period_ms, wanted = alarm.period * 1000, alarm.evaluation_periods
     starts = [now_ms - (number + 1) * period_ms for number in range(wanted + _SPARE_PERIODS)]
@@ -84,7 +92,7 @@ def judge_alarm(alarm: Alarm, samples: Mapping[str, Sequence[Sample]], now_ms: i
 
 
 def _compute(alarm: Alarm, samples: Mapping[str, Sequence[Sample]], start_ms: int, end_ms: int) -> float | None:
-    """Compute what an alarm watches in the period after ``start_ms``; None without data."""
+    """Compute the watched value of an alarm in the period from ``start_ms`` to ``end_ms``; None without data."""
     values: dict[str, float] = {}
     for key, stat in alarm.stats.items():
         within = [sample for sample in samples[key] if start_ms < sample.timestamp_ms <= end_ms]
@@ -94,11 +102,11 @@ def _compute(alarm: Alarm, samples: Mapping[str, Sequence[Sample]], start_ms: in
     try:
         return _evaluate(ast.parse(expression, mode="eval").body, values)
     except (KeyError, ArithmeticError):
-        return None  # data are missing, or nothing can be divided by them
+        return None  # data are missing, or it is a division by zero
 
 
 def compute_statistic(stat: str, samples: Sequence[Sample]) -> float:
-    """Compute a statistic of samples, of which there is one at least.
+    """Compute a statistic of at least one sample.
 
     >>> from emulator.moto_services.cloudwatch.alarms import Sample
     >>> samples = [Sample(0, 1, value, value, value) for value in (1.0, 2.0, 3.0)]
@@ -134,7 +142,7 @@ def _evaluate(node: ast.expr, values: Mapping[str, float]) -> float:
             return values[key]
         case ast.Constant(int() | float() as number):
             return float(number)
-    raise KeyError(ast.dump(node))  # PutMetricAlarm refuses it
+    raise KeyError(ast.dump(node))  # cannot happen: PutMetricAlarm rejects such an expression
 
 
 def _build_reason(alarm: Alarm, state: str, points: Sequence[_Point], breaching: Sequence[_Point]) -> str:
@@ -174,7 +182,7 @@ def _build_reason_data(alarm: Alarm, points: Sequence[_Point], now_ms: int) -> s
 
 
 def spell_time(epoch_ms: int) -> str:
-    """Spell a time as CloudWatch's events have it."""
+    """Format a time as in CloudWatch's events."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}+0000"
 

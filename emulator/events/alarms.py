@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Periods slide with the time: alarms are evaluated this many times in the shortest period, and hardly more often.
+# Alarms are evaluated about this many times in the shortest period.
 _POLLS_PER_PERIOD = 6
 _MAX_PAUSE_SECONDS = 10.0
-# The share of a core for alarms whose metrics get data all the time.
+# The maximum share of a CPU core for evaluations while metrics continuously get data.
 _MAX_SHARE = 0.1
-# A state that was set by SetAlarmState is kept for this long; on AWS until the next evaluation.
+# For this time, a state that was set by SetAlarmState is kept. On AWS, it is kept until the next evaluation.
 _HOLD_SECONDS = 10.0
 
 
 class Alarms:
-    """Evaluates the alarms, in a thread that sleeps while there are none."""
+    """Evaluates the alarms in a thread, which sleeps while there are no alarms."""
 
     def __init__(self, publisher: Publisher) -> None:
-        """Start the thread; ``publisher`` is closed after this object."""
+        """Start the thread. ``publisher`` must be closed after this object."""
         self._publisher = publisher
         self._woken = threading.Event()
-        self._woken.set()  # alarms of the previous process
+        self._woken.set()  # the previous process may have left alarms
         self._closing = threading.Event()
         self._held: dict[str, float] = {}
         self._captures = ExitStack()
@@ -73,23 +73,23 @@ class Alarms:
             self._closing.wait((time.monotonic() - began) / _MAX_SHARE)
 
     def _evaluate_all(self) -> float | None:
-        """Evaluate every alarm, and return the seconds until the next evaluation; None if there is no alarm."""
+        """Evaluate all alarms and return the number of seconds until the next evaluation; None without alarms."""
         found = store.list_alarms()
         now = time.monotonic()
         self._held = {arn: until for arn, until in self._held.items() if until > now}
         current = {alarm.arn: alarm for alarm in found}
         metric_alarms = [alarm for alarm in found if alarm.rule is None]
-        # Composite alarms after those that their rules name.
+        # Composite alarms are evaluated after the alarms that their rules name.
         for alarm in [*metric_alarms, *sort_composite_alarms(found)]:
             if alarm.arn not in self._held:
                 evaluated = self._evaluate(alarm, current.values())
                 del current[alarm.arn]
-                current[alarm.arn] = evaluated  # at the end: among those that changed in one millisecond it is the last
+                current[alarm.arn] = evaluated  # moved to the end: the last of the alarms that changed in a millisecond
         pauses = [alarm.period / _POLLS_PER_PERIOD for alarm in metric_alarms]
         return min([_MAX_PAUSE_SECONDS, *pauses]) if found else None
 
     def _evaluate(self, alarm: Alarm, current: Collection[Alarm]) -> Alarm:
-        """Evaluate one alarm, and return it with its new state."""
+        """Evaluate one alarm and return it with its new state."""
         now_ms = time.time_ns() // 1_000_000
         if alarm.rule is None:
             judgement = judge_alarm(alarm, store.read_samples(alarm, now_ms - find_range_ms(alarm)), now_ms)
@@ -104,14 +104,14 @@ class Alarms:
         return changed
 
     def _take_set_state(self, before: Alarm, after: Alarm) -> None:
-        """Announce a change by SetAlarmState."""
+        """Handle a call of SetAlarmState."""
         self._held[after.arn] = time.monotonic() + _HOLD_SECONDS
         if after.state != before.state:
             self._announce(before, after)
             self._woken.set()  # composite alarms may depend on it
 
     def _announce(self, before: Alarm, after: Alarm) -> None:
-        """Publish the event, and perform the actions of the new state."""
+        """Publish the event of a state change and perform the actions of the new state."""
         event = build_event(before, after)
         self._publisher.publish(event["id"], after.region, event, lambda _event_id: None)
         if after.actions_enabled:
@@ -140,7 +140,7 @@ def build_event(before: Alarm, after: Alarm) -> dict[str, Any]:
 
 
 def build_target(before: Alarm, after: Alarm, action: str, event: dict[str, Any]) -> Target:
-    """Build the delivery of an action: a topic gets CloudWatch's mail, a function its own event."""
+    """Build the target of an alarm action. An SNS topic and a Lambda function get different messages, as on AWS."""
     if ":sns:" in action:
         subject = f'{after.state}: "{after.name}" in {find_region_title(after.region)}'
         content = _describe_for_topic(before, after)
@@ -168,7 +168,7 @@ def build_target(before: Alarm, after: Alarm, action: str, event: dict[str, Any]
 
 @lru_cache(maxsize=64)
 def find_region_title(region: str) -> str:
-    """Find what AWS calls a region, e.g. ``US East (N. Virginia)``."""
+    """Return AWS's display name of a region, such as ``US East (N. Virginia)``."""
     from botocore.loaders import Loader
 
     partitions = Loader().load_data("endpoints")["partitions"]

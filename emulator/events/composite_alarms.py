@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def sort_composite_alarms(alarms: Collection[Alarm]) -> Iterator[Alarm]:
-    """Yield the composite alarms among ``alarms``, each after those that its rule names.
+    """Yield the composite alarms among ``alarms``, each after the alarms that its rule names.
 
-    Those that depend on each other in a circle, and what depends on them, are left out: CloudWatch does not evaluate
-    them either.
+    Alarms that depend on each other in a cycle, and alarms that depend on them, are left out. CloudWatch does not
+    evaluate them either.
     """
     composite = {alarm.arn: alarm for alarm in alarms if alarm.rule is not None}
     sorter = TopologicalSorter(
         {arn: [child.arn for child in _find_children(alarm, alarms)] for arn, alarm in composite.items()}
     )
-    with suppress(CycleError):  # it still gives out all that no circle blocks
+    with suppress(CycleError):  # the sorter still returns all alarms that no cycle blocks
         sorter.prepare()
     while ready := sorter.get_ready():
         yield from (composite[arn] for arn in ready if arn in composite)
@@ -38,9 +38,10 @@ def sort_composite_alarms(alarms: Collection[Alarm]) -> Iterator[Alarm]:
 
 
 def judge_composite_alarm(alarm: Alarm, alarms: Collection[Alarm]) -> Judgement:
-    """Judge a composite alarm by the states that ``alarms`` are in; the reason is the child that changed last.
+    """Evaluate a composite alarm over the states of ``alarms``.
 
-    Of children that changed in the same millisecond it is the last in ``alarms``.
+    The reason names the child whose state changed last. If several changed in the same millisecond, it is the last of
+    them in ``alarms``.
     """
     assert alarm.rule is not None, alarm.name
     children = _find_children(alarm, alarms)
@@ -56,7 +57,10 @@ def judge_composite_alarm(alarm: Alarm, alarms: Collection[Alarm]) -> Judgement:
 
 
 def _find_children(alarm: Alarm, alarms: Collection[Alarm]) -> list[Alarm]:
-    """List the alarms that a composite alarm's rule names: by name those beside it, by ARN any."""
+    """List the alarms that a composite alarm's rule names.
+
+    A name refers to an alarm in the same account and region, an ARN to any alarm.
+    """
     named = set(parse_alarm_rule(alarm.rule).children) if alarm.rule is not None else set()
     here = (alarm.account, alarm.region)
     return [

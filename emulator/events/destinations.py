@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 def describe_end(
     function: Function, payload: bytes, result: InvocationResult, attempts: int
 ) -> tuple[list[Target], dict[str, Any]]:
-    """Describe how an invocation ended: the targets that are told, and the event for those that are event buses."""
+    """Build the notifications about the end of an asynchronous invocation.
+
+    Returns:
+        The targets to notify (a destination and a dead-letter queue or topic, if configured), and the event for
+        destinations that are event buses.
+    """
     failed = result.function_error is not None
     now = datetime.now(UTC)
     record = {

@@ -14,14 +14,14 @@ _MAX_ANSWER = 4096
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One delivery that has ended.
+    """The outcome of one delivery.
 
     Attributes:
-        event_id: of the event's envelope.
-        account: the account that the event is of.
-        succeeded: whether the target took it; for a function, whether it ended without an error.
-        answer: what a function returned, or why the delivery was given up.
-        request_id: of a function's invocation, by which its log has it; empty for other targets.
+        event_id: the ``id`` in the event's envelope.
+        account: the event's account.
+        succeeded: whether the target accepted the event; for a function, whether it ended without an error.
+        answer: the function's response, or the reason why the delivery failed; at most 4,096 characters.
+        request_id: the request id of the function's invocation, as in its log; empty for other targets.
     """
 
     event_id: str
@@ -37,7 +37,7 @@ class Outcome:
 def describe_delivery(
     delivery: Delivery, *, error: str | None = None, result: InvocationResult | None = None
 ) -> Outcome:
-    """Describe how a delivery ended: by an error, by a function's result, or without a word."""
+    """Build the outcome of a delivery from its error or the function's result; with neither, it succeeded."""
     target, event = delivery.target, delivery.event
     answer = error or ("" if result is None else result.payload.decode(errors="replace"))
     return Outcome(
@@ -53,7 +53,7 @@ def describe_delivery(
 
 
 def read_function_name(target_arn: str) -> str:
-    """Read a function's name in its ARN; empty for other targets.
+    """Return the function's name in a Lambda ARN; an empty string for other ARNs.
 
     >>> read_function_name("arn:aws:lambda:us-east-1:123456789012:function:stop")
     'stop'

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Buses may forward to each other in a circle: an event passes at most this many buses.
+# Event buses may forward to each other in a cycle. An event is put on at most this many buses.
 _MAX_BUSES = 5
 # The default of a target without a RetryPolicy.
 _RETRIES = 4
@@ -45,11 +45,15 @@ _MAX_AGE_SECONDS = 86_400
 
 @dataclass(eq=False, slots=True)
 class _Journey:
-    """An event on its way to its targets.
+    """An event that is being delivered to its targets.
 
     Attributes:
-        targets: None for an event that still has to be matched against the rules.
-        open: the number of unfinished deliveries; the matching against the rules counts as one.
+        event_id: the publisher's identifier of the event.
+        region: the region of the event bus.
+        event: the complete event envelope.
+        on_delivered: called with ``event_id`` when all deliveries have finished.
+        targets: the targets; None if the event must still be matched against the rules.
+        open: the number of unfinished deliveries. Matching the event against the rules counts as one.
     """
 
     event_id: str
@@ -63,9 +67,9 @@ class _Journey:
 class Publisher:
     """Delivers events to their targets. Thread safe.
 
-    One thread takes the events in the order in which they were published and passes each to its targets. Slow
-    deliveries (an SNS topic with an HTTP subscriber, a second attempt) run in a few other threads. Functions run in
-    ``FunctionInvoker``, in order for each function.
+    One thread delivers the events in the order in which they were published. Deliveries that may be slow (such as an
+    SNS topic with an HTTP subscriber, or a second attempt) run in other threads. ``FunctionInvoker`` runs Lambda
+    functions. For each function, it keeps the order of the events.
     """
 
     def __init__(
@@ -75,11 +79,11 @@ class Publisher:
         retry_seconds: float = 0.2,
         record: Callable[[Outcome], None] = lambda _: None,
     ) -> None:
-        """Start the delivery thread, and capture what moto would dispatch: PutEvents, and calls of functions.
+        """Start the delivery thread. It also handles the events and function invocations that moto would dispatch.
 
         Args:
-            invoker: runs the functions; closed after this object.
-            retry_seconds: the wait before the second attempt; it doubles before each further one.
+            invoker: runs the functions. It must be closed after this object.
+            retry_seconds: the wait before the second attempt. It doubles before each further attempt.
             record: called with the outcome of each delivery.
         """
         self._invoker = invoker
@@ -103,17 +107,17 @@ class Publisher:
         """Put ``event`` on the default bus of its account in ``region`` and return at once.
 
         Args:
-            event_id: the caller's name for it.
-            region: of the bus.
+            event_id: the caller's identifier of the event.
+            region: the region of the event bus.
             event: the complete envelope as targets receive it.
-            on_delivered: called with ``event_id``, from another thread, when every target has got the event or all
-                attempts are used up; for a function, when it has ended. Not called for deliveries that a shutdown
-                interrupted.
+            on_delivered: called with ``event_id``, from another thread, when all targets have received the event or all
+                attempts have failed. Delivery to a function finishes when the function has ended. It is not called if
+                a shutdown interrupts the deliveries.
         """
         self._begin(_Journey(event_id, region, event, on_delivered, None))
 
     def expect_again(self, outcomes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Announce events that will be published again after a restart. They skip targets that they reached before.
+        """Announce events that will be published again after a restart. They skip the targets that already have them.
 
         Args:
             outcomes: the recorded outcomes so far, by the event's id.
@@ -125,7 +129,7 @@ class Publisher:
             self._reached |= {(event_id, each["rule_arn"], each["target_id"]) for each in done}
 
     def send(self, targets: list[Target], event: dict[str, Any]) -> None:
-        """Deliver ``event`` to ``targets``, regardless of rules, and return at once."""
+        """Deliver ``event`` to ``targets`` without matching it against rules, and return at once."""
         if targets and not self._closing.is_set():
             self._begin(_Journey(str(event.get("id")), targets[0].region, event, _ignore, targets))
 
@@ -135,7 +139,7 @@ class Publisher:
             return self._changed.wait_for(lambda: self._open == 0, timeout)
 
     def close(self) -> None:
-        """Stop delivering. Pending events are not delivered, and their ``on_delivered`` is not called. Idempotent."""
+        """Stop the deliveries. Pending events are dropped, and their ``on_delivered`` is not called. Idempotent."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -170,13 +174,16 @@ class Publisher:
             self._leave(journey)
 
     def _warm_up(self, bus: tuple[str, str, str], event: Mapping[str, Any]) -> None:
-        """Start workers for the functions that a later event of this kind may call, e.g. once a rule has fired."""
+        """Start workers for the functions that a later event of this kind may invoke, e.g. once a rule has fired.
+
+        An invocation then does not wait for the start of a worker.
+        """
         for target in eventbridge.possible_targets(*bus, event):
             if target.service == "lambda":
                 try:
                     self._invoker.warm(functions.get_function(target.account, target.region, target.arn))
                 except (FunctionNotFoundError, FunctionCodeError):
-                    continue  # reported when the function is really called
+                    continue  # reported when the function is actually invoked
 
     def _put_on_bus(self, journey: _Journey, bus: tuple[str, str, str], event: Mapping[str, Any], depth: int) -> None:
         for target in eventbridge.matching_targets(*bus, event):
@@ -223,7 +230,7 @@ class Publisher:
             future.add_done_callback(lambda done: self._function_ended(journey, delivery, done))
 
     def _attempt_again(self, journey: _Journey, delivery: Delivery, most: int) -> None:
-        """Deliver, with at most ``most`` attempts, and only as long as the target's RetryPolicy allows."""
+        """Deliver with at most ``most`` attempts, within the MaximumEventAgeInSeconds of the target's RetryPolicy."""
         seconds = delivery.target.parameters.get("RetryPolicy", {}).get("MaximumEventAgeInSeconds", _MAX_AGE_SECONDS)
         attempts = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(most)
@@ -300,7 +307,7 @@ class Publisher:
         self._leave(journey)
 
     def _leave(self, journey: _Journey) -> None:
-        """Finish one delivery; after the last one, the event is delivered."""
+        """Finish one delivery. After the last one, call ``on_delivered``."""
         with self._changed:
             journey.open -= 1
             if journey.open:
@@ -308,7 +315,7 @@ class Publisher:
         try:
             journey.on_delivered(journey.event_id)
         except Exception:
-            # The outbox still has the event, and delivers it again after a restart.
+            # The event is still in the outbox and is delivered again after a restart.
             logger.exception("The delivery of the event %s could not be recorded.", journey.event_id)
         with self._changed:
             self._open -= 1
@@ -316,7 +323,10 @@ class Publisher:
 
 
 def _count_retries(target: Target) -> int:
-    """Return the number of retries of a delivery. EventBridge's default of 185 takes a day, too long here."""
+    """Return the number of retries of a delivery.
+
+    The default is lower than EventBridge's 185 retries, which take a day.
+    """
     return int(target.parameters.get("RetryPolicy", {}).get("MaximumRetryAttempts", _RETRIES))
 
 

@@ -19,24 +19,29 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A machine that slept finds what was due meanwhile so soon.
+# After the machine was suspended, missed schedules are noticed within this time.
 _MAX_PAUSE_SECONDS = 60.0
 
 
 class Schedules:
-    """Sends "Scheduled Event" when a rule is due, from a thread that sleeps as long as no rule has a schedule.
+    """Sends "Scheduled Event" when a rule is due, in a thread that sleeps while no rule has a schedule.
 
     Attributes:
-        due: when each rule is due next, by its ARN and expression; None for never again.
+        due: the next due time of each rule, by its ARN and expression; None if it is never due again.
     """
 
     def __init__(self, publisher: Publisher, read_clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """Start the thread; ``publisher`` is closed after this object. Rates count from now, or from the rule's put."""
+        """Start the thread. The intervals of ``rate`` expressions start now or when a rule is put.
+
+        Args:
+            publisher: sends the events. It must be closed after this object.
+            read_clock: returns the current time.
+        """
         self._publisher = publisher
         self._read_clock = read_clock
         self.due: dict[tuple[str, str], datetime | None] = {}
         self._woken = threading.Event()
-        self._woken.set()  # the rules of the last run
+        self._woken.set()  # the previous process may have left rules
         self._closing = False
         self._captures = ExitStack()
         self._captures.enter_context(capture_schedules(self._woken.set))
@@ -59,12 +64,12 @@ class Schedules:
                 return
             try:
                 pause = self._fire_due()
-            except Exception:  # the other rules are due all the same
+            except Exception:  # the thread must continue for the other rules
                 logger.exception("The rules with schedules could not be looked at")
                 pause = _MAX_PAUSE_SECONDS
 
     def _fire_due(self) -> float | None:
-        """Fire what is due, and return the seconds until the next time; None where there is no schedule."""
+        """Send the events that are due and return the seconds until the next check; None without schedules."""
         now, due = self._read_clock(), {}
         for schedule in list_schedules():
             key = (schedule.rule_arn, schedule.expression)
@@ -72,7 +77,7 @@ class Schedules:
             if moment is not None and moment <= now:
                 self._publisher.send(list(schedule.targets), build_event(schedule, moment))
                 moment = find_next_time(schedule.expression, moment)
-                if moment is not None and moment <= now:  # what was missed is fired once
+                if moment is not None and moment <= now:  # several missed events are sent once
                     moment = find_next_time(schedule.expression, now)
             due[key] = moment
         self.due = due
@@ -81,7 +86,7 @@ class Schedules:
 
 
 def build_event(schedule: Schedule, moment: datetime) -> dict[str, Any]:
-    """Build the event of a rule that is due."""
+    """Build the event for a rule that is due at ``moment``."""
     return {
         "version": "0",
         "id": str(uuid.uuid4()),

@@ -19,10 +19,10 @@ _STRING_OR_PLACEHOLDER = re.compile(rf'"(?:\\.|[^"\\])*"?|{_PLACEHOLDER.pattern}
 
 
 def build_target_input(target: Target, event: Mapping[str, Any]) -> str:
-    """Build the text that ``target`` gets for ``event``.
+    """Build the text that ``target`` receives for ``event``.
 
     Raises:
-        TargetInputError: a path that is no JSON path of the kind that EventBridge takes, or a template that is missing.
+        TargetInputError: a path is not a JSON path that EventBridge supports, or the template is missing.
     """
     if target.input is not None:
         return target.input
@@ -34,10 +34,10 @@ def build_target_input(target: Target, event: Mapping[str, Any]) -> str:
 
 
 def read_path(event: Any, path: str) -> Any:
-    """Follow ``path`` (``$.detail.list[0].name``) through ``event``; None where it leads nowhere.
+    """Return the value at ``path`` (such as ``$.detail.list[0].name``) in ``event``; None if it does not exist.
 
     Raises:
-        TargetInputError: ``path`` is something else.
+        TargetInputError: ``path`` is not a supported JSON path.
     """
     if not path.startswith("$"):
         raise TargetInputError(f"The path {path!r} must begin with '$', like $.detail.TrainingJobName.")
@@ -81,7 +81,7 @@ def _fill_template(target: Target, transformer: Mapping[str, Any], event: Mappin
 
 
 def _render(values: Mapping[str, Any], placeholder: re.Match[str], *, quoted: bool) -> str:
-    """Write a value as JSON; within a JSON string without quotes of its own."""
+    """Format a placeholder's value as JSON. Inside a JSON string (``quoted``), the value gets no quotes."""
     if placeholder[1] not in values:
         return placeholder[0]
     value = values[placeholder[1]]

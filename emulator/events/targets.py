@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One event on its way to one target.
+    """The delivery of one event to one target.
 
     Attributes:
-        invoker: runs the function, where the target is one.
-        publish: puts an event on another bus: account, region, bus, event.
-        again: whether it may have reached the target before a restart.
+        target: the target.
+        event: the complete event envelope.
+        invoker: runs the function if the target is a Lambda function.
+        publish: puts an event on another bus; its arguments are account, region, bus and event.
+        again: whether the event may have reached the target before a restart.
     """
 
     target: Target
@@ -38,11 +40,11 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one kind of target is served.
+    """A kind of target.
 
     Attributes:
-        deliver: hands the event over; a future where the target goes on working with it.
-        slow: may wait for somebody else, so other targets must not wait for it.
+        deliver: delivers the event. It returns a future if the target is still processing the event.
+        slow: whether a delivery may block for long, so that other targets must not wait for it.
     """
 
     deliver: Callable[[Delivery], Future[InvocationResult] | None]
@@ -53,7 +55,7 @@ def find_kind(target: Target) -> Kind:
     """Find the kind of ``target``.
 
     Raises:
-        UnsupportedTargetError: the text names the kinds there are.
+        UnsupportedTargetError: the kind is not supported; the message lists the supported kinds.
     """
     service, resource = target.service, target.arn.split(":", 5)[-1]
     kind = KINDS.get(service) or KINDS.get(f"{service}:{resource.partition('/')[0].rstrip(':')}")
@@ -84,7 +86,7 @@ def _send_event(send: Callable[[Target, Mapping[str, Any]], None]) -> Callable[[
 
 def _to_queue(delivery: Delivery) -> None:
     body = build_target_input(delivery.target, delivery.event)
-    # What says the event's id is there once.
+    # A message that contains the event's id is unique, so it is not sent twice.
     again = delivery.again and str(delivery.event["id"]) in body
     if not (again and eventbridge.is_in_queue(delivery.target, body)):
         eventbridge.deliver_to_queue(delivery.target, body)

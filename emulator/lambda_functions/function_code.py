@@ -9,17 +9,18 @@ from pathlib import Path, PurePosixPath
 
 from emulator.exceptions import UnsafeZipError
 
-# Lambda's own limit for an unpacked function with its layers.
+# Lambda's limit for an unpacked function with its layers.
 MAX_UNPACKED_BYTES = 250 * 1024 * 1024
 
 
 def extract_zip(content: bytes, folder: Path, limit: int = MAX_UNPACKED_BYTES) -> int:
-    """Unpack ``content`` below ``folder``, which is created, and return the number of bytes written.
+    """Unpack a zip into ``folder``, which is created, and return the number of bytes written.
 
-    Files are readable by everyone, because a container may run them as another user; execute bits are kept.
+    Files are readable by all users, because a container may run them as another user. Execute bits are kept.
 
     Raises:
-        UnsafeZipError: no zip, an entry that leaves the folder or is a link, or more than ``limit`` bytes.
+        UnsafeZipError: it is not a zip file, an entry is outside the folder or is a link, or it has more than ``limit``
+            bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
@@ -30,7 +31,7 @@ def extract_zip(content: bytes, folder: Path, limit: int = MAX_UNPACKED_BYTES) -
                 written += _extract_entry(archive, entry, folder, limit - written)
             return written
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        # zipfile says RuntimeError for an encrypted entry and NotImplementedError for an unknown compression.
+        # zipfile raises RuntimeError for an encrypted entry and NotImplementedError for an unknown compression.
         raise UnsafeZipError(f"The function's code is no zip file that can be unpacked: {error}") from error
 
 
@@ -48,7 +49,7 @@ def _extract_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Pat
     if entry.file_size > room:
         raise UnsafeZipError(f"Unpacked, the code is larger than {MAX_UNPACKED_BYTES} bytes: leave something out.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    # The size in the zip's directory is what zipfile reads at most, so it bounds what is written.
+    # zipfile reads at most the size that is in the zip's directory, so the check above also limits the written size.
     with archive.open(entry) as source:
         content = source.read()
     target.write_bytes(content)

@@ -14,10 +14,11 @@ class Invocation:
     """The input of one invocation.
 
     Attributes:
-        function_arn: as the caller named it, with its qualifier.
+        function_arn: the function's ARN as the caller specified it, with the qualifier.
         payload: JSON, UTF-8.
-        timeout_s: counted from the moment at which the function gets it.
+        timeout_s: the time limit in seconds, counted from the moment at which the worker gets the invocation.
         client_context: the caller's ClientContext, decoded JSON text.
+        request_id: the request id, a UUID.
     """
 
     function_arn: str
@@ -32,9 +33,10 @@ class InvocationResult:
     """The result of one invocation.
 
     Attributes:
-        payload: the function's JSON, or an error object.
-        function_error: ``Unhandled`` when the function failed, else None. Lambda has had no other value for years.
-        version: of the function that ran.
+        request_id: the request id of the invocation.
+        payload: the function's JSON response, or an error object.
+        function_error: ``Unhandled`` if the function failed, else None. Lambda has had no other value for years.
+        version: the version of the function that ran.
         log_tail: the last 4 KiB of this invocation's log; empty unless requested.
     """
 
@@ -56,7 +58,7 @@ def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:
 
 
 def build_exit(request_id: str, code: int, out_of_memory: bool = False) -> WorkerFailure:
-    """Build the error for a worker that ended during an invocation. ``code`` counts signals as 128 + N."""
+    """Build the error for a worker that ended during an invocation. In ``code``, signal N is 128 + N."""
     status = f"signal: {_signal_name(code)}" if out_of_memory or code > 128 else f"exit status {code}"
     text = f"RequestId: {request_id} Error: Runtime exited with error: {status}"
     if out_of_memory:
@@ -65,7 +67,7 @@ def build_exit(request_id: str, code: int, out_of_memory: bool = False) -> Worke
 
 
 def build_start_failure(request_id: str, reason: str) -> WorkerFailure:
-    """Build the error for a worker that could not be started; ``reason`` says what to do."""
+    """Build the error for a worker that could not be started. ``reason`` should also say what to do."""
     text = f"RequestId: {request_id} Error: {reason}"
     return WorkerFailure({"errorType": "Runtime.StartFailure", "errorMessage": text}, f"[ERROR] {text}")
 

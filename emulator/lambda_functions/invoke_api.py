@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from emulator.moto_services.functions import Function
 
 INVOKE_PATH = re.compile(r"/2015-03-31/functions/(?P<name>[^/]+)/invocations/?")
-# Lambda's limits for a payload that somebody waits for, and for one that nobody does.
+# Lambda's limits for the payload, by invocation type.
 _MAX_PAYLOAD_BYTES = {"RequestResponse": 6_291_456, "Event": 1_048_576, "DryRun": 6_291_456}
 
 
@@ -41,13 +41,19 @@ class InvokeApplication:
         find_account: Callable[[WSGIEnvironment], str],
         find_region: Callable[[WSGIEnvironment], str],
     ) -> None:
-        """``find_account`` and ``find_region`` tell whose a request is, and the region that it is for."""
+        """Store the settings.
+
+        Args:
+            invoker: runs the functions.
+            find_account: returns the account of a request.
+            find_region: returns the region of a request.
+        """
         self._invoker = invoker
         self._find_account = find_account
         self._find_region = find_region
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Respond to one request."""
         try:
             answer = self._invoke(Request(environ))
         except AwsError as error:
@@ -100,7 +106,7 @@ class InvokeApplication:
 
 
 def _read_payload(request: Request, kind: str) -> bytes:
-    """Read the request's body as Lambda takes it: JSON; nothing counts as an empty object."""
+    """Read and validate the request's body, which must be JSON. An empty body is an empty object."""
     limit = _MAX_PAYLOAD_BYTES.get(kind)
     if limit is None:
         text = f"Value '{kind}' at 'invocationType' is none of {', '.join(_MAX_PAYLOAD_BYTES)}."

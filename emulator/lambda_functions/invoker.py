@@ -38,15 +38,15 @@ logger = logging.getLogger(__name__)
 LABEL_ROLE = "smdebug-emulator.role"
 LABEL_STATE = "smdebug-emulator.state"
 _ROLE = "lambda-worker"
-# How long an asynchronous invocation waits while all workers are busy.
+# The longest wait of an asynchronous invocation while all workers are busy.
 _ASYNC_PATIENCE_S = 3600.0
 
 
 class FunctionInvoker:
     """Invokes functions. Thread safe.
 
-    A worker serves one version of one function with one configuration. When the code or the configuration changes, the
-    next invocation gets a new worker and the old one ends. Concurrent invocations get a worker each.
+    A worker runs one version of one function with one configuration. When the code or the configuration changes, the
+    next invocation starts a new worker and the old one ends. Each concurrent invocation has its own worker.
     """
 
     def __init__(
@@ -62,21 +62,21 @@ class FunctionInvoker:
         issue_credentials: Callable[[str, str, float, str], Mapping[str, str]] | None = None,
         ca_bundle: Path | None = None,
     ) -> None:
-        """Remove what an earlier process left behind. Nothing is started yet.
+        """Remove the workers that an earlier process left behind. No worker is started.
 
         Args:
             container_runtime: runs the workers.
-            endpoint_url: the emulator as a worker reaches it: ``<scheme>://<container_runtime.host_address>:<port>``.
+            endpoint_url: the emulator's URL for workers: ``<scheme>://<container_runtime.host_address>:<port>``.
             work_dir: a folder that only this object uses; its content is deleted.
             credentials: the functions' default credentials.
-            idle_seconds: a worker that is idle for this long is ended.
-            max_workers: how many may run at once; AWS throttles at its own limit (error 429) in the same way.
+            idle_seconds: a worker is ended after it was idle for this time.
+            max_workers: the maximum number of workers. Beyond it, invocations are throttled, as on AWS (status 429).
             issue_credentials: creates credentials of a function's role, which are used instead of ``credentials``.
-            pythons: folders of interpreters for functions, searched before PATH.
-            ca_bundle: the file that functions' clients must trust; None if the emulator answers without TLS.
+            pythons: folders with interpreters for functions, searched before PATH.
+            ca_bundle: the CA certificates that the functions' clients must trust; None if the emulator has no TLS.
 
         Raises:
-            ContainerRuntimeError, OSError: the remains cannot be removed, or the folder cannot be created.
+            ContainerRuntimeError, OSError: old workers cannot be removed, or the folder cannot be created.
         """
         labels = {LABEL_ROLE: _ROLE, LABEL_STATE: hashlib.sha256(str(work_dir.resolve()).encode()).hexdigest()[:32]}
         settings = WorkerSettings(
@@ -84,7 +84,7 @@ class FunctionInvoker:
         )
         self._pool = WorkerPool(settings, idle_seconds, max_workers)
         self._lock = threading.Lock()
-        # One thread for each function: its asynchronous invocations run one after the other.
+        # Each function has one thread, in which its asynchronous invocations run one after the other.
         self._lanes: dict[str, ThreadPoolExecutor] = {}
         self._closed = False
         self._closing = threading.Event()
@@ -100,19 +100,21 @@ class FunctionInvoker:
         wait_for_worker: float = 0.0,
         wait_for_engine: bool = False,
     ) -> InvocationResult:
-        """Invoke and wait for the answer (invocation type RequestResponse).
+        """Invoke a function and wait for its response (invocation type RequestResponse).
 
         Args:
-            function: to run.
-            payload: JSON.
+            function: the function to run.
+            payload: the JSON payload.
             client_context: decoded JSON text for the handler's context.
-            with_log_tail: wait for the log lines, and return the last of them.
-            wait_for_worker: seconds to wait while all workers are busy.
-            wait_for_engine: whether the caller retries while the engine is unavailable; then that is an error.
+            with_log_tail: whether to wait for the log lines and return the last of them.
+            wait_for_worker: the number of seconds to wait while all workers are busy.
+            wait_for_engine: whether to raise WorkerStartError while the container engine is unavailable, because the
+                caller retries. Otherwise, it is a failure of the function.
 
         Raises:
-            TooManyInvocationsError, InvokerClosedError.
-            WorkerStartError: the engine is unavailable, and the caller retries.
+            TooManyInvocationsError: all workers are still busy after ``wait_for_worker``.
+            InvokerClosedError: the emulator shuts down.
+            WorkerStartError: the container engine is unavailable, and ``wait_for_engine`` is true.
         """
         invocation = Invocation(function.arn, payload, float(function.timeout_s), client_context)
         FAULTS.wait("lambda")
@@ -140,18 +142,23 @@ class FunctionInvoker:
             self._pool.release(worker)
 
     def tell_ends(self, listener: Callable[[Function, bytes, InvocationResult, int], None]) -> None:
-        """Call ``listener`` after every asynchronous invocation with function, payload, result and attempts."""
+        """Set the function that is called after each asynchronous invocation.
+
+        Args:
+            listener: its arguments are the function, the payload, the result and the number of attempts.
+        """
         self._listener = listener
 
     def invoke_async(self, function: Function, payload: bytes) -> Future[InvocationResult]:
-        """Invoke without waiting (invocation type Event).
+        """Invoke a function without waiting (invocation type Event).
 
-        The invocations of one function run one after the other, in order. A failed one is retried at once, twice unless
-        the function's event invoke configuration says otherwise. AWS waits one minute before the first retry, and two
-        before the second.
+        The invocations of one function run one after the other, in order. A failed invocation is retried at once,
+        whereas AWS waits one minute before the first retry and two before the second. By default there are two retries;
+        the function's event invoke configuration can change this.
 
         Returns:
-            The last attempt's result. If the emulator shuts down first, it is cancelled, or raises InvokerClosedError.
+            A future of the last attempt's result. If the emulator shuts down first, the future is cancelled or raises
+            InvokerClosedError.
         """
         with self._lock:
             if not self._closed:
@@ -161,13 +168,13 @@ class FunctionInvoker:
         return future
 
     def warm(self, function: Function) -> None:
-        """Start a worker in the background if there is none, so that it is ready for the next invocation."""
+        """Start a worker in the background if the function has none, so that the next invocation is fast."""
         with self._lock:
             if not self._closed and not self._pool.has_worker(function):
                 self._find_lane(function).submit(self._pool.warm, function)
 
     def close(self) -> None:
-        """End every worker and cancel waiting invocations. Leaves no container, process, thread or folder."""
+        """End all workers and cancel waiting invocations. No container, process, thread or folder remains."""
         with self._lock:
             self._closed = True
         self._closing.set()
@@ -178,7 +185,7 @@ class FunctionInvoker:
             lane.shutdown()
 
     def _find_lane(self, function: Function) -> ThreadPoolExecutor:
-        """Return the thread of a function, which is created with its first invocation. The caller holds the lock."""
+        """Return the thread of a function, which is created for its first invocation. The caller must hold the lock."""
         if function.arn not in self._lanes:
             self._lanes[function.arn] = ThreadPoolExecutor(1, thread_name_prefix="lambda-lane")
         return self._lanes[function.arn]
@@ -203,9 +210,9 @@ class FunctionInvoker:
         return result
 
     def _invoke_patiently(self, function: Function, payload: bytes) -> InvocationResult:
-        """Invoke, and repeat while it is throttled or the engine is unavailable, which does not count as an attempt.
+        """Invoke a function, and repeat this for up to an hour while it is throttled or the engine is unavailable.
 
-        AWS keeps such an event for hours.
+        These repetitions do not count as attempts. AWS keeps such an event for hours.
         """
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((TooManyInvocationsError, WorkerStartError)),

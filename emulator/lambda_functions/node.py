@@ -17,14 +17,14 @@ CLIENT = "node_client.mjs"
 
 
 def find_node(back_end: str, look: Callable[[str], str | None] = shutil.which) -> str:
-    """Return the path of this machine's Node, of whatever version.
+    """Return the path of this machine's Node, regardless of its version.
 
     Args:
-        back_end: name of the container runtime.
-        look: finds a program.
+        back_end: the name of the container runtime.
+        look: finds the path of a program.
 
     Raises:
-        UnsupportedRuntimeError: there is none, or functions run in containers, which do not have it.
+        UnsupportedRuntimeError: Node is not installed, or functions run in containers, whose image has no Node.
     """
     if back_end != "process":
         raise UnsupportedRuntimeError(
@@ -43,7 +43,7 @@ def find_node(back_end: str, look: Callable[[str], str | None] = shutil.which) -
 
 
 def stage_node_client(folder: Path) -> Mount:
-    """Put the runtime client into a folder of the worker's."""
+    """Copy the runtime client to ``folder``, which is created, and return the worker's mount of it."""
     folder.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name(CLIENT), folder)
     return Mount(folder, "/var/runtime", read_only=True)

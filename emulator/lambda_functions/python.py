@@ -17,20 +17,24 @@ if TYPE_CHECKING:
 
 CLIENT = "python_client.py"
 OWN_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-# That of the image of functions.
+# The version in the container image for functions.
 _IMAGE_VERSION = "3.11"
 _PROBE_SECONDS = 30.0
 
 
 def find_version(back_end: str) -> str:
-    """Return the version of the Python that runs functions where nothing else is said."""
+    """Return the default Python version for functions.
+
+    Args:
+        back_end: the name of the container runtime.
+    """
     return _IMAGE_VERSION if back_end != "process" else OWN_VERSION
 
 
 def find_python(version: str, folders: Sequence[Path] = ()) -> str | None:
-    """Return this machine's interpreter of a version, such as 3.12: the first that runs in ``folders``, or on PATH.
+    """Return the path of the first working interpreter of a version, such as 3.12, in ``folders`` and then on PATH.
 
-    The shims of pyenv are on PATH for each version that it has, and run where PYENV_VERSION names it.
+    It also finds the interpreters of pyenv, whose shims only work if PYENV_VERSION names the version.
     """
     for folder in [*map(str, folders), *os.get_exec_path()]:
         found = shutil.which(f"python{version}", path=folder)
@@ -40,7 +44,7 @@ def find_python(version: str, folders: Sequence[Path] = ()) -> str | None:
 
 
 def _probe(program: str, version: str) -> str | None:
-    """Return the path of the interpreter behind ``program``, if it is of that version."""
+    """Run ``program`` and return the path of its interpreter; None if it fails or has another version."""
     told = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
     try:
         ran = subprocess.run(
@@ -58,13 +62,13 @@ def _probe(program: str, version: str) -> str | None:
 
 
 def find_packages() -> str:
-    """Return the folder in which this interpreter has AWS's runtime client; nothing where it has none."""
+    """Return the folder where this interpreter has installed awslambdaric; an empty string if it is not installed."""
     client = importlib.util.find_spec("awslambdaric")
     return "" if client is None or client.origin is None else str(Path(client.origin).parents[1])
 
 
 def stage_python_client(folder: Path) -> Mount:
-    """Put what another version runs into a folder of the worker's."""
+    """Copy the client for other Python versions to ``folder``, which is created, and return its mount."""
     folder.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name(CLIENT), folder)
     return Mount(folder, "/var/runtime", read_only=True)

@@ -1,8 +1,9 @@
 """Starter of awslambdaric under another version of Python than the emulator's.
 
-That Python runs this file, and needs nothing installed. What Lambda brings, the client and boto3, it takes from the
-emulator's packages, in the folder that SMDEBUG_EMULATOR_PACKAGES names; those of the function and of the interpreter go
-first. The client's calls of the Runtime API are compiled for one version of Python: here they are in Python.
+That Python runs this file and needs no installed packages. The packages that Lambda provides (awslambdaric and boto3)
+are imported from the emulator's packages in the folder SMDEBUG_EMULATOR_PACKAGES. The packages of the function and of
+the interpreter take precedence. awslambdaric calls the Runtime API with a module that is compiled for one version of
+Python. This file replaces that module by Python code.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _INVOCATION = "/2018-06-01/runtime/invocation"
 
 
 class BroughtPackages(importlib.abc.MetaPathFinder):
-    """Finds some packages in a folder that holds many more."""
+    """Finds only the given packages in a folder that contains many more."""
 
     def __init__(self, folder: str, names: frozenset[str]) -> None:
         self._folder = folder
@@ -34,35 +35,35 @@ class BroughtPackages(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Find a package; what is in it is found by its own path."""
+        """Find a top-level package. Its submodules are found by the package's path."""
         if path is None and fullname in self._names:
             return importlib.machinery.PathFinder.find_spec(fullname, [self._folder], target)
         return None
 
 
 class RuntimeClient(types.ModuleType):
-    """The module that is compiled elsewhere."""
+    """A replacement of awslambdaric's compiled module ``runtime_client``."""
 
     def __init__(self, address: str) -> None:
         super().__init__("runtime_client")
         self._address = address
 
     def initialize_client(self, user_agent: str) -> None:
-        """Do nothing: every call has a connection of its own."""
+        """Do nothing, because each call opens its own connection."""
 
     def next(self) -> tuple[bytes, dict[str, Any]]:
-        """Wait for an invocation; its payload and headers, where the deadline is a number."""
+        """Wait for an invocation and return its payload and headers. The deadline header is converted to int."""
         payload, headers = self._call("GET", "/next", 200)
         return payload, {**headers, _DEADLINE: int(headers[_DEADLINE])}
 
     def post_invocation_result(
         self, invoke_id: str, data: bytes, content_type: str, _invocation_id: str | None = None
     ) -> None:
-        """Hand the answer back."""
+        """Post the handler's response."""
         self._call("POST", f"/{invoke_id}/response", 202, data, {"Content-Type": content_type})
 
     def post_error(self, invoke_id: str, error: str, _fault: str, _invocation_id: str | None = None) -> None:
-        """Say how the handler failed."""
+        """Post the handler's error."""
         self._call("POST", f"/{invoke_id}/error", 202, error.encode(), {"Content-Type": "application/json"})
 
     def _call(
@@ -81,11 +82,11 @@ class RuntimeClient(types.ModuleType):
 
 
 def main() -> None:
-    """Serve the handler that the command line names."""
-    # The emulator's packages are compiled for its own version.
+    """Run awslambdaric with the handler that the command line names."""
+    # Bytecode of this version must not be written into the emulator's packages.
     sys.dont_write_bytecode = True
     sys.path.remove(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is slow to import
-    # Those of the SDK need Python 3.10.
+    # The AWS SDK needs Python 3.10.
     names = _CLIENT | _SDK if sys.version_info >= (3, 10) else _CLIENT
     sys.meta_path.append(BroughtPackages(os.environ.pop("SMDEBUG_EMULATOR_PACKAGES"), names))
     sys.modules["runtime_client"] = RuntimeClient(os.environ["AWS_LAMBDA_RUNTIME_API"])

@@ -1,16 +1,17 @@
 """Lambda Runtime API: a worker fetches invocations and posts results.
 
-Each worker has a listener of its own instead of a path on the emulator's port, for what awslambdaric 4.2.2 does:
+Each worker has its own listener instead of a path on the emulator's port, because of the behaviour of awslambdaric
+4.2.2:
 
-* its C client takes a path in AWS_LAMBDA_RUNTIME_API, its Python half (which reports a module that cannot be imported)
-  gives the value to ``http.client`` as host and port, and dies of ``InvalidURL`` where there is a path;
-* nothing else in its requests tells one worker from another;
-* an answer to ``next`` that is no invocation ends the process (204: a segmentation fault), so a poll cannot be bounded
-  and retried: on the emulator's port each idle worker would hold a thread of the server for good, and a full house of
-  callers that wait for functions would keep the functions' answers out.
+* Its C client accepts a path in AWS_LAMBDA_RUNTIME_API. Its Python code, which reports modules that cannot be imported,
+  passes the value to ``http.client`` as host and port, and fails with ``InvalidURL`` if it contains a path.
+* Nothing else in its requests identifies the worker.
+* If the response to ``next`` is not an invocation, the process ends (for status 204, with a segmentation fault).
+  Therefore, a poll can have no time limit. On the emulator's port, each idle worker would occupy a thread of the server
+  forever. If all threads were occupied by callers that wait for functions, the functions could not post their results.
 
-The port is picked by the kernel, is open only while its worker lives, and only answers requests that name it as their
-Host and come from no web page.
+The kernel chooses the port, which is open only while its worker exists. The listener only accepts requests with its own
+address as Host and without an Origin header, so web pages cannot use it.
 """
 
 from __future__ import annotations
@@ -40,27 +41,27 @@ logger = logging.getLogger(__name__)
 
 _RUNTIME = "/2018-06-01/runtime"
 _ANSWER = re.compile(rf"{_RUNTIME}/invocation/([0-9a-f-]+)/(response|error)")
-# Lambda's own limit for a function's answer: 6 MiB and a little for the envelope.
+# Lambda's limit for a function's response: 6 MiB and some space for the envelope.
 _MAX_BODY_BYTES = 6_291_556 + 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The worker's answer to one invocation."""
+    """The worker's response to one invocation."""
 
     payload: bytes
     failed: bool
 
 
 class RuntimeApi:
-    """The listener of one worker. Thread safe; holds at most one invocation."""
+    """The listener of one worker. Thread safe. It has at most one invocation at a time."""
 
     def __init__(self, host: str, on_handed_out: Callable[[Invocation], None]) -> None:
         """Listen on a free port of ``host``.
 
         Args:
             host: the address at which the worker reaches this host.
-            on_handed_out: called just before an invocation goes to the worker.
+            on_handed_out: called just before an invocation is sent to the worker.
         """
         self._changed = threading.Condition()
         self._on_handed_out = on_handed_out
@@ -78,7 +79,7 @@ class RuntimeApi:
         self._thread.start()
 
     def take(self, listening: socket.socket) -> None:
-        """Also answer connections to another listening socket, until it is shut down."""
+        """Also accept connections on another listening socket, until it is shut down."""
         threading.Thread(target=self._accept, args=(listening,), name="lambda-runtime-sidecar", daemon=True).start()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -108,14 +109,18 @@ class RuntimeApi:
 
     @property
     def ended(self) -> bool:
-        """Whether the worker cannot take invocations any more."""
+        """Whether the worker can no longer process invocations."""
         return self._closed or self._exit is not None or self._init_error is not None
 
     def run(self, invocation: Invocation, start_timeout: float) -> Answer:
-        """Pass ``invocation`` to the worker and wait for its answer.
+        """Send ``invocation`` to the worker and wait for its response.
+
+        Args:
+            invocation: the invocation.
+            start_timeout: the maximum number of seconds until the worker requests the invocation.
 
         Raises:
-            WorkerFailure: it could not start, ended, or took longer than the invocation's timeout.
+            WorkerFailure: the worker could not start, ended, or took longer than the invocation's timeout.
         """
         with self._changed:
             self._waiting = invocation
@@ -137,7 +142,7 @@ class RuntimeApi:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop listening. A worker that waits for work loses its connection. Idempotent."""
+        """Stop listening. A worker that waits for an invocation loses its connection. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -146,7 +151,7 @@ class RuntimeApi:
         self._thread.join()
 
     def _failure(self, invocation: Invocation, start_timeout: float) -> WorkerFailure:
-        """Build the error for a missing answer. The caller holds the lock."""
+        """Build the error for a missing response. The caller must hold the lock."""
         if self._init_error is not None:
             return WorkerFailure(json.loads(self._init_error), "")
         if self._exit is not None:
@@ -177,7 +182,7 @@ class RuntimeApi:
         return invocation
 
     def take_answer(self, request_id: str, answer: Answer) -> bool:
-        """Store the worker's answer; False if no caller waits for that invocation any more."""
+        """Store the worker's response; return False if no caller waits for this invocation any more."""
         with self._changed:
             if self._current is None or self._current.request_id != request_id:
                 return False
@@ -186,7 +191,7 @@ class RuntimeApi:
             return True
 
     def take_init_error(self, payload: bytes) -> None:
-        """Store the worker's reason why it cannot start. The worker then ends by itself."""
+        """Store the worker's initialization error. The worker then ends by itself."""
         with self._changed:
             self._init_error = payload
             self._changed.notify_all()
@@ -202,11 +207,11 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Routes of the Runtime API. The connection stays open, which saves the worker a handshake for each call."""
+    """Routes of the Runtime API. The connection is kept open, so the worker does not need one for each request."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
-    # Without this the worker's small answers wait for delayed ACKs, 40 ms each.
+    # Without this, delayed ACKs would slow down each small response by 40 ms.
     disable_nagle_algorithm: ClassVar[bool] = True
     wbufsize = -1
 
@@ -262,7 +267,7 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def _is_connected(self) -> bool:
-        """Check whether the worker is connected: when it is killed, its end closes, and a read here does not block."""
+        """Check whether the worker is connected. If a worker is killed, its connection becomes readable."""
         readable, _, _ = select.select([self.connection], [], [], 0)
         return not readable
 

@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IMAGE = "smdebug-emulator/lambda"
-# Between the start of the container and its first request for work. AWS allows 10 s; a busy laptop needs more.
+# The time from the start of the container to its first request for an invocation. AWS allows 10 s; a busy laptop needs
+# more.
 START_TIMEOUT_S = 60.0
-# A worker of this age is replaced: its credentials are valid for an hour more, a function runs for 15 minutes at most.
+# A worker of this age is replaced. Its credentials are valid for one hour more; a function runs for at most 15 minutes.
 _CREDENTIALS_SECONDS = 12 * 3600.0
-# The longest wait for the log's tail: lines are held back for a moment, and a busy machine reads them late.
+# The longest wait for the log's tail. Lines are held back for a moment, and a busy machine reads them late.
 _TAIL_SECONDS = 10.0
 _MIB = 1024 * 1024
 
@@ -54,11 +55,11 @@ class WorkerSettings:
     Attributes:
         container_runtime: runs the workers.
         endpoint_url: the emulator, as a worker reaches it.
-        work_dir: a folder for the workers, where each has a sub-folder while it exists.
+        work_dir: the parent of the workers' folders.
         credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
-        issue_credentials: creates credentials for a role, a name, a number of seconds and an account, which are used
-            instead of ``credentials``.
-        ca_bundle: the file that functions' clients must trust; None if the emulator answers without TLS.
+        issue_credentials: creates credentials, which are used instead of ``credentials``. Its arguments are the role,
+            the function's name, the lifetime in seconds and the account.
+        ca_bundle: the CA certificates that the functions' clients must trust; None if the emulator has no TLS.
         labels: identify the workers of this emulator.
         pythons: folders of interpreters, searched before PATH.
     """
@@ -85,7 +86,7 @@ class Worker:
         self._folder = settings.work_dir / self._id
         self._worker_log = WorkerLog(LogGroups(function.account, function.region), function.name, function.version)
         self._api: RuntimeApi | None = None
-        # Set for another language than the image's, or another version.
+        # Set if the function's language, or its version, is not the image's.
         self._entrypoint: tuple[str, ...] | None = None
         self._packages: str | None = None
         self._container_id: str | None = None
@@ -108,7 +109,7 @@ class Worker:
         """Unpack the code and start the container; returns before the function's module is imported.
 
         Raises:
-            WorkerStartError: the text says what to do.
+            WorkerStartError: the worker cannot be started; the message says what to do.
         """
         self._started_at = time.monotonic()
         try:
@@ -122,7 +123,7 @@ class Worker:
         self._follower.start()
 
     def invoke(self, invocation: Invocation, *, with_log_tail: bool = False) -> InvocationResult:
-        """Run one invocation to its end. Errors of the function are returned, not raised."""
+        """Run one invocation and return its result. Errors of the function are returned, not raised."""
         self._began_at = None
         try:
             if self._api is None:
@@ -168,7 +169,7 @@ class Worker:
                 self._follower.join(10.0)
             self._settings.container_runtime.remove(container_id)
         except ContainerRuntimeError:
-            # Its label lets the next start of the emulator find and remove it.
+            # At its next start, the emulator finds the container by its labels and removes it.
             logger.exception("The Lambda worker %s could not be removed.", container_id)
 
     def _follow(self, container_id: str) -> None:
@@ -201,7 +202,7 @@ class Worker:
 
     def _stage_code(self) -> tuple[Mount, ...]:
         """Unpack the function's zip and its layers, and return their mounts in the worker."""
-        # As in AWS, the only folder that a function can write to.
+        # As in AWS, /tmp is the only folder that a function can write to.
         scratch = Mount(self._folder / "tmp", "/tmp")  # noqa: S108 - inside the container
         scratch.source.mkdir(parents=True)
         if self.function.image_uri is not None:
@@ -234,7 +235,10 @@ class Worker:
         return tuple(mounts)
 
     def _find_other_python(self) -> str | None:
-        """Find the interpreter of the function's runtime; None for the image's own. A missing one is logged."""
+        """Find the interpreter of the function's runtime; None for the default interpreter.
+
+        If the interpreter is missing, a warning is logged and the default interpreter is used.
+        """
         back_end, version = self._settings.container_runtime.name, self.function.runtime.removeprefix("python")
         present = python.find_version(back_end)
         if version == present:

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How long a line is held back, so that one that was printed before it and came another way is written before it.
+# Lines are held back for this time, so that lines that were printed earlier but arrive later are written before them.
 _HOLD_SECONDS = 0.3
-# So long after its answer an invocation's lines are still taken for its own, unless the next one has begun: whoever
-# reads the worker's pipe stamps them, and may be late.
+# For this time after an invocation's response, the worker's lines are still attributed to it, unless the next one has
+# started. The reader of the worker's pipe sets the timestamps, which may be late.
 _END_SLACK_MS = 250
 _TAIL_BYTES = 4096
 
 
 @dataclass(order=True, slots=True)
 class _Entry:
-    """What is to be written, ordered by time; within one millisecond END, then START, then the worker's lines."""
+    """An entry to write. Entries are ordered by time; within a millisecond, END is first, then START, then lines."""
 
     place_ms: int
     rank: int
@@ -46,10 +46,10 @@ _END, _START, _LINE = range(3)
 
 
 class WorkerLog:
-    """One stream, written by one thread of its own in the order in which things happened. Thread safe.
+    """The log stream of one worker. Its own thread writes the entries in chronological order. Thread safe.
 
-    A worker's lines come through a pipe and its answers through a socket, so each entry waits a moment for those that
-    happened before it.
+    A worker's lines arrive through a pipe and its responses through a socket. Therefore, each entry is held back for a
+    moment, so that earlier entries can arrive.
     """
 
     def __init__(self, log_groups: LogGroups, function_name: str, version: str) -> None:
@@ -68,11 +68,14 @@ class WorkerLog:
         self._thread.start()
 
     def line(self, text: str, timestamp_ms: int | None = None) -> None:
-        """Append one line, now unless it says when."""
+        """Append one line. The default timestamp is the current time."""
         self._add(timestamp_ms if timestamp_ms is not None else _now_ms(), _LINE, [text])
 
     def follow(self, lines: Iterable[LogLine]) -> None:
-        """Append what a worker prints until it ends. awslambdaric joins an error's lines with carriage returns."""
+        """Append a worker's output until the worker ends.
+
+        Carriage returns become line breaks, because awslambdaric joins the lines of an error with them.
+        """
         for line in lines:
             self.line(line.text.replace("\r", "\n"), line.timestamp_ms)
 
@@ -86,11 +89,11 @@ class WorkerLog:
             self._add(now, _START, [text])
 
     def finish_invocation(self, texts: list[str]) -> Callable[[float], str]:
-        """Append the lines that close an invocation.
+        """Append the lines at the end of an invocation (END and REPORT).
 
         Returns:
-            A function that waits until they are written, at most the given seconds, and returns the last 4 KiB since
-            the START line.
+            A function that waits until they are written, for at most the given number of seconds, and returns the last
+            4 KiB of the log since the START line.
         """
         with self._changed:
             end = self._newest_end = self._add(_now_ms(), _END, texts)
@@ -102,7 +105,7 @@ class WorkerLog:
         return wait
 
     def close(self) -> None:
-        """Write what has arrived and end the thread. Idempotent."""
+        """Write all entries that have arrived and end the thread. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -127,7 +130,7 @@ class WorkerLog:
             self._put(due)
 
     def _take_due(self) -> list[_Entry]:
-        """Take the oldest entries, as far as they have been held long enough."""
+        """Remove and return the entries that have been held back long enough, oldest first."""
         due: list[_Entry] = []
         now = time.monotonic()
         while self._entries and (self._closed or self._entries[0].release_at <= now):
@@ -137,7 +140,7 @@ class WorkerLog:
     def _put(self, entries: list[_Entry]) -> None:
         lines: list[tuple[int, str]] = []
         for entry in entries:
-            # What came too late for its place must not be sorted away from where it stands.
+            # A late entry gets the newest timestamp, because CloudWatch Logs would otherwise sort it before others.
             self._newest_ms = max(self._newest_ms, entry.timestamp_ms)
             lines.extend((self._newest_ms, text) for text in entry.texts)
             tail = "" if entry.rank == _START else self._tail
@@ -146,7 +149,7 @@ class WorkerLog:
         try:
             self._log_groups.put(self.group, self.stream, lines)
         except Exception:
-            # The log of a function is no reason to lose its answer.
+            # A failure to write the log must not affect the function's response.
             logger.exception("%d lines of %s could not be written to CloudWatch Logs.", len(lines), self.group)
         for entry in entries:
             entry.written.set()

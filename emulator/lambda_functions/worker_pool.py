@@ -19,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerPool:
-    """Workers by function version, idle or busy. Thread safe."""
+    """The idle and busy workers of all function versions. Thread safe."""
 
     def __init__(self, settings: WorkerSettings, idle_seconds: float, max_workers: int) -> None:
-        """Remove the workers and the folders that an earlier process left behind. No worker is started."""
+        """Remove the workers and folders that an earlier process left behind. No worker is started."""
         self._settings = settings
         self._idle_seconds = idle_seconds
         self._max_workers = max_workers
@@ -36,10 +36,16 @@ class WorkerPool:
         self._reaper.start()
 
     def acquire(self, function: Function, timeout: float) -> Worker:
-        """Take a worker of ``function``, warm if there is one; wait for ``timeout`` seconds while all are busy.
+        """Take an idle worker of ``function``, or start one.
+
+        Args:
+            function: the function version.
+            timeout: the number of seconds to wait while all workers are busy.
 
         Raises:
-            TooManyInvocationsError, InvokerClosedError, WorkerStartError.
+            TooManyInvocationsError: all workers are still busy after ``timeout``.
+            InvokerClosedError: the pool was closed.
+            WorkerStartError: the worker cannot be started.
         """
         deadline = time.monotonic() + timeout
         unneeded: list[Worker] = []
@@ -52,7 +58,7 @@ class WorkerPool:
         return worker if worker is not None else self._start(function)
 
     def release(self, worker: Worker) -> None:
-        """Return a worker to the pool; a worker that cannot be reused is ended."""
+        """Return a worker to the pool. A worker that cannot be reused is ended."""
         with self._changed:
             keep = worker.usable and not self._closed
             if keep:
@@ -67,12 +73,12 @@ class WorkerPool:
                 self._changed.notify_all()
 
     def has_worker(self, function: Function) -> bool:
-        """Whether a worker of exactly this version and configuration runs."""
+        """Return whether there is a usable worker with exactly this version and configuration."""
         with self._changed:
             return any(worker.function == function and worker.usable for worker in (*self._idle, *self._busy))
 
     def warm(self, function: Function) -> None:
-        """Start a worker, unless there is one, and keep it for later. A failure recurs at the next invocation."""
+        """Start an idle worker, unless there is a worker. Errors are only logged: the next invocation raises them."""
         try:
             if not self.has_worker(function):
                 self.release(self.acquire(function, 0.0))
@@ -85,7 +91,7 @@ class WorkerPool:
             logger.exception("The function %s could not be warmed up", function.name)
 
     def close(self) -> None:
-        """End every worker, even busy ones. Leaves no container, process, thread or folder."""
+        """End all workers, including busy ones. No container, process, thread or folder remains."""
         with self._changed:
             self._closed = True
             workers = [*self._idle, *self._busy]
@@ -99,7 +105,10 @@ class WorkerPool:
         shutil.rmtree(self._settings.work_dir, ignore_errors=True)
 
     def _reserve(self, function: Function, deadline: float, unneeded: list[Worker]) -> Worker | None:
-        """Take an idle worker, or reserve a slot for a new one (None). The caller holds the lock."""
+        """Take an idle worker, or reserve a slot for a new one and return None. The caller must hold the lock.
+
+        Workers that the caller must close are added to ``unneeded``.
+        """
         while True:
             if self._closed:
                 raise InvokerClosedError
@@ -125,7 +134,7 @@ class WorkerPool:
                 )
 
     def _has_reserved(self, function: Function) -> bool:
-        """Whether the function's reserved concurrency, shared by its versions, has an invocation left."""
+        """Return whether the function's reserved concurrency, which its versions share, allows another invocation."""
         if function.reserved_concurrency is None:
             return True
         running = [*(worker.function for worker in self._busy), *self._starting]
@@ -134,7 +143,7 @@ class WorkerPool:
         return count < function.reserved_concurrency
 
     def _take_idle(self, function: Function, unneeded: list[Worker]) -> Worker | None:
-        """Take the most recently used worker that fits; outdated ones of the same version go to ``unneeded``."""
+        """Take the most recently used idle worker of the function; outdated workers are added to ``unneeded``."""
         for worker in [worker for worker in self._idle if worker.function.arn == function.arn]:
             if not worker.usable or worker.function != function:
                 self._idle.remove(worker)

@@ -40,14 +40,19 @@ LOG_SECONDS = 10  # a function's log lines appear a moment after they are printe
 
 @dataclass
 class Observed:
-    """What the events told about one job."""
+    """The state of one job as reported by its events.
+
+    Attributes:
+        description: the detail of the newest event.
+        events: the number of events received.
+    """
 
     description: dict[str, Any] = field(default_factory=dict)
     events: int = 0
 
 
 def main() -> int:
-    """Command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runtime", choices=["auto", "docker", "process"], default="auto", help="container back end")
     parser.add_argument("--output", type=Path, default=Path(".demo"), help="folder for state and tensors (emptied)")
@@ -62,7 +67,7 @@ def main() -> int:
             try:
                 exit_code = run_demo(emulator.endpoint_url, args.output)
             except (EndpointConnectionError, ConnectionClosedError):
-                # Nothing else would tell from a traceback that it is the emulator that is gone.
+                # A traceback of the client would not show that the emulator has ended.
                 code = emulator.process.wait(timeout=_END_SECONDS)
                 raise SystemExit(describe_end(emulator, code)) from None
             if args.stay:
@@ -73,10 +78,10 @@ def main() -> int:
 
 
 def wait_for_interrupt(emulator: EmulatorProcess) -> None:
-    """Leave the console open until Ctrl-C.
+    """Keep the emulator and its console running until Ctrl-C.
 
     Raises:
-        SystemExit: the emulator ended before.
+        SystemExit: the emulator ended by itself.
     """
     console.print(f"\nThe console stays open at {emulator.endpoint_url}/console until Ctrl-C.")
     with suppress(KeyboardInterrupt):
@@ -85,19 +90,19 @@ def wait_for_interrupt(emulator: EmulatorProcess) -> None:
 
 
 def describe_end(emulator: EmulatorProcess, code: int) -> str:
-    """Say that the emulator ended by itself, and what it logged last."""
+    """Build the message that the emulator ended by itself, with the last lines of its log."""
     last = "".join(f"\n  {line}" for line in emulator.log_text().splitlines()[-5:])
     return f"The emulator ended (exit code {code}); its log is {emulator.log_path}.{last}"
 
 
 def run_demo(endpoint: str, output: Path) -> int:
-    """Run both jobs on the emulator at ``endpoint``; returns the exit code."""
+    """Run both jobs on the emulator at ``endpoint`` and return the exit code."""
     client = EmulatorSession(endpoint).client
     sagemaker, s3 = client("sagemaker"), client("s3")
     console.print("Putting 1,797 handwritten digits and the training script into S3 ...")
     stage_inputs(s3)
     queue_url = watch_events(client("sqs"), client("events"))
-    # The handler's source is the emulator's: it is deployed by its command.
+    # The handler is part of the emulator, whose command deploys it.
     deploy = [sys.executable, "-P", "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", endpoint]
     subprocess.run(deploy, check=True)
 
@@ -131,7 +136,7 @@ def run_demo(endpoint: str, output: Path) -> int:
 
 
 def watch_events(sqs: Any, events: Any) -> str:
-    """Send every training job event to a queue of ours and return its URL."""
+    """Create an SQS queue that receives all training job events, and return its URL."""
     queue_url: str = sqs.create_queue(QueueName="digits-demo-events")["QueueUrl"]
     attributes = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])["Attributes"]
     pattern = {"source": ["aws.sagemaker"], "detail-type": ["SageMaker Training Job State Change"]}
@@ -150,7 +155,7 @@ def receive_events(sqs: Any, queue_url: str, deadline: float) -> Iterator[dict[s
 
 
 def print_change(seconds: float, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Print what is new in an event: the job's secondary status, its rules' verdicts."""
+    """Print what has changed since the previous event: the job's secondary status and the statuses of its rules."""
     name = now["TrainingJobName"]
     if now["SecondaryStatus"] != before.get("SecondaryStatus"):
         message = now.get("SecondaryStatusTransitions", [{}])[-1].get("StatusMessage", "").partition(". ")[0]
@@ -168,7 +173,7 @@ def print_change(seconds: float, before: dict[str, Any], now: dict[str, Any]) ->
 
 
 def download_tensors(s3: Any, job: str, folder: Path) -> None:
-    """Copy a job's tensors from S3."""
+    """Download a job's tensors from S3."""
     prefix = f"tensors/{job}/debug-output/"
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
         for item in page.get("Contents", []):
@@ -178,7 +183,7 @@ def download_tensors(s3: Any, job: str, folder: Path) -> None:
 
 
 def handler_stopped(logs: Any, job: str) -> bool:
-    """Whether the Lambda function's log says that it stopped ``job``: proof that nobody else did."""
+    """Return whether the Lambda function's log shows that it stopped ``job``."""
     deadline = time.monotonic() + LOG_SECONDS
     while True:
         groups = logs.describe_log_groups(logGroupNamePrefix="/aws/lambda/")["logGroups"]
@@ -192,8 +197,8 @@ def handler_stopped(logs: Any, job: str) -> bool:
 
 
 def print_table(sagemaker: Any, observed: dict[str, Observed], output: Path) -> None:
-    """Print how the jobs and their rules have ended, and where the tensors are."""
-    # Fits into 80 columns: no lines, one space between columns.
+    """Print the results of the jobs and their rules, and the locations of the tensors."""
+    # Without lines and with one space between columns, the table fits into 80 columns.
     table = Table(title="Results", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for column in ("Job", "Status", "Secondary", "Rule", "Verdict", "Step", "Events"):
         table.add_column(column, no_wrap=True)
@@ -219,13 +224,13 @@ def print_table(sagemaker: Any, observed: dict[str, Observed], output: Path) -> 
 
 
 def find_step(rule: dict[str, Any]) -> str:
-    """Return the step that a rule's words name, or a dash."""
+    """Return the step that a rule's StatusDetails names, or a dash."""
     found = re.search(r"at step (\d+)", rule.get("StatusDetails", ""))
     return found.group(1) if found else "-"
 
 
 def judge(sagemaker: Any, *, by_handler: bool) -> int:
-    """Print whether everything ended as it had to; returns the exit code."""
+    """Print whether all results are as expected, and return the exit code."""
     sick = sagemaker.describe_training_job(TrainingJobName="digits-sick")
     healthy = sagemaker.describe_training_job(TrainingJobName="digits-healthy")
     rules = {r["RuleConfigurationName"]: r["RuleEvaluationStatus"] for r in sick["DebugRuleEvaluationStatuses"]}

@@ -1,6 +1,6 @@
 """Training of a digit classifier: an ordinary PyTorch script.
 
-It knows nothing of SageMaker Debugger.
+It does not use SageMaker Debugger.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from torch import nn
 
 
 def build_network(depth: int, width: int, activation: str) -> nn.Sequential:
-    """``depth`` layers of ``width``, and one of the ten digits."""
+    """Build a network of ``depth`` hidden layers of size ``width`` and an output layer for the ten digits."""
     activation_class = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}[activation]
     layers: list[nn.Module] = []
     inputs = 64  # 8 x 8 pixels
@@ -25,7 +25,7 @@ def build_network(depth: int, width: int, activation: str) -> nn.Sequential:
 
 
 def main() -> None:
-    """Train on four fifths of the images, and say how many of the others are recognised."""
+    """Train on four fifths of the images, and print the accuracy on the others."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--depth", type=int, default=2)

@@ -18,24 +18,24 @@ DIGITS = Path(__file__).with_name("digits.npz")
 TRAINING_IMAGE = "pytorch-training:2.13.0-cpu-py311"
 
 # Ten sigmoid layers: each one shrinks the gradient that flows back through it, so the first layers never learn.
-# Left alone it would train for minutes; the stop handler is what ends it.
+# The job would train for minutes if the stop handler did not stop it.
 SICK = {"depth": 10, "activation": "sigmoid", "steps": 60_000, "learning-rate": 0.01}
 HEALTHY = {"depth": 2, "activation": "relu", "steps": 300, "learning-rate": 0.003}
 
 
 def stage_digits(s3: Any, bucket: str = BUCKET) -> None:
-    """Put handwritten digits into a bucket of S3, which is made.
+    """Create an S3 bucket and upload a data set of handwritten digits to it.
 
-    ``digits.npz`` has 1,797 images of 8 x 8 pixels, float32 from 0 to 1, and their labels, shuffled: the test set of
-    "Optical Recognition of Handwritten Digits" (E. Alpaydin, C. Kaynak, UCI Machine Learning Repository, CC BY 4.0) as
-    scikit-learn has it.
+    ``digits.npz`` contains 1,797 images of 8 x 8 pixels, float32 from 0 to 1, and their labels, shuffled. It is the
+    test set of "Optical Recognition of Handwritten Digits" (E. Alpaydin, C. Kaynak, UCI Machine Learning Repository,
+    CC BY 4.0) in the version of scikit-learn.
     """
     s3.create_bucket(Bucket=bucket)
     s3.put_object(Bucket=bucket, Key="data/digits.npz", Body=DIGITS.read_bytes())
 
 
 def stage_source(s3: Any, name: str, files: Iterable[Path], bucket: str = BUCKET) -> str:
-    """Put files into S3 as a source bundle and return its URI."""
+    """Upload files to S3 as a source bundle (sourcedir.tar.gz) and return its URI."""
     bundle = io.BytesIO()
     with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
         for path in files:
@@ -50,18 +50,23 @@ def locate_source(name: str, bucket: str = BUCKET) -> str:
 
 
 def build_script_mode(source: str, script: str, hyperparameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return HyperParameters that run a script of a source bundle, with the given ones as its arguments."""
+    """Build the HyperParameters that run a script from a source bundle with ``hyperparameters`` as its arguments."""
     script_mode = {
         "sagemaker_program": script,
         "sagemaker_submit_directory": source,
         "sagemaker_region": "us-east-1",
     }
-    # The toolkit reads each as JSON.
+    # The SageMaker training toolkit parses each value as JSON.
     return {key: json.dumps(value) for key, value in {**script_mode, **hyperparameters}.items()}
 
 
 def build_channels(uris: Mapping[str, str], content_type: str | None = None) -> list[dict[str, Any]]:
-    """Return InputDataConfig of the prefixes of S3 that a job's channels hold, by the channels' names."""
+    """Build the InputDataConfig of channels that read S3 prefixes.
+
+    Args:
+        uris: the S3 URI of the prefix, by the channel's name.
+        content_type: the ContentType of all channels; None to leave it out.
+    """
     typed = {} if content_type is None else {"ContentType": content_type}
     return [
         {"ChannelName": name, **typed, "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}}
@@ -82,19 +87,19 @@ def build_training_job(
     bucket: str = BUCKET,
     seconds: int = 600,
 ) -> dict[str, Any]:
-    """Return the request of a training on one small instance, all that it leaves in one bucket.
+    """Build a CreateTrainingJob request for one small instance. All outputs go to one bucket.
 
     Args:
-        name: of the job.
-        image: of the training container.
-        hyperparameters: HyperParameters, as `build_script_mode` makes them.
-        channels: InputDataConfig, as `build_channels` makes it.
-        collections: parameters of each collection to save.
+        name: the job's name.
+        image: the training image.
+        hyperparameters: HyperParameters, as `build_script_mode` builds them.
+        channels: InputDataConfig, as `build_channels` builds it.
+        collections: the CollectionParameters of each collection to save, by the collection's name.
         hook_parameters: HookParameters.
-        metrics: regexes of MetricDefinitions, by name.
+        metrics: the regular expressions of MetricDefinitions, by name.
         rules: DebugRuleConfigurations.
-        bucket: where tensors and output go.
-        seconds: how long it may run.
+        bucket: the bucket for tensors and output.
+        seconds: MaxRuntimeInSeconds.
     """
     return {
         "TrainingJobName": name,
@@ -122,7 +127,7 @@ def build_training_job(
 
 
 def build_rule(rule: str, **parameters: str) -> dict[str, Any]:
-    """Return the DebugRuleConfiguration of a built-in rule."""
+    """Build the DebugRuleConfiguration of a built-in rule."""
     return {
         "RuleConfigurationName": rule,
         "RuleEvaluatorImage": RULES_IMAGE,
@@ -131,13 +136,13 @@ def build_rule(rule: str, **parameters: str) -> dict[str, Any]:
 
 
 def stage_inputs(s3: Any) -> None:
-    """Put the digits and the training script into S3."""
+    """Upload the digits and the training script to S3."""
     stage_digits(s3)
     stage_source(s3, "digits", [Path(__file__).with_name("train.py")])
 
 
 def build_request(name: str, hyperparameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the request that trains the digits under the rules VanishingGradient and LossNotDecreasing."""
+    """Build the request that trains on the digits, with the rules VanishingGradient and LossNotDecreasing."""
     return build_training_job(
         name,
         image=TRAINING_IMAGE,
@@ -157,7 +162,11 @@ def build_request(name: str, hyperparameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def has_ended(description: Mapping[str, Any]) -> bool:
-    """Whether the job of a description, or of an event's detail, has ended, and each of its rules."""
+    """Return whether a job and all its rules have ended.
+
+    Args:
+        description: the response of DescribeTrainingJob, or the detail of an event.
+    """
     rules = description.get("DebugRuleEvaluationStatuses", [])
     return description.get("TrainingJobStatus") in {"Completed", "Failed", "Stopped"} and all(
         rule["RuleEvaluationStatus"] not in {"InProgress", "Stopping"} for rule in rules

@@ -1,7 +1,7 @@
 """pytest plugin: fixtures for an emulator, and a report of its training jobs.
 
-pytest loads it wherever the distribution is installed. It imports nothing and does nothing until a test asks for one of
-its fixtures.
+pytest loads this plugin whenever the distribution is installed. It starts nothing and imports nothing large until a
+test uses one of its fixtures.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
 
-# Where an xdist worker's jobs are in what it sends to the process that prints.
+# The key of a pytest-xdist worker's jobs in its ``workeroutput``.
 _OUTPUT = "sagemaker_jobs"
 _jobs = pytest.StashKey[list[dict[str, Any]]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options."""
+    """Define the command-line options."""
     group = parser.getgroup("sagemaker", "SageMaker emulator")
     group.addoption(
         "--sagemaker-runtime",
@@ -59,10 +59,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def sagemaker_emulator(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SageMakerEmulator]:
-    """Start an emulator for the whole test session, and for each worker of pytest-xdist its own.
+    """Start an emulator for the test session. Each worker of pytest-xdist has its own emulator.
 
-    It has ``endpoint_url``, ``role_arn``, ``client(service)`` and methods that wait for jobs and rules. While a test
-    uses it, directly or by another fixture, every AWS client talks to it, also in subprocesses.
+    It has ``endpoint_url``, ``role_arn``, ``client(service)`` and methods that wait for jobs and rules. During a test
+    that uses this fixture, directly or through another fixture, all AWS clients use the emulator, including those in
+    subprocesses.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -78,7 +79,7 @@ def sagemaker_emulator(
             allow_internet=config.getoption("--sagemaker-allow-internet"),
             warm=config.getoption("--sagemaker-warm"),
         )
-        # While it starts: boto3 takes long, too.
+        # These import boto3, which is slow, so they are imported while the emulator starts.
         from sdk_compat.pytest_plugin.around_tests import AroundTests
         from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
 
@@ -89,7 +90,7 @@ def sagemaker_emulator(
     hooks = AroundTests(emulator)
     try:
         hooks.lead_clients()
-        # The hook that notes the others is registered during the setup of this first test.
+        # The hook that records the start of tests is registered only now, during the setup of the first test.
         emulator.note_test(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0])
         config.pluginmanager.register(hooks, "sagemaker-around-tests")
         yield emulator
@@ -103,21 +104,21 @@ def sagemaker_emulator(
 
 @pytest.fixture
 def reset_sagemaker(sagemaker_emulator: SageMakerEmulator) -> None:
-    """Delete all jobs, objects and other data before the test; the buckets of these fixtures stay, empty."""
+    """Delete all jobs, objects and other data before the test. The buckets of these fixtures remain, empty."""
     sagemaker_emulator.reset()
 
 
 @pytest.fixture(scope="session")
 def boto3_session(sagemaker_emulator: SageMakerEmulator) -> Any:
-    """Return a ``boto3.Session`` whose clients all talk to the emulator."""
+    """Return a ``boto3.Session`` whose clients all use the emulator."""
     return sagemaker_emulator.boto3_session
 
 
 @pytest.fixture(scope="session")
 def sagemaker_session(sagemaker_emulator: SageMakerEmulator) -> Any:
-    """Return a ``sagemaker.Session`` of SDK v2, for the argument ``sagemaker_session`` of estimators and processors.
+    """Return a ``sagemaker.Session`` of SDK v2, for the ``sagemaker_session`` argument of estimators and processors.
 
-    SDK v3 needs no session: while a test uses ``sagemaker_emulator``, it talks to the emulator.
+    SDK v3 needs no session: during a test that uses ``sagemaker_emulator``, it uses the emulator.
     """
     return sagemaker_emulator.open_sagemaker_session()
 
@@ -130,36 +131,36 @@ def s3_bucket(sagemaker_emulator: SageMakerEmulator) -> str:
 
 @pytest.fixture(scope="session")
 def wait_for_training_job(sagemaker_emulator: SageMakerEmulator) -> Callable[..., dict[str, Any]]:
-    """``wait_for_training_job(job, status=None, timeout=600)``: wait for its end, return what Describe says."""
+    """``wait_for_training_job(job, status=None, timeout=600)``: wait until a job ends and return its description."""
     return sagemaker_emulator.wait_for_training_job
 
 
 @pytest.fixture(scope="session")
 def wait_for_rules(sagemaker_emulator: SageMakerEmulator) -> Callable[..., dict[str, str]]:
-    """``wait_for_rules(job, timeout=600)``: wait for every verdict, return them by the rules' configuration names."""
+    """``wait_for_rules(job, timeout=600)``: wait until a job's rules end and return their statuses by name."""
     return sagemaker_emulator.wait_for_rules
 
 
 @pytest.fixture(scope="session")
 def assert_rule(sagemaker_emulator: SageMakerEmulator) -> Callable[..., None]:
-    """``assert_rule(job, rule, status, timeout=600)``: wait for a rule's verdict; a failure shows why it is another."""
+    """``assert_rule(job, rule, status, timeout=600)``: wait until a rule ends and fail if its status differs."""
     return sagemaker_emulator.assert_rule
 
 
 @pytest.fixture(scope="session")
 def open_trial(sagemaker_emulator: SageMakerEmulator) -> Callable[..., Any]:
-    """``open_trial(job)``: the tensors that a job saved, as a trial of ``smdebug``."""
+    """``open_trial(job)``: open the tensors that a job saved, as an ``smdebug`` trial."""
     return sagemaker_emulator.open_trial
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001 - pytest matches hooks' arguments by name
-    """Take the jobs of a worker of pytest-xdist that ended."""
+    """Collect the jobs of a pytest-xdist worker that has ended."""
     _keep_jobs(node.config, getattr(node, "workeroutput", {}).get(_OUTPUT, []))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print what became of the jobs, and write the report that was asked for."""
+    """Print the results of the jobs, and write the report if ``--sagemaker-report`` is given."""
     jobs = config.stash.get(_jobs, [])
     path: str | None = config.getoption("--sagemaker-report")
     if not jobs and path is None:
@@ -180,7 +181,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _keep_jobs(config: pytest.Config, jobs: list[dict[str, Any]]) -> None:
-    """Keep jobs for the summary; a worker of pytest-xdist sends them to the process that prints it."""
+    """Store jobs for the summary. A pytest-xdist worker sends them to the process that prints the summary."""
     output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     if output is None:
         config.stash.setdefault(_jobs, []).extend(jobs)

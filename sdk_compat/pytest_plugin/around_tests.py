@@ -1,6 +1,7 @@
 """Setup and teardown of tests that use the emulator.
 
-Each gets the environment of its clients; where it fails, its report gets the emulator's log.
+The hooks set the environment variables of each test's AWS clients. If a test fails, they add the emulator's log to its
+report.
 """
 
 from __future__ import annotations
@@ -23,30 +24,30 @@ _FIXTURE = "sagemaker_emulator"
 
 
 class AroundTests:
-    """Hooks of pytest, registered when the emulator has started."""
+    """pytest hooks, registered when the emulator has started."""
 
     def __init__(self, emulator: SageMakerEmulator) -> None:
         self._emulator = emulator
         self._before: dict[str, str | None] = {}
         self._log_seen = 0
-        # Once for the process: what is patched heeds the variable, which is set during tests only.
+        # The modules are patched once. The patches have no effect without the variable, which is set only during tests.
         patch_modules(dict.fromkeys(WAITING_MODULES, shorten_polls))
 
     def lead_clients(self) -> None:
-        """Set the variables that lead AWS clients to the emulator, and take away those that would win over them."""
+        """Set the variables that redirect AWS clients to the emulator, and remove those that would override them."""
         wanted: dict[str, str | None] = {**dict.fromkeys(OVERRULING_VARIABLES), **self._emulator.variables}
         for name, value in wanted.items():
             self._before.setdefault(name, os.environ.get(name))
             _set_variable(name, value)
 
     def restore_environment(self) -> None:
-        """Give back the environment as it was before ``lead_clients``."""
+        """Restore the environment from before ``lead_clients``."""
         while self._before:
             _set_variable(*self._before.popitem())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Lead the clients of a test that uses the emulator there."""
+        """Set the environment of a test that uses the emulator."""
         if _FIXTURE in getattr(item, "fixturenames", ()):
             self._log_seen = len(self._emulator.log_text())
             self._emulator.note_test(item.nodeid)
@@ -54,7 +55,7 @@ class AroundTests:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:  # noqa: ARG002
-        """Give the next test the environment as it was."""
+        """Restore the environment after the test."""
         try:
             return (yield)
         finally:
@@ -62,7 +63,7 @@ class AroundTests:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Show what the emulator logged during a test that failed."""
+        """Add the emulator's log during a failed test to the test's report."""
         report = yield
         if report.failed and _FIXTURE in getattr(item, "fixturenames", ()):
             text = self._emulator.log_text()[self._log_seen :].strip()

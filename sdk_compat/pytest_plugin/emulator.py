@@ -26,36 +26,37 @@ if TYPE_CHECKING:
 ROLE_NAME = "sagemaker-tests"
 _WAIT_SECONDS = 600.0
 _POLL_SECONDS = 0.1
-# Times of creation have milliseconds, those of tests are exact.
+# Creation times are rounded to milliseconds; the start times of tests are not.
 _CREATED_WITHIN = 0.001
-# A rule's files come to S3 after its verdict.
+# A rule's files may be uploaded to S3 only after its status has changed.
 _PLOT_SECONDS = 20.0
 _NO_FILES: dict[str, Any] = {"plot": None, "series": []}
 _LOG_LINES, _LINE_WIDTH = 15, 300
-# As many as the emulator gives at once.
+# The emulator's maximum for one response.
 _MOST_JOBS = 10_000
 _UNFINISHED = ("InProgress", "Stopping")
 _LOG_GROUPS = {"training job": "/aws/sagemaker/TrainingJobs", "rule": "/aws/sagemaker/ProcessingJobs"}
 
 
 class SageMakerEmulator:
-    """A running emulator.
+    """A running emulator, with methods that create clients and wait for jobs.
 
     Attributes:
-        endpoint_url: where it answers.
-        region: of its clients, and of those that the environment makes.
-        account_id: the account of everything in it.
-        role_arn: a role that is there, ``sagemaker.get_execution_role()``'s answer.
-        variables: the environment that leads AWS clients to it.
-        boto3_session: a ``boto3.Session`` of clients of it.
+        endpoint_url: the emulator's URL.
+        region: the region of its clients, and of clients that read the environment.
+        account_id: the AWS account of all resources.
+        role_arn: an existing IAM role, which ``sagemaker.get_execution_role()`` returns.
+        variables: the environment variables that redirect AWS clients to the emulator.
+        boto3_session: a ``boto3.Session`` whose clients use the emulator.
     """
 
     def __init__(self, folder: Path, process: EmulatorProcess) -> None:
-        """Take over an emulator that answers, and end it with this.
+        """Take ownership of a running emulator: ``stop`` ends it.
 
         Args:
-            folder: of its own; its clients' files go there, too.
-            process: the emulator.
+            folder: the folder of the emulator's state and of its clients' configuration files; no other emulator may
+                use it.
+            process: the emulator's process.
         """
         self.region, self.account_id = DEFAULT_REGION, DEFAULT_ACCOUNT_ID
         self.role_arn = f"arn:aws:iam::{self.account_id}:role/{ROLE_NAME}"
@@ -73,51 +74,51 @@ class SageMakerEmulator:
             raise
 
     def note_test(self, name: str) -> None:
-        """Take the name of a test that begins: jobs that are created from now on are its."""
+        """Record that a test starts. Jobs that are created from now on are attributed to it."""
         self._tests.append((time.time(), name))
 
     def client(self, service: str, region: str | None = None) -> Any:
-        """Make a boto3 client of the emulator."""
+        """Create a boto3 client that uses the emulator."""
         return self.boto3_session.client(service, region_name=region or self.region)
 
     def open_sagemaker_session(self) -> Any:
-        """Return a session of the SageMaker SDK, version 2."""
+        """Create a session of version 2 of the SageMaker Python SDK."""
         session = local_session(self.endpoint_url, self.region)
         self._buckets.append(session.default_bucket())
         return session
 
     def make_bucket(self, name: str) -> str:
-        """Make a bucket; returns its name."""
+        """Create an S3 bucket and return its name. ``reset`` creates it again."""
         self.client("s3").create_bucket(Bucket=name)
         self._buckets.append(name)
         return name
 
     def log_text(self) -> str:
-        """Return what the emulator has logged so far."""
+        """Return the emulator's log so far."""
         return self._process.log_text()
 
     def reset(self) -> None:
-        """Stop all jobs and empty every service; the buckets of the fixtures are there again, empty."""
+        """Stop all jobs and delete everything in all services. The buckets of the fixtures are created again, empty."""
         self._before_reset += self._list_jobs(with_plots=False)
         request = Request(f"{self.endpoint_url}/_emulator/reset", method="POST")  # noqa: S310 - our own
         with urlopen(request, timeout=_WAIT_SECONDS):  # noqa: S310
             pass
         for name in self._buckets:
             self.client("s3").create_bucket(Bucket=name)
-        # The role and its credentials are forgotten, too; the test that asked for this has the old ones.
+        # The reset also deleted the role and its credentials, which the current test's environment still has.
         self.variables.update(self._prepare_environment())
         os.environ.update(self.variables)
-        boto3.DEFAULT_SESSION = None  # it keeps the credentials it began with
+        boto3.DEFAULT_SESSION = None  # it would keep the old credentials
 
     def wait_for_training_job(
         self, job: Any, status: str | None = None, timeout: float = _WAIT_SECONDS
     ) -> dict[str, Any]:
-        """Wait for the end of a training job, return DescribeTrainingJob's answer.
+        """Wait until a training job has ended and return the response of DescribeTrainingJob.
 
         Args:
-            job: its name, an estimator, or whatever has the name.
-            status: the test fails if it ends with another.
-            timeout: seconds, after which the test fails.
+            job: the job's name, an estimator, or another object that ``read_job_name`` accepts.
+            status: the expected TrainingJobStatus; the test fails if the job ends with another one.
+            timeout: the number of seconds after which the test fails.
         """
         __tracebackhide__ = True
         name = read_job_name(job)
@@ -129,7 +130,15 @@ class SageMakerEmulator:
         return described
 
     def wait_for_rules(self, job: Any, timeout: float = _WAIT_SECONDS) -> dict[str, str]:
-        """Wait until no rule of a training job is being evaluated; returns their statuses by configuration name."""
+        """Wait until all rules of a training job have ended.
+
+        Args:
+            job: the job's name, an estimator, or another object that ``read_job_name`` accepts.
+            timeout: the number of seconds after which the test fails.
+
+        Returns:
+            The RuleEvaluationStatus of each rule, by RuleConfigurationName.
+        """
         __tracebackhide__ = True
         described = self._wait(
             read_job_name(job),
@@ -140,15 +149,16 @@ class SageMakerEmulator:
         return {rule["RuleConfigurationName"]: rule["RuleEvaluationStatus"] for rule in _list_rules(described)}
 
     def assert_rule(self, job: Any, rule: str, status: str, timeout: float = _WAIT_SECONDS) -> None:
-        """Wait for the verdict of one rule and compare it.
+        """Wait until a rule has ended and check its status.
 
-        The failure shows the rule's explanation, the job's reason and the last lines of both logs.
+        If the status differs, the test fails with the rule's StatusDetails, the job's FailureReason and the last lines
+        of both logs.
 
         Args:
-            job: name of the training job, an estimator, or whatever has the name.
-            rule: its RuleConfigurationName.
-            status: the RuleEvaluationStatus that it has to have.
-            timeout: seconds, after which the test fails.
+            job: the job's name, an estimator, or another object that ``read_job_name`` accepts.
+            rule: the rule's RuleConfigurationName.
+            status: the expected RuleEvaluationStatus.
+            timeout: the number of seconds after which the test fails.
         """
         __tracebackhide__ = True
         name = read_job_name(job)
@@ -166,17 +176,17 @@ class SageMakerEmulator:
             pytest.fail(f"{verdict}\n{self._explain(described, judged)}")
 
     def open_trial(self, job: Any) -> Any:
-        """Open the tensors that a training job saved, as a trial of smdebug."""
+        """Open the tensors that a training job saved, as an smdebug trial."""
         described = self.client("sagemaker").describe_training_job(TrainingJobName=read_job_name(job))
         if "DebugHookConfig" not in described:
             pytest.fail(f"{read_job_name(job)} saves no tensors: it was created without a DebugHookConfig.")
-        # The test's own library, whichever smdebug it has installed: what is here knows none.
+        # This imports the smdebug library that the test has installed; this package does not depend on it.
         trials = import_module("smdebug.trials")
         base = described["DebugHookConfig"]["S3OutputPath"].rstrip("/")
         return trials.create_trial(f"{base}/{described['TrainingJobName']}/debug-output")
 
     def collect_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
-        """Describe every training job, those before a reset as well, as the report shows it."""
+        """Describe all training jobs for the report, including those from before a reset."""
         return self._before_reset + self._list_jobs(with_plots=with_plots)
 
     def _list_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
@@ -192,7 +202,7 @@ class SageMakerEmulator:
         return sorted(jobs, key=lambda job: float(job["created"]))
 
     def stop(self, *, keep: bool) -> None:
-        """Stop it with all its jobs; its folder goes unless it is to be kept."""
+        """Stop the emulator with all its jobs. Its folder is deleted, unless ``keep`` is true."""
         self._process.stop()
         if not keep:
             shutil.rmtree(self._folder)
@@ -216,7 +226,7 @@ class SageMakerEmulator:
             try:
                 described: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
             except sagemaker.exceptions.ClientError as error:
-                # The client's own traceback would hide the sentence.
+                # The traceback of the client would hide the message.
                 raise pytest.fail.Exception(f"The training job {name!r} cannot be described: {error}") from None
             if is_over(described):
                 return described
@@ -225,7 +235,7 @@ class SageMakerEmulator:
             time.sleep(_POLL_SECONDS)
 
     def _explain(self, described: dict[str, Any], rule: dict[str, Any] | None = None) -> str:
-        """Say what is known of a job, and of a rule of it, last lines of their logs included."""
+        """Describe the state of a job and of one rule, or of all rules, with the last lines of the logs."""
         name = described["TrainingJobName"]
         lines = [f"{name}: {described['TrainingJobStatus']}, {described['SecondaryStatus']}"]
         if "FailureReason" in described:
@@ -242,7 +252,7 @@ class SageMakerEmulator:
         logs, group = self.client("logs"), _LOG_GROUPS[kind]
         try:
             pages = logs.get_paginator("describe_log_streams").paginate(logGroupName=group)
-            # An ARN has a rule's name in small letters.
+            # An ARN has the rule's name in lower case.
             streams = [
                 stream
                 for page in pages
@@ -285,7 +295,10 @@ class SageMakerEmulator:
                 }
 
     def _read_files(self, region: str, described: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
-        """Return a rule's ``plot``, an SVG, and ``series``, its numbers; a rule that measured nothing has neither."""
+        """Read a rule's ``plot`` (SVG text) and ``series`` (the values in its report).
+
+        Both are empty for a rule without a report.
+        """
         if rule["RuleEvaluationStatus"] not in ("IssuesFound", "NoIssuesFound"):
             return _NO_FILES
         name = rule["RuleConfigurationName"]
@@ -313,20 +326,27 @@ class SageMakerEmulator:
 
 
 def find_test(tests: Sequence[tuple[float, str]], created: float) -> str:
-    """Return the test during which a job was created.
+    """Find the test during which a job was created, and return its name.
 
-    What is created for the fixture of a module or of the session belongs to the test that first asks for it.
+    A job that a module or session fixture creates is attributed to the first test that uses the fixture.
 
     Args:
-        tests: when each began, in epoch seconds, and its name.
-        created: when the job was, in epoch seconds, exact to the millisecond.
+        tests: the start time in epoch seconds and the name of each test.
+        created: the job's creation time in epoch seconds, rounded to the millisecond.
     """
     began = [name for start, name in tests if start < created + _CREATED_WITHIN]
     return began[-1] if began else ""
 
 
 def read_job_name(job: Any) -> str:
-    """Return the name of a training job: of a string, a Describe answer, an estimator or a job of the SDKs."""
+    """Return the name of a training job.
+
+    Args:
+        job: the name, a response of DescribeTrainingJob, an estimator, or a job object of a SageMaker SDK.
+
+    Raises:
+        TypeError: the object has no job name.
+    """
     if isinstance(job, dict):
         job = job.get("TrainingJobName")
     for attribute in ("latest_training_job", "_latest_training_job"):
@@ -343,5 +363,5 @@ def _list_rules(described: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _get_rule(described: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return what a job's description says of a rule; nothing where the job has no such rule."""
+    """Return the evaluation status of a rule from a job's description; empty if the job has no such rule."""
     return next((rule for rule in _list_rules(described) if rule["RuleConfigurationName"] == name), {})

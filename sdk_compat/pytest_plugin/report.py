@@ -1,6 +1,6 @@
 """Training job report of a test session: a table, Markdown or HTML.
 
-The table is for the terminal, the others are for the summary of a CI run.
+The table is for the terminal. Markdown and HTML are for the summary of a CI run.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _BLOCKS, _DRAWN_VALUES = "▁▂▃▄▅▆▇█", 60
 
 
 def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
-    """Return the lines of the table; names of jobs that do not fit are cut in their middle.
+    """Return the lines of the table.
 
-    The names of tests are left out where the line is too short for them.
+    If the table is wider than ``width``, the column of tests is left out, and long job names are shortened.
     """
     rows: list[Sequence[str]] = [(*row[:-1], row[-1].rpartition("::")[2]) for row in (_COLUMNS, *_list_rows(jobs))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
@@ -44,7 +44,7 @@ def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
 
 
 def format_warnings(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
-    """Return the lines of the warnings of all jobs, each job's below its name; none without a warning."""
+    """Return the lines of all warnings, grouped by job; no lines if there are no warnings."""
     lines: list[str] = []
     for job in jobs:
         if job["warnings"]:
@@ -56,7 +56,7 @@ def format_warnings(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut the middle out of a text that is too wide: names of jobs are told apart by their ends."""
+    """Cut out the middle of a text that is too wide. The end is kept because job names often differ only there."""
     if len(text) <= width:
         return text
     end = (width - 1) * 2 // 3
@@ -64,10 +64,10 @@ def shorten(text: str, width: int) -> str:
 
 
 def write_report(path: Path, jobs: Sequence[dict[str, Any]]) -> None:
-    """Write the report: HTML where the file's name says so, else Markdown.
+    """Write the report: HTML if the file's suffix is .html or .htm, else Markdown.
 
-    HTML has its plots in it. Those of Markdown are files beside it, which a build's summary does not show: there the
-    same numbers are drawn in letters.
+    The HTML report contains the plots. The plots of the Markdown report are separate files, which the summary of a CI
+    run does not show. Therefore, it also draws the same values as block characters.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in (".html", ".htm"):
@@ -102,7 +102,9 @@ def write_report(path: Path, jobs: Sequence[dict[str, Any]]) -> None:
 
 
 def split_by_mode(series: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the series of each mode, its quantity named with the mode where there are several; none without steps.
+    """Yield one series for each mode. If there are several modes, the mode is added to the quantity's name.
+
+    A series without steps yields nothing.
 
     >>> [(each["Quantity"], each["Values"]) for each in split_by_mode(
     ...     {"Quantity": "loss", "Steps": [0, 1, 2], "Values": [3, 9, 2], "Modes": ["TRAIN", "EVAL", "TRAIN"]}
@@ -110,7 +112,7 @@ def split_by_mode(series: dict[str, Any]) -> Iterator[dict[str, Any]]:
     [('loss (TRAIN)', [3, 2]), ('loss (EVAL)', [9])]
     """
     steps = series["Steps"]
-    # Reports of earlier versions name no modes.
+    # Reports of earlier versions have no modes.
     modes = series.get("Modes") or [None] * len(steps)
     found = dict.fromkeys(modes)
     for mode in found:
@@ -121,7 +123,9 @@ def split_by_mode(series: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def draw(values: Sequence[Any]) -> str:
-    """Draw numbers as blocks of eight heights, from their least to their largest; what is no number is a blank.
+    """Draw numbers as block characters of eight heights, scaled from the minimum to the maximum.
+
+    Values that are not finite numbers are drawn as blanks.
 
     >>> draw([0, 1, 2, 7])
     '▁▂▃█'
@@ -147,7 +151,7 @@ def _format_number(value: Any) -> str:
 
 
 def _list_rows(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield a row for each rule of each job; the first one names the job and its test."""
+    """Yield a row for each rule of each job. Only a job's first row contains the job's name, status and test."""
     for job in jobs:
         name, status, test = job["name"], job["status"], job["test"]
         for rule in job["rules"] or [{"name": "-", "status": "-"}]:
@@ -181,7 +185,7 @@ def _build_html(jobs: Sequence[dict[str, Any]]) -> str:
 
 
 def _write_item(text: str) -> Iterator[str]:
-    """Yield the lines of a list's item; each line of the text stays one."""
+    """Yield the Markdown lines of a list item. The first line of the text is the item, the others are sub-items."""
     first, *others = filter(None, (" ".join(line.split()) for line in text.splitlines()))
     yield f"- {_escape_markdown(first)}"
     for other in others:

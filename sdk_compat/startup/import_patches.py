@@ -1,6 +1,6 @@
 """Changes of modules when they are imported.
 
-It imports what any start of Python has imported.
+This module imports only modules that Python's start-up has already imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _PatchingLoader:
-    """Loads a module as its own loader does, then changes it."""
+    """Loads a module with its original loader, then patches it."""
 
     def __init__(self, loader: Any, patch: Any) -> None:
         self._loader, self._patch = loader, patch
@@ -33,7 +33,7 @@ class _PatchingLoader:
 
 
 class _PatchingFinder:
-    """Finds the modules that are to be changed, and leaves every other alone."""
+    """Finds the modules to patch, and ignores all others."""
 
     def __init__(self, patches: Mapping[str, Callable[[Any], None]]) -> None:
         self._patches = patches
@@ -48,7 +48,7 @@ class _PatchingFinder:
 
 
 def patch_modules(patches: Mapping[str, Callable[[Any], None]]) -> None:
-    """Apply each patch to its module: now where it is imported, else when it will be."""
+    """Apply each patch to its module: now if the module is imported, else when it is imported."""
     for name, patch in patches.items():
         if name in sys.modules:
             patch(sys.modules[name])

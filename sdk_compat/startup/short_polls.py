@@ -1,10 +1,11 @@
 """Short waits of the SageMaker SDK between two looks at a job.
 
-The SDK describes a job that it waits for every 5 to 30 seconds: more than many jobs of an emulator take. Functions that
-wait sleep by ``time.sleep``, and those that also print logs describe the job when ``time.time`` says that 30 seconds
-have passed. In the modules that wait, ``time`` becomes a ``PollingTime``.
+While it waits for a job, the SDK polls it every 5 to 30 seconds, which is longer than many jobs of an emulator run. Its
+functions wait with ``time.sleep``. Those that also print logs poll the job when ``time.time`` shows that 30 seconds
+have passed. In the modules with these functions, ``time`` is replaced by a ``PollingTime``.
 
-It imports what any start of Python has imported, and runs under each version that the SDK does.
+This module imports only modules that Python's start-up has already imported, and supports the same Python versions as
+the SDK.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 POLL_VARIABLE = "SMDEBUG_EMULATOR_POLL_SECONDS"
-"""The longest that the SDK sleeps between two looks; without it, or as ``off``, the SDK's own times hold."""
+"""The longest time in seconds between two polls. If the variable is ``off`` or not set, the SDK's own times apply."""
 OFF = "off"
 WAITING_MODULES = (
     "sagemaker.session",
@@ -30,21 +31,21 @@ WAITING_MODULES = (
     "sagemaker.train.common_utils.log_streamer",
     "sagemaker.train.common_utils.trainer_wait",
 )
-"""Of version 2 the first; the others are of version 3."""
-# What the SDK's functions call the moment they last described a job.
+"""The first module is of version 2 of the SDK; the others are of version 3."""
+# The local variable in the SDK's functions with the time of the last poll.
 _LAST_LOOK = "last_describe_job_call"
 _DESCRIBE_SECONDS = 30
 
 
 class PollSecondsError(ValueError):
-    """The variable holds no number of seconds; the text says what to do."""
+    """The variable is not a number of seconds; the message says what to do."""
 
 
 def parse_poll_seconds(text: str) -> float | None:
-    """Return the longest sleep in seconds; None where the SDK's own times hold.
+    """Parse the longest sleep in seconds; None for ``off``.
 
     Raises:
-        PollSecondsError: it is neither.
+        PollSecondsError: the text is neither a positive number nor ``off``.
     """
     if text == OFF:
         return None
@@ -63,9 +64,9 @@ def _read_poll_seconds() -> float | None:
 
 
 class PollingTime:
-    """The module ``time`` as a module that waits sees it: sleeps are short, and each is long enough for a look.
+    """A replacement of the module ``time`` with shorter sleeps. Each sleep counts as long enough for the next poll.
 
-    The variable is read at every call: it may be set for one test only.
+    The variable is read at every call, because it may be set for only one test.
     """
 
     def __init__(self) -> None:
@@ -75,15 +76,15 @@ class PollingTime:
         return getattr(time, name)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep as long as asked, but no longer than the variable says."""
+        """Sleep for ``seconds``, or for the variable's value if that is shorter."""
         longest = _read_poll_seconds()
         self._sleeps += 1
         time.sleep(seconds if longest is None else min(seconds, longest))
 
     def time(self) -> float:
-        """Return the time, further by 30 s for each sleep where a function measures how long ago it last looked.
+        """Return the time. For functions that measure the time since the last poll, each sleep counts as 30 s more.
 
-        A function that has a timeout to keep gets the real time.
+        Functions with a timeout get the real time.
         """
         now = time.time()
         caller = sys._getframe(1)  # noqa: SLF001 - the one way to tell what a time is for
@@ -94,6 +95,6 @@ class PollingTime:
 
 
 def shorten_polls(module: Any) -> None:
-    """Give a module that waits for jobs a ``PollingTime`` in place of ``time``."""
+    """Replace ``time`` by a ``PollingTime`` in a module that waits for jobs."""
     if getattr(module, "time", None) is time:
         module.time = PollingTime()

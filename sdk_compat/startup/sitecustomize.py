@@ -1,13 +1,14 @@
 """Start-up of Python under the variables of ``smdebug-emulator run`` and ``env``.
 
-Under both, the SageMaker SDK looks at jobs more often. Under ``run``, AWS clients are redirected as well: their
-requests reach the emulator, and none reaches AWS.
+Under both, the SageMaker SDK polls jobs more often. Under ``run``, AWS clients are redirected as well: their requests
+reach the emulator, and none reaches AWS.
 
-Its folder is the first of PYTHONPATH, so that Python imports it when it starts, whichever environment it is of. Clients
-that name no endpoint read AWS_ENDPOINT_URL; those that are given one of AWS's own get the emulator's instead. A name of
-AWS's that is looked up nevertheless, as by code that sends requests itself, is refused.
+The folder of this module is the first in PYTHONPATH, so Python imports it at start-up in every virtual environment.
+Clients without an explicit endpoint read AWS_ENDPOINT_URL. For clients with an explicit endpoint of AWS, it is replaced
+by the emulator's. Other code that looks up a host name of AWS gets an error.
 
-It imports what any start of Python has imported, and runs under each version that boto3 does.
+This module imports only modules that Python's start-up has already imported, and supports the same Python versions as
+boto3.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ _AWS_DOMAINS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 def is_of_aws(host: Any) -> bool:
-    """Whether a host's name is one of AWS's."""
+    """Return whether a host name belongs to AWS."""
     name = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
     return name.rstrip(".").lower().endswith(_AWS_DOMAINS)
 
 
 def redirect_clients(module: Any) -> None:
-    """Let ``botocore.session`` make clients of the emulator where they are given an endpoint of AWS's."""
+    """Patch ``botocore.session`` so that clients with an explicit endpoint of AWS use the emulator instead."""
     from functools import wraps
     from inspect import signature
     from urllib.parse import urlsplit
@@ -52,7 +53,7 @@ def redirect_clients(module: Any) -> None:
 
 
 def refuse_aws(module: Any) -> None:
-    """Let ``socket`` look up no name of AWS's."""
+    """Patch ``socket`` so that looking up a host name of AWS fails."""
     look_up = module.getaddrinfo
 
     def getaddrinfo(host: Any, *args: Any, **options: Any) -> Any:
@@ -65,7 +66,7 @@ def refuse_aws(module: Any) -> None:
 
 
 def _load_beside(name: str) -> Any:
-    """Load a module of this folder without a name that would hide a module of the user's."""
+    """Load a module of this folder without adding it to ``sys.modules``, where it could hide a module of the user."""
     spec = PathFinder.find_spec(name, [os.path.dirname(os.path.abspath(__file__))])  # noqa: PTH100, PTH120 - slow to import
     if spec is None or spec.loader is None:
         raise ImportError(f"{name}.py is missing beside {__file__}: install smdebug-emulator again.")
@@ -75,7 +76,7 @@ def _load_beside(name: str) -> Any:
 
 
 def _import_hidden() -> None:
-    """Import the ``sitecustomize`` that this one hides, as Python would have."""
+    """Import the user's ``sitecustomize``, which this module hides."""
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib is slow to import
     others = [entry for entry in sys.path if os.path.abspath(entry) != here]  # noqa: PTH100
     spec = PathFinder.find_spec("sitecustomize", others)

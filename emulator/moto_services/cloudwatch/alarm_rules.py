@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     Condition = Callable[[Mapping[str, str]], bool]
 
 STATES = ("ALARM", "OK", "INSUFFICIENT_DATA")
-# AWS's limits: children, and children, constants and brackets together.
+# AWS's limits: the number of children, and the number of children, constants and parentheses together.
 _MAX_CHILDREN, _MAX_ELEMENTS = 100, 500
 _TOKEN = re.compile(r'\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<mark>[(),])|(?P<word>[^\s(),"]+))')
 
 
 class AlarmRuleError(Exception):
-    """The text is no AlarmRule."""
+    """The text is not a valid AlarmRule; the message is CloudWatch's reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class AlarmRule:
     """A parsed rule.
 
     Attributes:
-        children: names and ARNs of the alarms that it names, each once.
-        holds: tells of those alarms' states whether the rule does; an alarm without a state is in none.
+        children: the names and ARNs of the alarms in the rule, without duplicates.
+        holds: returns whether the rule is true, given the state of each child. A child without a state is in no state.
     """
 
     children: tuple[str, ...]
@@ -40,7 +40,7 @@ class AlarmRule:
 
 @lru_cache(maxsize=256)
 def parse_alarm_rule(text: str) -> AlarmRule:
-    """Parse a rule. NOT binds closer than AND, and AND closer than OR.
+    """Parse a rule. NOT has precedence over AND, and AND has precedence over OR.
 
     >>> rule = parse_alarm_rule('ALARM(loss) AND NOT (OK("disk full") OR FALSE)')
     >>> rule.children
@@ -49,7 +49,7 @@ def parse_alarm_rule(text: str) -> AlarmRule:
     True
 
     Raises:
-        AlarmRuleError: the first token that cannot stand where it is, or a limit of AWS's.
+        AlarmRuleError: the rule has a syntax error (the message names the first invalid token), or it exceeds a limit.
     """
     try:
         return _Parser(text).parse()
@@ -58,7 +58,7 @@ def parse_alarm_rule(text: str) -> AlarmRule:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one rule."""
+    """A recursive descent parser for one rule."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, int]] = []
@@ -118,7 +118,7 @@ class _Parser:
         return lambda states: (states.get(child) == token) is wanted
 
     def _parse_at_least(self) -> Condition:
-        """Parse the rest of ``AT_LEAST(2, NOT OK, (one, two, three))``; in place of 2, a share such as 60%."""
+        """Parse the rest of ``AT_LEAST(2, NOT OK, (one, two, three))``. The number may be a percentage such as 60%."""
         self._expect("(")
         number = self._next()
         count = number.removesuffix("%")
@@ -163,7 +163,7 @@ class _Parser:
         self._next(token)
 
     def _refuse(self) -> None:
-        """Refuse the token that was read last."""
+        """Raise AlarmRuleError for the token that was read last."""
         token, start = self._tokens[self._at - 1]
         if not token:
             raise AlarmRuleError(f"Error in AlarmRule [Unexpected end at char {start}]")

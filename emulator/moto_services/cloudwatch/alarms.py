@@ -1,6 +1,6 @@
 """CloudWatch alarms in moto's backend.
 
-moto changes no state by itself: ``emulator.events.alarms`` does.
+moto does not evaluate alarms: ``emulator.events.alarms`` does this and changes their states.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 STATISTICS = frozenset({"Average", "Sum", "Minimum", "Maximum", "SampleCount"})
-# In words, as a state's reason has them.
+# The comparison operators in words, as in the reason of a state.
 COMPARISONS = {
     "GreaterThanThreshold": "greater than",
     "GreaterThanOrEqualToThreshold": "greater than or equal to",
     "LessThanThreshold": "less than",
     "LessThanOrEqualToThreshold": "less than or equal to",
 }
-# Of moto's alarm: what stays when it is put again.
+# The attributes of moto's alarm that are kept when the alarm is put again.
 _STATE = ("state_value", "state_reason", "state_reason_data", "state_updated_timestamp", "history")
 _PERCENTILE = re.compile(r"p(100|\d{1,2}(\.\d{1,10})?)")
 _ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub, ast.Load)
@@ -38,7 +38,7 @@ _ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mul
 
 @dataclass(frozen=True, slots=True)
 class MetricStat:
-    """A statistic of a metric over periods of ``period`` seconds."""
+    """A statistic of a metric. ``period`` is in seconds."""
 
     namespace: str
     name: str
@@ -50,15 +50,16 @@ class MetricStat:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A metric alarm, or a composite one, which has a rule and no statistics.
+    """A metric alarm or a composite alarm. A composite alarm has a rule instead of statistics.
 
     Attributes:
-        stats: the statistics that it looks at, by id.
-        expressions: what it computes of them, by id; arithmetic of ids and numbers.
-        watched: the id, among both, of what is compared with the threshold.
-        rule: AlarmRule of a composite alarm, None of others.
-        actions: ARNs, by the state that they are for.
-        state, reason, reason_data, updated_ms: where it is, why, and since when.
+        rule: the AlarmRule of a composite alarm; None for a metric alarm.
+        stats: the statistics of the metrics, by id.
+        expressions: arithmetic expressions of ids and numbers, by id.
+        watched: the id of the statistic or the expression that is compared with the threshold.
+        actions: the ARNs of the actions, by the state that triggers them.
+        state, reason, reason_data: StateValue, StateReason and StateReasonData.
+        updated_ms: the time of the last state change in epoch milliseconds.
     """
 
     account: str
@@ -84,13 +85,13 @@ class Alarm:
 
     @property
     def period(self) -> int:
-        """Seconds of one data point."""
+        """The longest period of the alarm's statistics, in seconds."""
         return max(stat.period for stat in self.stats.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was put into a metric at once: one value, or the summary of several."""
+    """One datum that was put into a metric: a single value, or a StatisticSet of several values."""
 
     timestamp_ms: int
     count: float
@@ -100,7 +101,7 @@ class Sample:
 
 
 def list_alarms() -> list[Alarm]:
-    """List every alarm of every account and region."""
+    """List all alarms of all accounts and regions."""
     from moto.cloudwatch.models import cloudwatch_backends
 
     with reading(), service_lock("cloudwatch"):
@@ -113,7 +114,7 @@ def list_alarms() -> list[Alarm]:
 
 
 def read_samples(alarm: Alarm, since_ms: int) -> dict[str, list[Sample]]:
-    """Read what was put into the metrics of an alarm since ``since_ms``, by the ids of its statistics."""
+    """Read the samples of an alarm's metrics since ``since_ms`` (epoch milliseconds), by the ids of its statistics."""
     since = datetime.fromtimestamp(since_ms / 1000, UTC).replace(tzinfo=None)
     wanted: dict[tuple[str, str], list[str]] = {}
     for key, stat in alarm.stats.items():
@@ -134,7 +135,7 @@ def read_samples(alarm: Alarm, since_ms: int) -> dict[str, list[Sample]]:
 
 
 def set_state(alarm: Alarm, state: str, reason: str, reason_data: str) -> Alarm | None:
-    """Change the state, and return the alarm with it; None where the alarm was deleted meanwhile."""
+    """Set the state of an alarm and return the changed alarm; None if the alarm was deleted."""
     with keeping(), service_lock("cloudwatch"):
         found = find_backend(alarm.account, alarm.region).alarms.get(alarm.name)
         if found is None:
@@ -145,13 +146,14 @@ def set_state(alarm: Alarm, state: str, reason: str, reason_data: str) -> Alarm 
 
 @contextmanager
 def capture_alarms(on_change: Callable[[], None], on_set: Callable[[Alarm, Alarm], None]) -> Iterator[None]:
-    """Tell of what alarms depend on.
+    """Report changes that require an evaluation of alarms, and correct the initial state of moto's alarms.
 
-    A new alarm has no data yet, and one that is put again keeps its state, where moto begins with OK.
+    As on AWS, a new alarm starts with INSUFFICIENT_DATA, and an alarm that is put again keeps its state. In moto, both
+    start with OK.
 
     Args:
-        on_change: called when an alarm was put, or data where there are alarms.
-        on_set: called with an alarm before and after SetAlarmState.
+        on_change: called when an alarm is put, or when metric data are put in an account and region that has alarms.
+        on_set: called with the alarm before and after SetAlarmState.
     """
     from moto.cloudwatch.exceptions import ValidationError
     from moto.cloudwatch.models import CloudWatchBackend
@@ -197,7 +199,7 @@ def capture_alarms(on_change: Callable[[], None], on_set: Callable[[Alarm, Alarm
 
 
 def _find_problem(alarm: Alarm) -> str | None:
-    """Say why an alarm cannot be evaluated; None where it can."""
+    """Return the reason why an alarm cannot be evaluated; None if it can."""
     for key, expression in alarm.expressions.items():
         try:
             nodes = list(ast.walk(ast.parse(expression, mode="eval")))

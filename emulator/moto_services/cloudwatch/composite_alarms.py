@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def capture_composite_alarms() -> Iterator[None]:
-    """Let moto answer PutCompositeAlarm, show what AlarmTypes asks for, and keep what composite alarms depend on."""
+    """Add composite alarms to moto.
+
+    It adds PutCompositeAlarm, makes DescribeAlarms filter by AlarmTypes, and makes DeleteAlarms reject an alarm on
+    which a composite alarm depends.
+    """
     from moto.cloudwatch.exceptions import ValidationError
     from moto.cloudwatch.models import CloudWatchBackend
     from moto.cloudwatch.responses import CloudWatchResponse
@@ -26,14 +30,14 @@ def capture_composite_alarms() -> Iterator[None]:
     describe, delete = CloudWatchResponse.describe_alarms, CloudWatchBackend.delete_alarms
 
     def put_composite_alarm(response: Any) -> Any:
-        """Answer PutCompositeAlarm, which moto has no method for: its PutMetricAlarm takes an AlarmRule."""
+        """Implement PutCompositeAlarm, which moto lacks. moto's PutMetricAlarm accepts an AlarmRule."""
         if response._get_param("ActionsSuppressor"):  # noqa: SLF001 - how moto's own methods read a request
             raise ValidationError("ActionsSuppressor is not evaluated by this emulator: leave it out.")
         return response.put_metric_alarm()
 
     @functools.wraps(describe)
     def describe_alarms(response: Any) -> Any:
-        """Leave out what AlarmTypes does not name; without it, composite alarms."""
+        """Leave out the types that AlarmTypes does not name. Without AlarmTypes, leave out composite alarms."""
         answer: Any = describe(response)
         types = response._get_param("AlarmTypes") or ["MetricAlarm"]  # noqa: SLF001 - as above
         for kind in {"MetricAlarm", "CompositeAlarm"}.difference(types):
@@ -58,7 +62,7 @@ def capture_composite_alarms() -> Iterator[None]:
 
 
 def find_rule_problem(rule: str, backend: Any) -> str | None:
-    """Say why a composite alarm cannot be evaluated; None where it can."""
+    """Return the reason why a composite alarm cannot be evaluated; None if it can."""
     try:
         children = parse_alarm_rule(rule).children
     except AlarmRuleError as error:
@@ -71,7 +75,7 @@ def find_rule_problem(rule: str, backend: Any) -> str | None:
 
 
 def _list_parents(alarm: Any, backend: Any, without: Collection[str]) -> list[str]:
-    """List the names of the composite alarms whose rules name ``alarm``, other than those ``without``."""
+    """List the names of the composite alarms whose rules name ``alarm``, except those in ``without``."""
     return [
         parent.name
         for parent in backend.alarms.values()

@@ -27,7 +27,10 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def parse_log_pattern(pattern: str) -> Callable[[str], bool]:
-    """Compile a pattern: terms (``ERROR -debug ?a ?b "two words" %regex%``), or ``{ $.field = value }`` of JSON.
+    """Compile a pattern to a function that matches a line.
+
+    A pattern consists of terms (``ERROR -debug ?a ?b "two words" %regex%``), or of comparisons of the fields of a JSON
+    line (``{ $.field = value }``).
 
     >>> [parse_log_pattern('ERROR -debug')(line) for line in ("ERROR here", "ERROR debug", "fine")]
     [True, False, False]
@@ -35,7 +38,7 @@ def parse_log_pattern(pattern: str) -> Callable[[str], bool]:
     True
 
     Raises:
-        LogPatternError: it is none, or of a kind that is not matched here.
+        LogPatternError: the pattern is not valid, or of a kind that is not supported here.
     """
     text = pattern.strip()
     if text.startswith("{") and text.endswith("}"):
@@ -63,7 +66,7 @@ def parse_log_pattern(pattern: str) -> Callable[[str], bool]:
 
 
 def read_field(line: str, selector: str) -> Any:
-    """Read the field of a JSON line that ``$.a.b[0]`` selects; None where there is none."""
+    """Return the value of a JSON line that a selector such as ``$.a.b[0]`` selects; None if there is none."""
     try:
         value = json.loads(line)
     except ValueError:

@@ -12,22 +12,22 @@ from emulator.moto_services.unit_of_work import keeping, reading
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# CloudWatch's own limit for one event, less the 26 bytes it counts for each.
+# CloudWatch's limit for one event, minus the 26 bytes of overhead that it counts for each event.
 MAX_MESSAGE_BYTES = 262_144 - 26
 
 
 class LogLine(NamedTuple):
-    """A line: a time in epoch milliseconds and a text."""
+    """A log line: a time in epoch milliseconds and a text."""
 
     timestamp_ms: int
     message: str
 
 
 class Log:
-    """The lines of a stream, numbered from 0 in the order of their times. They are read on demand."""
+    """The lines of a log stream, numbered from 0 in the order of their times. They are read on demand."""
 
     def __init__(self, events: Any) -> None:
-        """Wrap moto's events: stored ones, or the list of a stream that has none yet."""
+        """Wrap moto's events: ``StoredEvents``, or the list of a stream that has no stored events yet."""
         self._events = events
 
     def __len__(self) -> int:
@@ -35,12 +35,12 @@ class Log:
         return len(self._events)
 
     def read_on(self, first: int) -> Iterator[tuple[int, LogLine]]:
-        """Yield the lines from a number onwards, each with its number."""
+        """Yield the lines from number ``first`` on, each with its number."""
         for number, event in enumerate(self._walk(first, backwards=False), first):
             yield number, LogLine(event.timestamp, event.message)
 
     def read_back(self, before: int | None = None) -> Iterator[tuple[int, LogLine]]:
-        """Yield the lines before a number, the last one first; without a number, from the end."""
+        """Yield the lines before number ``before`` (or the end), each with its number, the last line first."""
         total = len(self)
         last = total if before is None else min(before, total)
         for behind, event in enumerate(self._walk(total - last, backwards=True), 1):
@@ -81,8 +81,8 @@ class LogGroups:
     def put(self, group: str, stream: str, lines: Iterable[tuple[int, str]]) -> None:
         """Append ``lines``, each a time in epoch milliseconds and a text. A missing stream is created.
 
-        The times may be out of order, although PutLogEvents would reject such a batch: a container's lines come from
-        two pipes. A text that is longer than an event may be is truncated.
+        The times may be out of order, because a container's lines come from two pipes; PutLogEvents would reject such a
+        batch. A text that is longer than the limit of an event is truncated.
         """
         events = [{"timestamp": timestamp, "message": cut_message(text)} for timestamp, text in lines]
         if not events:
@@ -90,19 +90,23 @@ class LogGroups:
         self.ensure_stream(group, stream)
         with reading():
             found = self._backend().groups[group]
-        # Events are stored at once, and the filters' metrics soon. Changes at subscribers must be stored now.
+        # Events are stored at once, and the metrics of filters soon. Changes that subscribers make must be stored now.
         with keeping() if found.subscription_filters else nullcontext(), service_lock("logs"):
-            # The group's own method: the backend's rejects unordered batches and drops events older than 14 days.
+            # The method of the backend rejects unordered batches and drops events older than 14 days, so the method of
+            # the group is used.
             found.put_log_events(stream, events)
 
     def list_streams(self, group: str, prefix: str) -> list[str]:
-        """List the names of a group's streams that begin with ``prefix``; none if there is no such group."""
+        """List the names of a group's streams that start with ``prefix``; an empty list if the group does not exist."""
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             return sorted(name for name in found.streams if name.startswith(prefix)) if found is not None else []
 
     def list_sizes(self, group: str) -> list[tuple[str, int, int]]:
-        """List a group's streams: name, bytes of the lines, and when the last was written, in epoch milliseconds."""
+        """List a group's streams: the name, the bytes of the lines, and the time of the last line.
+
+        The time is in epoch milliseconds. For an empty stream, it is the stream's creation time.
+        """
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             return [
@@ -118,7 +122,7 @@ class LogGroups:
                 found.delete_log_stream(stream)
 
     def find(self, group: str, stream: str) -> Log:
-        """Return the lines of a stream; none if there is no such stream."""
+        """Return the lines of a stream; an empty log if the stream does not exist."""
         with reading(), service_lock("logs"):
             found = self._backend().groups.get(group)
             held = found.streams.get(stream) if found is not None else None
@@ -131,7 +135,7 @@ class LogGroups:
 
 
 def cut_message(text: str) -> str:
-    """Truncate a line to the size of an event."""
+    """Truncate a line to the maximum size of an event."""
     if len(text) * 4 <= MAX_MESSAGE_BYTES:
         return text
     return text.encode()[:MAX_MESSAGE_BYTES].decode(errors="ignore")

@@ -23,7 +23,7 @@ _parse = functools.lru_cache(maxsize=256)(parse_log_pattern)
 
 @contextmanager
 def count_log_events() -> Iterator[None]:
-    """Let metric filters put a value into their metrics for each log event that they match."""
+    """Make moto's metric filters put a value into their metrics for each log event that they match."""
     from moto.logs.exceptions import InvalidParameterException
     from moto.logs.models import LogGroup, LogsBackend
 

@@ -14,7 +14,7 @@ from emulator.moto_services.unit_of_work import keeping, reading
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Of each account and region; CloudWatch forgets after fifteen days what it got second by second.
+# The number of values that are kept for each account and region. CloudWatch also drops detailed data, after 15 days.
 _KEPT_DATA = 100_000
 
 
@@ -23,9 +23,11 @@ class Datum:
     """One value of a metric.
 
     Attributes:
-        timestamp_ms: epoch milliseconds.
-        dimensions: by name.
-        unit: one of CloudWatch's, e.g. ``Percent``.
+        name: the metric's name.
+        value: the value.
+        timestamp_ms: the time in epoch milliseconds.
+        dimensions: the dimensions' values by name.
+        unit: one of CloudWatch's units, such as ``Percent``.
     """
 
     name: str
@@ -54,14 +56,21 @@ class Metrics:
             }
             for datum in data
         ]
-        # Jobs write all the time: ``keep`` has it written, as does the next request that changes something.
+        # Jobs put data all the time, so they are not written to the disk here. ``keep`` writes them, as does the next
+        # request that changes the state.
         with reading(), service_lock("cloudwatch"):
             backend = find_backend(self._account_id, self._region)
             backend.put_metric_data(namespace, members)
             del backend.metric_data[:-_KEPT_DATA]
 
     def read(self, namespace: str, dimension: str, prefix: str) -> list[Datum]:
-        """List what was put, oldest first, whose dimension is ``prefix``, or that and a slash and more."""
+        """List the data of a namespace, oldest first, that have a given value in a dimension.
+
+        Args:
+            namespace: the namespace of the metrics.
+            dimension: the name of the dimension.
+            prefix: the value of the dimension, or the part of it before a slash.
+        """
         with reading(), service_lock("cloudwatch"):
             data = list(find_backend(self._account_id, self._region).metric_data)
         found = []
@@ -76,14 +85,17 @@ class Metrics:
         return found
 
     def keep(self) -> None:
-        """Write what was put to the disk."""
+        """Write the data that were put to the disk."""
         with keeping(), service_lock("cloudwatch"):
             find_backend(self._account_id, self._region)
 
 
 @contextmanager
 def list_metrics_once() -> Iterator[None]:
-    """Let ListMetrics name each metric once: moto repeats one without dimensions, and one that is a part of another."""
+    """Make moto's ListMetrics list each metric once.
+
+    moto repeats a metric without dimensions, and a metric whose dimensions are a subset of another metric's.
+    """
     from moto.cloudwatch.models import CloudWatchBackend
 
     def get_filtered_metrics(backend: Any, metric_name: str, namespace: str, dimensions: Any) -> list[Any]:
@@ -98,7 +110,7 @@ def list_metrics_once() -> Iterator[None]:
 
 
 def find_backend(account_id: str, region: str) -> Any:
-    """Find what moto holds of CloudWatch; whoever touches it holds the service's lock."""
+    """Return moto's CloudWatch backend. The caller must hold the service lock while using it."""
     from moto.cloudwatch.models import cloudwatch_backends
 
     return cloudwatch_backends[account_id][region]

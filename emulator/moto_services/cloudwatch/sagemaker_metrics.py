@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def count_missing_steps() -> Iterator[None]:
-    """Let BatchPutMetrics take values without a Step, which moto would answer with 500: they count on from the last."""
+    """Make BatchPutMetrics accept values without a Step. The step is the last one plus 1.
+
+    moto responds to such values with status 500.
+    """
     from moto.sagemakermetrics.models import SageMakerMetricsBackend
 
     put = SageMakerMetricsBackend.batch_put_metrics
@@ -24,7 +27,7 @@ def count_missing_steps() -> Iterator[None]:
         component = backend.sagemaker_backend.trial_components.get(trial_component_name)
         if component is None:
             return put(backend, trial_component_name, metric_data)
-        for datum in metric_data:  # one after the other: the next step depends on what is there
+        for datum in metric_data:  # one at a time, because the next step depends on the existing steps
             known: dict[int, Any] = component.metrics.get(datum["MetricName"], {}).get("Values", {})
             put(backend, trial_component_name, [{"Step": max(known, default=-1) + 1, **datum}])
         return {"Errors": []}

@@ -2,7 +2,8 @@
 
     {"source": ["aws.sagemaker"], "detail": {"$or": [{"loss": [{"numeric": [">", 2]}]}, {"rule": ["Overfit"]}]}}
 
-Fields of one array of objects have to match in one and the same object, across the alternatives of ``$or`` too.
+If a pattern matches several fields within an array of objects, the fields must match in the same object. This also
+applies across the alternatives of ``$or``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     Test = Callable[[Any], bool]
 
 _OR = "$or"
-# EventBridge's own limit for the combinations of all alternatives.
+# EventBridge's limit for the combinations of all alternatives of ``$or``.
 _MAX_ALTERNATIVES = 1000
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -35,10 +36,10 @@ _UNDER = {"<", "<="}
 
 
 def parse_event_pattern(text: str) -> dict[str, Any]:
-    """Read a pattern.
+    """Parse and validate a pattern.
 
     Raises:
-        EventPatternError: EventBridge takes no such pattern; the text is its reason.
+        EventPatternError: EventBridge rejects the pattern; the message is EventBridge's reason.
     """
     try:
         pattern = json.loads(text)
@@ -49,7 +50,11 @@ def parse_event_pattern(text: str) -> dict[str, Any]:
 
 
 def check_event_pattern(pattern: Any) -> None:
-    """Raise EventPatternError for a pattern that EventBridge refuses."""
+    """Validate a parsed pattern.
+
+    Raises:
+        EventPatternError: EventBridge rejects the pattern; the message is EventBridge's reason.
+    """
     if not isinstance(pattern, dict):
         raise EventPatternError("Filter is not an object")
     _check_object(pattern)
@@ -73,12 +78,12 @@ def _check_object(pattern: Mapping[str, Any]) -> None:
 
 
 def matches_event(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
-    """Tell whether ``pattern``, which was checked, fits the whole ``event``."""
+    """Return whether ``pattern``, which must be valid, matches ``event``."""
     return any(_matches(alternative, event) for alternative in _expand(pattern))
 
 
 def _expand(pattern: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the patterns without ``$or`` of which one has to fit."""
+    """Yield patterns without ``$or``. The original pattern matches if one of them matches."""
     fields = [
         [{key: nested} for nested in _expand(value)] if isinstance(value, dict) else [{key: value}]
         for key, value in pattern.items()
@@ -112,7 +117,7 @@ def _matches(pattern: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
 
 def _matches_field(wanted: Any, found: Any) -> bool:
     if isinstance(wanted, dict):
-        # Below what is not there nothing exists, which a pattern may ask for.
+        # A missing object is treated as empty, because a nested pattern may require that a field does not exist.
         objects = [each for each in _flatten(found) if isinstance(each, dict)] or [{}]
         return any(_matches(wanted, each) for each in objects)
     values = [each for each in _flatten(found) if not isinstance(each, dict)]
@@ -138,13 +143,13 @@ def _flatten(value: Any) -> Iterator[Any]:
 
 
 def _build_test(wanted: Any) -> Test:
-    """Build what tells whether one value fits ``wanted``, an entry of a pattern's array."""
+    """Build the test of whether a value matches ``wanted``, which is an entry of an array in a pattern."""
     if isinstance(wanted, list):
         raise EventPatternError("Match value must be String, number, true, false, or null")
     if not isinstance(wanted, dict):
         if _is_number(wanted):
             return lambda value: _is_number(value) and value == wanted
-        # Of the same type: true is not 1.
+        # The types must be equal, because true must not match 1.
         return lambda value: type(value) is type(wanted) and value == wanted
     if len(wanted) != 1:
         raise EventPatternError(
@@ -158,7 +163,7 @@ def _build_test(wanted: Any) -> Test:
 
 
 def _text_test(kind: str, compare: Callable[[str, str], bool], fold: bool = False) -> Callable[[Any], Test]:
-    """Return what builds the test of a kind whose argument is a text, or one whose case does not matter."""
+    """Return the builder of tests with a string argument. If ``fold`` is true, the tests ignore case."""
 
     def build(argument: Any) -> Test:
         folded = fold

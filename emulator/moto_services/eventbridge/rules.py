@@ -1,8 +1,8 @@
 """EventBridge rules: targets of an event, and deliveries to moto's services.
 
-Rules, targets, buses and archives are moto's. Two of its errors are corrected here: a rule without a pattern (a
-schedule) would match everything, and a disabled rule would still be active. Patterns are checked and matched by
-``patterns``, in moto's own calls too. A rule has no more targets than EventBridge allows.
+moto stores the rules, targets, buses and archives. This module corrects two errors of moto: a rule without a pattern (a
+schedule) would match every event, and a disabled rule would still be active. ``patterns`` validates and matches the
+patterns, also in moto's own calls. A rule cannot have more targets than EventBridge allows.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from emulator.moto_services.unit_of_work import keeping, reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-# What a pattern may look at besides the detail; enough to guess which functions an event of this kind may call.
+# The keys besides ``detail`` that a pattern may match. They are enough to guess which functions an event of this kind
+# may invoke.
 _ENVELOPE_KEYS = ("source", "detail-type", "account", "region")
-# EventBridge's quota of a rule.
+# EventBridge's quota of targets for one rule.
 _MAX_TARGETS = 5
 
 
@@ -39,16 +40,17 @@ class Target:
     """One target of one rule.
 
     Attributes:
-        rule_arn: of the rule that matched.
+        rule_arn: the ARN of the rule that matched.
         account: the account of that rule.
         region: the region of that rule.
-        bus: name of the rule's bus.
+        bus: the name of the rule's bus.
         target_id: the target's Id in its rule.
-        arn: what the event is delivered to.
-        input: constant text that replaces the event (Input).
+        arn: the ARN of the resource that receives the event.
+        input: a constant text that replaces the event (Input).
         input_path: the part of the event to deliver (InputPath).
         input_transformer: InputPathsMap and InputTemplate.
-        parameters: the target as PutTargets got it, for what only one kind of target reads (SqsParameters, …).
+        parameters: the complete target as passed to PutTargets. It contains the parameters that only some kinds of
+            targets have, such as SqsParameters.
     """
 
     rule_arn: str
@@ -70,14 +72,14 @@ class Target:
 
 
 def matching_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
-    """List the targets of every enabled rule of ``bus`` (a name or an ARN) whose pattern matches ``event``."""
+    """List the targets of all enabled rules of ``bus`` (a name or an ARN) whose pattern matches ``event``."""
     with reading(), service_lock("events"):
         rules = _rules(account, region, bus)
         return [target for rule in rules if _matches(rule, event) for target in describe_targets(rule)]
 
 
 def possible_targets(account: str, region: str, bus: str, event: Mapping[str, Any]) -> list[Target]:
-    """List the targets that a later event of this kind may have: conditions on the detail are ignored."""
+    """List the targets that a later event of this kind may have. Conditions on the event's detail are ignored."""
     with reading(), service_lock("events"):
         return [
             target
@@ -91,14 +93,14 @@ def deliver_to_queue(target: Target, body: str) -> None:
     """Send ``body`` to the SQS queue that ``target`` names.
 
     Raises:
-        TargetGoneError: there is no such queue.
+        TargetGoneError: the queue does not exist.
     """
     from moto.sqs.exceptions import QueueDoesNotExist
     from moto.sqs.models import sqs_backends
 
     _, _, _, region, account, queue = target.arn.split(":", 5)
     group_id = target.parameters.get("SqsParameters", {}).get("MessageGroupId")
-    # No service lock: a ReceiveMessage that waits would hold it for up to 20 s; moto's queues have a lock of their own.
+    # No service lock: a waiting ReceiveMessage would hold it for up to 20 s, and moto's queues have their own lock.
     try:
         with keeping():
             sqs_backends[account][region].send_message(
@@ -116,7 +118,7 @@ def deliver_to_queue(target: Target, body: str) -> None:
 
 
 def is_in_queue(target: Target, body: str) -> bool:
-    """Check whether the SQS queue that ``target`` names holds ``body``."""
+    """Return whether the SQS queue that ``target`` names contains a message with ``body``."""
     from moto.sqs.models import sqs_backends
 
     _, _, _, region, account, name = target.arn.split(":", 5)
@@ -129,7 +131,7 @@ def deliver_to_stream(target: Target, body: str, partition_key: str) -> None:
     """Put ``body`` as a record into the Kinesis stream that ``target`` names.
 
     Raises:
-        TargetGoneError: there is no such stream.
+        TargetGoneError: the stream does not exist.
     """
     from moto.kinesis.exceptions import ResourceNotFoundError
     from moto.kinesis.models import kinesis_backends
@@ -149,7 +151,7 @@ def start_execution(target: Target, body: str) -> None:
     """Start an execution of the state machine that ``target`` names, with ``body`` as its input.
 
     Raises:
-        TargetGoneError: there is no such state machine.
+        TargetGoneError: the state machine does not exist.
     """
     from moto.stepfunctions.exceptions import StateMachineDoesNotExist
     from moto.stepfunctions.models import stepfunctions_backends
@@ -165,7 +167,7 @@ def start_execution(target: Target, body: str) -> None:
 
 
 def deliver_to_log_group(target: Target, body: str) -> None:
-    """Write ``body`` as one log event of the log group that ``target`` names; a missing group is created."""
+    """Write ``body`` as one log event to the log group that ``target`` names. A missing group is created."""
     _, _, _, region, account, resource = target.arn.split(":", 5)
     group = resource.removeprefix("log-group:").removesuffix(":*")
     LogGroups(account, region).put(group, str(uuid.uuid4()), [(int(time.time() * 1000), body)])
@@ -186,16 +188,16 @@ def deliver_to_archive(target: Target, event: Mapping[str, Any]) -> None:
 
 
 def deliver_to_topic(target: Target, body: str) -> None:
-    """Publish ``body`` on the SNS topic that ``target`` names; moto serves its subscriptions.
+    """Publish ``body`` on the SNS topic that ``target`` names. moto delivers it to the subscriptions.
 
     Raises:
-        TargetGoneError: there is no such topic.
+        TargetGoneError: the topic does not exist.
     """
     from moto.sns.exceptions import SNSNotFoundError
     from moto.sns.models import sns_backends
 
     parts = target.arn.split(":")
-    # No service lock: an HTTP subscriber may answer slowly, and a subscribed function calls back.
+    # No service lock: an HTTP subscriber may be slow, and a subscribed function may call the emulator.
     try:
         with keeping():
             sns_backends[parts[4]][parts[3]].publish(
@@ -206,7 +208,7 @@ def deliver_to_topic(target: Target, body: str) -> None:
 
 
 def deliver_to_api_destination(target: Target, event: Mapping[str, Any]) -> None:
-    """Make moto call the API destination, which it does only if MOTO_EVENTS_INVOKE_HTTP is set."""
+    """Let moto call the API destination. moto does this only if MOTO_EVENTS_INVOKE_HTTP is set."""
     rule_class = _rule_class()
     rule = rule_class(
         name="delivery",
@@ -220,18 +222,20 @@ def deliver_to_api_destination(target: Target, event: Mapping[str, Any]) -> None
         state=None,
         targets=[{**target.parameters, "InputTransformer": {}}],
     )
-    # The dispatch may be captured, which would bring the event back here.
+    # The original method is used: ``capture_dispatch`` may have replaced it, which would return the event to here.
     send = inspect.unwrap(rule_class.send_to_targets)
     send(rule, {**event, "time": _epoch_seconds(str(event["time"])), "ingestion-time": time.time()})
 
 
 @contextmanager
 def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> Iterator[None]:
-    """Send what moto would dispatch itself to ``sink`` instead, by patterns as EventBridge has them.
+    """Pass the events that moto would dispatch to ``sink`` instead, and match patterns as EventBridge does.
 
-    ``Rule.send_to_targets`` is the one place through which PutEvents, archive replays and S3's notifications reach a
-    rule's targets, and moto raises NotImplementedError there for a Lambda function. ``sink`` gets the targets of one
-    matching rule and the complete event, and must not block.
+    All events from PutEvents, archive replays and S3 notifications pass through moto's ``Rule.send_to_targets``, which
+    raises NotImplementedError for a Lambda function.
+
+    Args:
+        sink: called with the targets of one matching rule and the complete event. It must not block.
     """
     from moto.events.exceptions import InvalidEventPatternException, ValidationException
     from moto.events.models import EventPattern, EventPatternParser
@@ -247,7 +251,7 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
 
     def check(parser: Any, pattern: Any) -> None:
         if not parser.pattern:
-            return  # a schedule, an archive of everything
+            return  # a schedule, or an archive of all events
         try:
             check_event_pattern(pattern)
         except EventPatternError as error:
@@ -257,7 +261,7 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
         return not pattern.get_pattern() or matches_event(pattern.get_pattern(), event)
 
     def test_event_pattern(handler: Any) -> tuple[str, Any]:
-        """Answer TestEventPattern, which moto does not."""
+        """Implement TestEventPattern, which moto lacks."""
         try:
             pattern = parse_event_pattern(handler._get_param("EventPattern"))  # noqa: SLF001 - moto has no other
             event = json.loads(handler._get_param("Event"))  # noqa: SLF001
@@ -278,7 +282,7 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
 
 
 def _build_put_targets() -> Callable[[Any, list[dict[str, Any]]], None]:
-    """Build the method of moto's rules that refuses more targets than EventBridge allows."""
+    """Build a replacement of ``put_targets`` of moto's rules that rejects more targets than EventBridge allows."""
     from moto.core.exceptions import JsonRESTError
 
     put = inspect.unwrap(_rule_class().put_targets)
@@ -308,13 +312,13 @@ def _backend(account: str, region: str) -> Any:
 
 
 def _rules(account: str, region: str, bus: str) -> list[Any]:
-    """List the enabled rules of ``bus``; none if the bus does not exist."""
+    """List the enabled rules of ``bus``; an empty list if the bus does not exist."""
     found = _backend(account, region).event_buses.get(bus.rpartition("/")[2])
     return [rule for rule in found.rules.values() if rule.state == "ENABLED"] if found else []
 
 
 def describe_targets(rule: Any) -> list[Target]:
-    """Describe the targets of one of moto's rules."""
+    """Convert the targets of a moto rule."""
     return [
         Target(
             rule_arn=rule.arn,
@@ -333,7 +337,7 @@ def describe_targets(rule: Any) -> list[Target]:
 
 
 def _pattern(rule: Any) -> dict[str, Any]:
-    """Return the rule's pattern, which is empty for a rule that only has a schedule."""
+    """Return the rule's pattern; it is empty for a rule that only has a schedule."""
     pattern: dict[str, Any] = rule.event_pattern.get_pattern()
     return pattern
 
@@ -348,7 +352,7 @@ def _envelope_matches(rule: Any, event: Mapping[str, Any]) -> bool:
 
 
 def _normalised(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return moto's inner event as EventBridge sends it: times in ISO 8601, without members that only moto reads."""
+    """Convert moto's event to EventBridge's format: ``time`` in ISO 8601, and without moto's own ``ingestion-time``."""
     moment = event.get("time")
     if not isinstance(moment, str) or not moment:
         seconds = float(moment or time.time())

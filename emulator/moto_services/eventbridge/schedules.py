@@ -29,8 +29,11 @@ class Schedule:
     """An enabled rule with a schedule.
 
     Attributes:
-        expression: ``rate(5 minutes)`` or ``cron(0 12 * * ? *)``.
-        targets: which get its events.
+        rule_arn: the rule's ARN.
+        account: the rule's account.
+        region: the rule's region.
+        expression: the schedule, such as ``rate(5 minutes)`` or ``cron(0 12 * * ? *)``.
+        targets: the targets of the rule's events.
     """
 
     rule_arn: str
@@ -41,7 +44,7 @@ class Schedule:
 
 
 def list_schedules() -> list[Schedule]:
-    """List the enabled rules with a schedule of every account and region."""
+    """List the enabled rules with a schedule of all accounts and regions."""
     from moto.events.models import events_backends
 
     with reading(), service_lock("events"):
@@ -56,15 +59,15 @@ def list_schedules() -> list[Schedule]:
 
 
 def find_next_time(expression: str, after: datetime) -> datetime | None:
-    """Find when a schedule is due next after a time; None where never again.
+    """Find the next time after ``after`` at which a schedule is due; None if it is never due again.
 
-    A rate counts from the time that is given.
+    The interval of a ``rate`` expression starts at ``after``.
 
     >>> find_next_time("cron(0 10 ? * MON-FRI *)", datetime(2026, 5, 1, 10, tzinfo=UTC)).isoformat()
     '2026-05-04T10:00:00+00:00'
 
     Raises:
-        ScheduleError: it is no schedule expression.
+        ScheduleError: ``expression`` is not a valid schedule expression.
     """
     if (rate := _RATE.fullmatch(expression)) is not None:
         number, unit, plural = int(rate[1]), rate[2], rate[3]
@@ -86,7 +89,7 @@ def find_next_time(expression: str, after: datetime) -> datetime | None:
 
 @contextmanager
 def capture_schedules(on_change: Callable[[], None]) -> Iterator[None]:
-    """Call ``on_change`` when there may be another schedule, and refuse expressions that EventBridge refuses."""
+    """Call ``on_change`` when schedules may have changed, and reject expressions that EventBridge rejects."""
     from moto.events.exceptions import ValidationException
     from moto.events.models import EventsBackend
 

@@ -18,7 +18,7 @@ from emulator.moto_services.service_requests import find_model, read_operation
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
-# Where an action is called otherwise than its operation.
+# The IAM actions whose names differ from the names of the API operations.
 _S3_ACTIONS = {
     "HeadObject": "GetObject", "ListObjects": "ListBucket", "ListObjectsV2": "ListBucket", "HeadBucket": "ListBucket",
     "ListBuckets": "ListAllMyBuckets", "CreateMultipartUpload": "PutObject", "UploadPart": "PutObject",
@@ -41,16 +41,16 @@ _LAMBDA_ACTIONS = {
 _PREFIXES = {"monitoring": "cloudwatch", "email": "ses"}
 _SMALL_BODY_BYTES = 8 * 1024**2
 _DELETED_KEY = re.compile(rb"<Key>(.*?)</Key>", re.DOTALL)
-# A resource of SageMaker's by the end of the member that names it, and how its ARN calls the kind.
+# A request member that names a SageMaker resource, such as TrainingJobName. The resource type in the ARN is part of it.
 _SAGEMAKER_NAME = re.compile(r"(?P<kind>[A-Z]\w*?)(Job|Config|Package|Group|Component)?Name")
 
 
 class Asked(NamedTuple):
-    """What a request asks for.
+    """The IAM action and the resources of a request.
 
     Attributes:
-        action: as policies name it.
-        resources: ARNs; that of all of the service's where it cannot be told which.
+        action: the action as policies name it, such as ``s3:GetObject``.
+        resources: the ARNs of the resources. If they are unknown, it is the ARN of all resources of the service.
     """
 
     action: str
@@ -58,13 +58,13 @@ class Asked(NamedTuple):
 
 
 def find_asked(environ: WSGIEnvironment, service: str, region: str, account: str) -> Asked:
-    """Find what a request asks for.
+    """Determine the IAM action and the resources of a request.
 
     Args:
-        environ: the request; its body can be read again.
-        service: as the signature names it.
-        region: of the signature.
-        account: the signer's.
+        environ: the request. Its body can be read again afterwards.
+        service: the service in the signature.
+        region: the region in the signature.
+        account: the account of the signer.
     """
     prefix = _PREFIXES.get(service, service)
     if service == "s3":
@@ -79,10 +79,10 @@ def find_asked(environ: WSGIEnvironment, service: str, region: str, account: str
 
 
 def find_s3_path(environ: WSGIEnvironment) -> str:
-    """Find the path of a request to S3, with the bucket where that is in the host's name."""
+    """Return the path of an S3 request in path style, ``/bucket/key``, even if the bucket is in the host name."""
     path = environ.get("PATH_INFO", "/").encode("latin-1").decode(errors="replace")
     host = environ.get("HTTP_HOST", "").partition(":")[0]
-    if host.endswith(".localhost") and not host.startswith("s3."):  # the bucket is in the host's name
+    if host.endswith(".localhost") and not host.startswith("s3."):  # the bucket is in the host name
         path = f"/{host.partition('.')[0]}{path}"
     return str(path)
 
@@ -99,7 +99,10 @@ def _find_of_s3(environ: WSGIEnvironment) -> Asked:
 
 
 def find_copied(environ: WSGIEnvironment) -> Asked | None:
-    """Find what a request copies, which takes a right of its own; None where it copies nothing."""
+    """Return the action and resource of the source of a copy request; None for other requests.
+
+    A copy needs the permission to read its source, in addition to the permission to write.
+    """
     source = environ.get("HTTP_X_AMZ_COPY_SOURCE")
     if source is None:
         return None
@@ -107,7 +110,11 @@ def find_copied(environ: WSGIEnvironment) -> Asked | None:
 
 
 def find_rest_operation(environ: WSGIEnvironment, service: str, path: str) -> tuple[str | None, dict[str, Any]]:
-    """Find the operation of a service that is told by method, path and query, and what the path names."""
+    """Find the operation of a REST request by its method, path, query and headers.
+
+    Returns:
+        The operation's name (None if no operation matches) and the request members in the path.
+    """
     query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
     best: tuple[int, str, dict[str, Any]] | None = None
     for route in _load_routes(service).get(environ["REQUEST_METHOD"], ()):
@@ -134,7 +141,7 @@ class _Route(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _load_routes(service: str) -> dict[str, list[_Route]]:
-    """Load how a service's operations are told from each other, by their methods."""
+    """Load the routes of a service's operations from botocore's model, by HTTP method."""
     model = find_model(service)
     routes: dict[str, list[_Route]] = {}
     for name in model.operation_names if model is not None else ():
@@ -167,7 +174,10 @@ def _load_routes(service: str) -> dict[str, list[_Route]]:
 
 
 def _read_members(environ: WSGIEnvironment) -> dict[str, Any]:
-    """Read the members of a request's body, where that is a form or JSON and not large."""
+    """Read the members of a request from its body, which may be a form or JSON.
+
+    If there is no body, or a large one, they are read from the query string.
+    """
     body = _read_body(environ)
     if not body:
         return dict(parse_qsl(environ.get("QUERY_STRING", "")))
@@ -181,7 +191,7 @@ def _read_members(environ: WSGIEnvironment) -> dict[str, Any]:
 
 
 def _read_body(environ: WSGIEnvironment) -> bytes:
-    """Read a body that is not large; it can be read again."""
+    """Read a body, which can be read again afterwards. A large body is not read, and the result is empty."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if not 0 < length <= _SMALL_BODY_BYTES:
         return b""
@@ -191,7 +201,11 @@ def _read_body(environ: WSGIEnvironment) -> bytes:
 
 
 def _find_resources(prefix: str, region: str, account: str, members: dict[str, Any]) -> list[str]:
-    """Find what a request is for; a job of SageMaker's, a function or a queue by its name, others by their ARNs."""
+    """Determine the ARNs of a request's resources.
+
+    They are built from the names in the request for SageMaker resources, functions, queues, log groups, roles, users
+    and groups. For other resources, they are the ARNs in the request.
+    """
     own = f"arn:aws:{prefix}:{region}:{account}:"
     if prefix == "sagemaker":
         for member, value in members.items():

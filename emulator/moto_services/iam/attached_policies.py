@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def refusing_attached_policies() -> Iterator[None]:
-    """Let moto's IAM refuse it; a stack that is deleted takes its policies from their owners first, unasked."""
+    """Make moto's DeletePolicy reject an attached policy.
+
+    Deleting a CloudFormation stack still works, because it detaches the stack's policies first.
+    """
     from moto.iam.exceptions import DeleteConflictException
     from moto.iam.responses import IamResponse
 

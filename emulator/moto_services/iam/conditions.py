@@ -2,8 +2,8 @@
 
     {"StringNotEquals": {"s3:x-amz-server-side-encryption": ["AES256", "aws:kms"]}}
 
-Operators and keys of a statement are connected by and, the values of a key by or. A key that a request does not have
-equals nothing, so that only a negated operator holds.
+A condition holds if all operators and keys match. A key matches if one of its values matches. If a request does not
+have a key, no value matches, so only negated operators hold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Test = Callable[[str, str], bool]
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-# A variable with one of these names is the letter itself; a mark before it says that it is no wildcard.
+# A policy variable with one of these names is the character itself. The mark before it shows that it is not a wildcard.
 _LETTERS = ("*", "?", "$")
 _MARK = "\0"
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -33,11 +33,11 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class UnknowableKeyError(Exception):
-    """A condition depends on a key that nobody here can know; the text is the key."""
+    """A condition depends on a key whose value the emulator cannot know; the message is the key."""
 
 
 def is_operator(name: str) -> bool:
-    """Whether IAM has a condition operator of this name."""
+    """Return whether IAM has a condition operator with this name."""
     _, base, _ = _split_operator(name)
     return base == "Null" or base in _TESTS
 
@@ -45,22 +45,22 @@ def is_operator(name: str) -> bool:
 def conditions_hold(
     conditions: Mapping[str, Mapping[str, Any]], find_values: Callable[[str], Sequence[str] | None]
 ) -> bool:
-    """Tell whether all conditions of a statement hold.
+    """Return whether all conditions of a statement hold.
 
     Args:
-        conditions: by operator and key; every operator is one of IAM's.
-        find_values: returns the values that the request has of a key in small letters, None where it has no such key.
-            It raises UnknowableKeyError.
+        conditions: the values by operator and key. All operators must be valid.
+        find_values: takes a key in lower case and returns its values in the request; None if the request does not have
+            the key. It may raise UnknowableKeyError.
 
     Raises:
-        UnknowableKeyError: it cannot be told.
+        UnknowableKeyError: the result depends on an unknowable key.
     """
     tests = [(name, key, wanted) for name, keys in conditions.items() for key, wanted in keys.items()]
     unknowable: UnknowableKeyError | None = None
     for name, key, wanted in tests:
         try:
             if not _holds(name, find_values(key.lower()), list(_list_texts(wanted, find_values))):
-                return False  # whatever the others are
+                return False  # regardless of the other conditions
         except UnknowableKeyError as error:
             unknowable = error
     if unknowable is not None:
@@ -91,7 +91,10 @@ def _split_operator(name: str) -> tuple[str, str, bool]:
 
 
 def _list_texts(wanted: Any, find_values: Callable[[str], Sequence[str] | None]) -> Iterator[str]:
-    """List the values of a condition with their policy variables filled in; one whose variable has no value is none."""
+    """Yield the values of a condition with their policy variables replaced.
+
+    A value with a variable that the request does not have is left out.
+    """
     for each in wanted if isinstance(wanted, list) else [wanted]:
         text = str(each).lower() if isinstance(each, bool) else str(each)
         values = {
@@ -102,7 +105,7 @@ def _list_texts(wanted: Any, find_values: Callable[[str], Sequence[str] | None])
 
 
 def _is_like(wanted: str, value: str) -> bool:
-    """Match the wildcards ``*`` and ``?``, which are letters after a mark."""
+    """Match a pattern with the wildcards ``*`` and ``?``. After a mark, they are ordinary characters."""
     pieces = re.findall(f"{_MARK}?.", wanted, re.DOTALL)
     expression = "".join({"*": ".*", "?": "."}.get(piece, re.escape(piece[-1])) for piece in pieces)
     return re.fullmatch(expression, value, re.DOTALL) is not None
@@ -114,7 +117,7 @@ def _is_like_arn(wanted: str, value: str) -> bool:
 
 
 def _compare_read(read: Callable[[str], Any], compare: Callable[[Any, Any], bool]) -> Test:
-    """Build a test of what texts stand for; a text that stands for nothing fits nothing."""
+    """Build a test that parses both texts with ``read`` and compares the results. Invalid texts never match."""
 
     def test(wanted: str, value: str) -> bool:
         try:
@@ -126,7 +129,11 @@ def _compare_read(read: Callable[[str], Any], compare: Callable[[Any, Any], bool
 
 
 def _read_moment(text: str) -> datetime:
-    """Read a time in ISO 8601 or in seconds since 1970."""
+    """Parse a time in ISO 8601 or in epoch seconds.
+
+    Raises:
+        ValueError: the text is neither.
+    """
     try:
         if re.fullmatch(r"\d+(\.\d+)?", text) and len(text) > len("2026"):
             return datetime.fromtimestamp(float(text), UTC)
@@ -147,7 +154,7 @@ def _fold(compare: Test) -> Test:
     return lambda wanted, value: compare(wanted.lower(), value.lower())
 
 
-# By operator: the test of a wanted value and one of the request, and whether the operator holds where none fits.
+# For each operator: the test of a policy's value against a request's value, and whether the operator is negated.
 _TESTS: Mapping[str, tuple[Test, bool]] = {
     "StringEquals": (operator.eq, False),
     "StringNotEquals": (operator.eq, True),

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def explaining_missing_roles() -> Iterator[None]:
-    """Let moto's IAM say so: the SageMaker SDKs ask it for the ARN of a role that a script gives by its name."""
+    """Make moto's GetRole explain how to create an absent role.
+
+    The SageMaker SDKs call GetRole for the ARN of a role that a script specifies by name.
+    """
     from moto.iam.exceptions import NotFoundException
     from moto.iam.responses import IamResponse
 

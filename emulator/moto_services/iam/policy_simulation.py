@@ -2,8 +2,8 @@
 
 moto has neither.
 
-The policies of a principal are judged as moto's own access control judges them: a Deny wins, then an Allow, and what
-nobody allows is denied. Conditions, boundaries and resource policies are not looked at.
+A principal's policies are evaluated as in moto's own access control: a Deny has precedence over an Allow, and actions
+that no policy allows are denied. The simulation ignores conditions, permissions boundaries and resource policies.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from emulator.moto_services.replacements import replaced
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-# Operators of conditions, without Not and IfExists.
+# The supported condition operators, without Not and IfExists.
 _OPERATORS = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})
-# Keys that a request has or has not: where they are absent, a condition on them does not hold.
+# Keys that a request may lack. If such a key is absent, a condition on it does not hold.
 _OPTIONAL_KEYS = frozenset({"s3:prefix", "s3:delimiter", "s3:max-keys"})
 _ARN = re.compile(r"arn:[\w-]+:iam::\d{12}:(?P<kind>role|user|group)/(?:.*/)?(?P<name>[^/]+)")
 
 
 @contextmanager
 def simulating_policies() -> Iterator[None]:
-    """Let moto's IAM answer both."""
+    """Add both operations to moto's IAM."""
     from moto.iam.responses import IamResponse
 
     with (
@@ -38,7 +38,12 @@ def simulating_policies() -> Iterator[None]:
 
 
 def simulate_principal_policy(response: Any) -> Any:
-    """Answer SimulatePrincipalPolicy; an error of IAM's where there is no such principal."""
+    """Implement SimulatePrincipalPolicy.
+
+    Raises:
+        ValidationError: the ARN is not the ARN of a role, a user or a group.
+        NotFoundException: the principal does not exist.
+    """
     from moto.core.responses import ActionResult
     from moto.iam.exceptions import NotFoundException, ValidationError
 
@@ -54,20 +59,23 @@ def simulate_principal_policy(response: Any) -> Any:
 
 
 def simulate_custom_policy(response: Any) -> Any:
-    """Answer SimulateCustomPolicy."""
+    """Implement SimulateCustomPolicy."""
     from moto.core.responses import ActionResult
 
     return ActionResult(_simulate(response, _list_given(response)))
 
 
 def judge(documents: Iterable[str], action: str, resource: str, context: Mapping[str, str] | None = None) -> str:
-    """Judge one action on one resource by policy documents, as IAM names the decisions.
+    """Evaluate policy documents for one action on one resource.
 
     Args:
         documents: the policies.
-        action: such as ``s3:GetObject``.
-        resource: an ARN.
-        context: values of the keys that conditions name, in small letters; None where conditions are not looked at.
+        action: the action, such as ``s3:GetObject``.
+        resource: the resource's ARN.
+        context: the values of condition keys, whose names are in lower case. If it is None, conditions are ignored.
+
+    Returns:
+        IAM's name of the decision: ``allowed``, ``explicitDeny`` or ``implicitDeny``.
     """
     decision = "implicitDeny"
     for document in documents:
@@ -91,7 +99,10 @@ def _fits(statement: dict[str, Any], member: str, name: str, flags: int) -> bool
 
 
 def _holds(statement: dict[str, Any], context: Mapping[str, str]) -> bool:
-    """Whether a statement's conditions hold. One that cannot be told lets nothing be allowed, and denies."""
+    """Return whether a statement's conditions hold.
+
+    If this is unknown, the result is the safe one: a Deny statement applies, and an Allow statement does not.
+    """
     denies = statement.get("Effect") == "Deny"
     for operator, wanted in statement.get("Condition", {}).items():
         base, if_exists = operator.removesuffix("IfExists"), operator.endswith("IfExists")
@@ -101,7 +112,7 @@ def _holds(statement: dict[str, Any], context: Mapping[str, str]) -> bool:
                 return denies
             value = context.get(key.lower())
             if value is None:
-                # Absent, a key equals nothing; IfExists asks for no more.
+                # An absent key equals no value, so negated operators hold. Operators with IfExists hold as well.
                 if not if_exists and positive == base:
                     return denies if key.lower() not in _OPTIONAL_KEYS else False
                 continue
@@ -156,7 +167,10 @@ def _find_principal(backend: Any, kind: str, arn: str) -> Any:
 
 
 def list_documents(backend: Any, kind: str, owner: Any) -> Iterable[str]:
-    """List the policies of a user, a role or a group: inline ones, attached ones, and those of a user's groups."""
+    """List the policy documents of a user, a role or a group.
+
+    They include inline policies, attached policies, and the policies of a user's groups.
+    """
     yield from (str(document) for document in owner.policies.values())
     for policy in owner.managed_policies.values():
         yield next(each.document for each in policy.versions if each.version_id == policy.default_version_id)

@@ -25,15 +25,15 @@ _SESSIONS_KNOWN = 4096
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who signs.
+    """The signer of a request.
 
     Attributes:
-        arn: of the user or the assumed role; of the account's root where everything is allowed.
-        account: its number.
-        secret: the secret key.
-        token: of temporary credentials; None where a key has none.
-        expires: epoch seconds; None for never.
-        documents: lists its policies; None where everything is allowed.
+        arn: the ARN of the user or the assumed role; the ARN of the account's root user if everything is allowed.
+        account: the account's number.
+        secret: the secret access key.
+        token: the session token of temporary credentials; None for other credentials.
+        expires: the expiration time in epoch seconds; None if the credentials do not expire.
+        documents: lists the principal's policy documents; None if everything is allowed.
     """
 
     arn: str
@@ -45,7 +45,7 @@ class Principal:
 
 
 def find_principal(access_key: str) -> Principal | None:
-    """Find the user, or the assumed role, that has an access key; None where it is inactive or nobody's."""
+    """Find the user or the assumed role with an access key; None if the key is inactive or unknown."""
     from moto.iam.models import iam_backends
     from moto.sts.models import sts_backends
 
@@ -73,7 +73,7 @@ def _list_policies(backend: Any, user: Any) -> list[str]:
 
 
 def list_role_documents(account: str, role_arn: str) -> Callable[[], list[str]]:
-    """Return what lists a role's policies: none where there is no such role (any more)."""
+    """Return a function that lists a role's policy documents. The list is empty if the role does not exist."""
 
     def list_them() -> list[str]:
         from moto.iam.models import iam_backends
@@ -88,14 +88,17 @@ def list_role_documents(account: str, role_arn: str) -> Callable[[], list[str]]:
 
 
 class KnownSessions:
-    """The sessions of the emulator's own credentials that have asked, by their keys: STS says who they are."""
+    """The sessions of credentials that the emulator itself issued and that have sent requests, by access key.
+
+    moto's STS needs them for GetCallerIdentity.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_key: OrderedDict[str, Session] = OrderedDict()
 
     def note(self, session: Session) -> None:
-        """Keep a session; the one that was not seen for longest goes."""
+        """Store a session. If there are too many, the least recently used one is dropped."""
         with self._lock:
             self._by_key[session.access_key] = session
             self._by_key.move_to_end(session.access_key)
@@ -104,7 +107,7 @@ class KnownSessions:
 
     @contextmanager
     def known_to_sts(self) -> Iterator[None]:
-        """Let moto's GetCallerIdentity know them."""
+        """Make moto's GetCallerIdentity respond for these sessions."""
         from moto.sts.models import STSBackend
 
         find = STSBackend.get_caller_identity
@@ -123,7 +126,7 @@ KNOWN_SESSIONS = KnownSessions()
 
 
 def note_session(environ: WSGIEnvironment, keys: Keys) -> str | None:
-    """Return the account of temporary credentials of the emulator's own, and let STS know them; None for others."""
+    """Make a request's session known to STS and return its account; None if the emulator did not issue its token."""
     token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")
     if not token and "X-Amz-Security-Token=" in environ.get("QUERY_STRING", ""):
         token = parse_qs(environ["QUERY_STRING"]).get("X-Amz-Security-Token", [""])[0]
