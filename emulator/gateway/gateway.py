@@ -160,7 +160,7 @@ class Gateway:
             )
 
     def _reset(self, request: Request) -> WSGIApplication | None:
-        """Reset everything in place of moto, which knows neither the jobs nor what is kept in the state folder."""
+        """Reset everything, instead of moto, which knows neither the jobs nor the files in the state folder."""
         if self._services.reset is None or (request.method, request.path) != ("POST", f"{_MOTO_API}/reset"):
             return None
         self._services.reset()

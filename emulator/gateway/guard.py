@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 OWN_KEY = "smdebug-emulator"
 """Access key of the emulator's own commands. An account's number is an access key too, and signs as that account."""
-_DEFAULT_REGION = "us-east-1"  # where a version 2 signature names none
+_DEFAULT_REGION = "us-east-1"  # for version 2 signatures, which have no region
 _ACCOUNT = re.compile(r"\d{12}")
 _ALWAYS_ALLOWED = frozenset({"sts:GetCallerIdentity"})
 _MISMATCH = (
@@ -228,7 +228,7 @@ def guess_service(environ: WSGIEnvironment) -> str:
 
 
 def _name_service(environ: WSGIEnvironment, signature: Signature) -> None:
-    """Name the service of a presigned address or a form in the Authorization header; moto would guess it otherwise."""
+    """Put the service of a presigned URL or a form into an Authorization header, since moto would only guess it."""
     day, region = signature.day or time.strftime("%Y%m%d"), signature.region or _DEFAULT_REGION
     scope = f"{signature.access_key}/{day}/{region}/{signature.service or 's3'}/aws4_request"
     environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=, Signature="
@@ -245,7 +245,7 @@ class TokenCheck:
         self._token = token
 
     def refuse(self, environ: WSGIEnvironment) -> WSGIApplication | None:
-        """Return the answer to a client without the token, or with it in the address; None if the request may pass."""
+        """Return the answer to a client without the token, or with it in the URL; None if the request may pass."""
         from werkzeug.wrappers import Response
 
         header = environ.get("HTTP_AUTHORIZATION", "")

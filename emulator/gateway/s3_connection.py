@@ -101,7 +101,7 @@ class S3Parser(HTTPRequestParser):  # type: ignore[misc]
         try:
             super().parse_header(header_plus)
         except ValueError as error:
-            # Python converts no text of thousands of digits; waitress expects that it does.
+            # waitress does not expect that int() refuses texts of thousands of digits.
             raise ParsingError("Content-Length is invalid") from error
         if self.body_rcv is not None:
             body = self.body_rcv.buf = _Body(self.adj.inbuf_overflow)

@@ -1,7 +1,7 @@
 """Request queue: requests are processed one at a time, in order of arrival.
 
-Python runs one thread at a time. Sixteen threads that work on requests at once interrupt each other at every database
-access. In turn, each request is processed without interruption, and none waits longer than those before it take.
+Python runs one thread at a time. If many threads process requests in parallel, they interrupt each other at every
+database access. In a queue, each request is processed without interruption, and waits only for those before it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Input channels: S3 objects placed in /opt/ml/input/data/<channel>.
 
-In FastFile mode what is there are second names of the very files in which S3 keeps the objects: a channel of a terabyte
-is there at once, takes no room, and is read as far as the script reads it.
+In FastFile mode, the files are hard links to the files in which the emulator's S3 keeps the objects. A channel of a
+terabyte is ready immediately, takes no disk space, and only the data that the script uses is read.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 def find_mode(channel: Mapping[str, Any], request: Mapping[str, Any]) -> str:
-    """File, FastFile or Pipe."""
+    """Return the input mode of a channel: File, FastFile or Pipe."""
     mode: str = channel.get("InputMode") or request["AlgorithmSpecification"]["TrainingInputMode"]
     return mode
 
 
 def reads_pipe(channel: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Whether the channel's data come through pipes."""
+    """Return whether the channel's data are read from pipes."""
     return find_mode(channel, request) == "Pipe"
 
 
 def check_objects(request: Mapping[str, Any], region: str, object_store: ObjectStore) -> None:
-    """Refuse a channel whose prefix has no object, when the job is created.
+    """Check, when the job is created, that each channel's prefix has an object.
 
     Args:
-        request: CreateTrainingJob's, validated against the model.
-        region: of the request.
-        object_store: where the data is.
+        request: the request of CreateTrainingJob, validated against the service model.
+        region: region of the request.
+        object_store: the S3 with the data.
 
     Raises:
-        ValidationException: the S3Uri is none, nothing is below the prefix, or its bucket does not exist.
+        ValidationException: an S3Uri is invalid, its bucket does not exist, or no object is below the prefix.
     """
     for channel in request.get("InputDataConfig") or ():
         source = channel["DataSource"].get("S3DataSource") or {}
@@ -79,25 +79,25 @@ def download_channels(
     hosts: Sequence[Host],
     linked: Path | None = None,
 ) -> list[str]:
-    """Fill ``folder/<channel>`` for every channel that ``host`` gets, ``linked/<channel>`` where that is lazy.
+    """Download every channel of ``host`` to ``folder/<channel>``, or link it at ``linked/<channel>`` in FastFile mode.
 
-    Of a channel that is ShardedByS3Key, it gets every n-th object, where n hosts get the channel.
+    If n hosts get a channel that is ShardedByS3Key, each of them gets every n-th object.
 
     Args:
-        request: CreateTrainingJob's, checked by ``check_training_job``.
-        object_store: where from.
-        folder: /opt/ml/input/data.
-        check_stop: called between objects; what it raises ends the download.
-        host: whose folder it is.
+        request: the request of CreateTrainingJob, checked by ``check_training_job``.
+        object_store: the S3 with the data.
+        folder: the host's /opt/ml/input/data.
+        check_stop: called before each object; an exception from it ends the download.
+        host: the host that gets the channels.
         hosts: all hosts of the job.
-        linked: for channels in FastFile mode: they get second names of the files that S3 has, and no byte is copied.
-            None where the container cannot be kept from writing to them.
+        linked: the folder for channels in FastFile mode, which get hard links to S3's files instead of copies. None if
+            the container could write to these files.
 
     Returns:
-        The channels in FastFile mode that were downloaded all the same, wholly or in part.
+        The names of the channels in FastFile mode that were nevertheless downloaded, in whole or in part.
 
     Raises:
-        RequestFailure: a bucket, key or prefix that is not there; a key that cannot be a file.
+        RequestFailure: a bucket, key or prefix does not exist, or a key cannot be a file name.
     """
     name, downloaded = None, []
     try:
@@ -122,14 +122,14 @@ def download_channels(
 
 
 def find_share(channel: Mapping[str, Any], host: Host, receivers: Sequence[Host]) -> slice:
-    """Which of a channel's objects ``host`` gets."""
+    """Return the slice of a channel's objects that ``host`` gets."""
     if is_sharded(channel["DataSource"]["S3DataSource"]):
         return slice(receivers.index(host), None, len(receivers))
     return slice(None)
 
 
 def shuffle(entries: Sequence[_Entry], channel: Mapping[str, Any], epoch: int = 0) -> list[_Entry]:
-    """Copy ``entries``, in another order for each epoch where the channel has a ShuffleConfig."""
+    """Return a copy of ``entries``. If the channel has a ShuffleConfig, each epoch has a different order."""
     shuffled = list(entries)
     if configuration := channel.get("ShuffleConfig"):
         Random(f"{configuration['Seed']} {epoch}").shuffle(shuffled)  # noqa: S311 - the same every time is what is wanted
@@ -137,22 +137,22 @@ def shuffle(entries: Sequence[_Entry], channel: Mapping[str, Any], epoch: int = 
 
 
 def is_sharded(source: Mapping[str, Any]) -> bool:
-    """Whether each host gets its share of what an S3 source holds, and not all of it."""
+    """Return whether an S3 source is divided among the hosts, instead of each host getting all of it."""
     return source.get("S3DataDistributionType") == "ShardedByS3Key"
 
 
 def download_source(
     source: Mapping[str, Any], object_store: ObjectStore, folder: Path, check_stop: Callable[[], None], share: slice
 ) -> None:
-    """Fill ``folder`` with the ``share`` of what an S3 source holds; see ``download_channels``."""
+    """Download the ``share`` of an S3 source's objects to ``folder``; see ``download_channels``."""
     _fill(list_objects(source, object_store)[share], object_store.download, folder, check_stop, source["S3Uri"])
 
 
 def list_objects(source: Mapping[str, Any], object_store: ObjectStore) -> Sequence[tuple[str, str, str]]:
-    """Bucket, key and relative path of every object of a prefix or a manifest.
+    """List bucket, key and relative path of every object of a prefix or a manifest.
 
     Raises:
-        RequestFailure: there is none, or the manifest is not there or none.
+        RequestFailure: there is no object, or the manifest is missing or invalid.
     """
     uri = source["S3Uri"]
     location = parse_request_uri(uri, "S3Uri")
@@ -170,7 +170,7 @@ def _fill(
     check_stop: Callable[[], None],
     uri: str,
 ) -> list[_Placed]:
-    """Let ``place`` put each object where it belongs, and return what it said."""
+    """Call ``place`` with each object's bucket, key and path below ``folder``; return the results."""
     folder.mkdir(parents=True, exist_ok=True)
     placed = []
     try:
@@ -187,7 +187,7 @@ def _fill(
 
 
 def _list_prefix(object_store: ObjectStore, location: S3Uri, uri: str) -> Iterator[tuple[str, str, str]]:
-    """Bucket, key and relative path of every object below a prefix."""
+    """Yield bucket, key and relative path of every object below a prefix."""
     found = [entry.key for entry in object_store.list(location.bucket, location.key) if not entry.key.endswith("/")]
     if not found:
         raise RequestFailure(f"No object is at {uri}, or below it. Upload the data, or correct the S3Uri.")
@@ -196,7 +196,7 @@ def _list_prefix(object_store: ObjectStore, location: S3Uri, uri: str) -> Iterat
 
 
 def _cut_prefix(key: str, prefix: str) -> str:
-    """Return what follows the folder that ``prefix`` names; a prefix that ends within a name keeps the whole name."""
+    """Return a key's path relative to the folder of ``prefix``; a prefix that ends within a name keeps that name."""
     if prefix.endswith("/") or not prefix:
         return key[len(prefix) :]
     if key.startswith(prefix + "/"):
@@ -205,7 +205,7 @@ def _cut_prefix(key: str, prefix: str) -> str:
 
 
 def _read_manifest(object_store: ObjectStore, location: S3Uri, uri: str) -> Iterator[tuple[str, str, str]]:
-    """Bucket, key and relative path of every object in ``[{"prefix": "s3://…/"}, "a.csv", "b.csv"]``."""
+    """Yield bucket, key and relative path of the objects in ``[{"prefix": "s3://…/"}, "a.csv", "b.csv"]``."""
     content = object_store.get(location.bucket, location.key)
     try:
         manifest = json.loads(content)
@@ -227,20 +227,28 @@ def _read_manifest(object_store: ObjectStore, location: S3Uri, uri: str) -> Iter
 
 
 def parse_manifest_uri(uri: str, where: str) -> S3Uri:
-    """Split a URI that a manifest holds at ``where``.
+    """Split an S3 URI from a manifest.
+
+    Args:
+        uri: the URI.
+        where: its position in the manifest, for error messages.
 
     Raises:
-        RequestFailure: it is no S3 URI, or no text that a key can be.
+        RequestFailure: it is not an S3 URI, or not valid text for a key.
     """
     encode_manifest_text(uri, where)
     return parse_request_uri(uri, where)
 
 
 def encode_manifest_text(text: str, where: str) -> bytes:
-    """Encode a text that a manifest holds at ``where``.
+    """Encode a text from a manifest as UTF-8.
+
+    Args:
+        text: the text.
+        where: its position in the manifest, for error messages.
 
     Raises:
-        RequestFailure: it holds half of a surrogate pair, which JSON can write and UTF-8 cannot.
+        RequestFailure: it contains half of a surrogate pair, which is valid in JSON but not in UTF-8.
     """
     try:
         return text.encode()
@@ -251,7 +259,7 @@ def encode_manifest_text(text: str, where: str) -> bytes:
 
 
 def find_deep_nesting(text: str, depth: int) -> int:
-    """Return the position of the first bracket of JSON that opens more than ``depth`` levels; -1 where none does."""
+    """Return the position of the first bracket that opens more than ``depth`` levels of JSON; -1 if there is none."""
     level = 0
     for found in _STRING_OR_BRACKET.finditer(text):
         level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)

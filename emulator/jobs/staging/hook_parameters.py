@@ -15,25 +15,25 @@ COLLECTIONS = frozenset(
         "sm_metrics", "tensorflow_summaries", "trees", "weights",
     }
 )  # fmt: skip
-"""The built-in collections of smdebug, of all frameworks."""
+"""Names of smdebug's built-in collections for all frameworks."""
 WHOLE_NUMBERS = frozenset(
     f"{mode}{name}"
     for mode in ("", "train.", "eval.", "predict.", "global.")
     for name in ("save_interval", "start_step", "end_step")
 )
-"""Parameters that are whole numbers."""
-# Two letters may differ in a name as long as gradients; a plural's ending does.
+"""Names of parameters whose values are whole numbers."""
+# In a name as long as "gradients", two letters may differ. Singular and plural are similar enough.
 _SIMILARITY = 0.8
 
 
 def find_slips(request: Mapping[str, Any]) -> Iterator[str]:
-    """Say of each parameter and collection of DebugHookConfig that is probably not what is meant why."""
+    """Yield a description of each parameter and collection of DebugHookConfig that is probably a mistake."""
     hook = request.get("DebugHookConfig") or {}
     yield from _find_unreadable("HookParameters", hook.get("HookParameters") or {})
     for collection in hook.get("CollectionConfigurations") or ():
         name, parameters = collection.get("CollectionName", ""), collection.get("CollectionParameters") or {}
         yield from _find_unreadable(f"the collection {name}", parameters)
-        # A collection of the user's own says which tensors it has.
+        # A custom collection has an include_regex.
         if name in COLLECTIONS or "include_regex" in parameters:
             continue
         if near := get_close_matches(name.lower(), COLLECTIONS, n=1, cutoff=_SIMILARITY):

@@ -11,14 +11,14 @@ from container_runtime.runtime import Network
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# One machine trains them all. AWS's limit depends on the account, and is 4 for most instance types of a new one.
+# All hosts run on this machine. AWS's limit depends on the account; for most instance types of a new account, it is 4.
 MAX_HOSTS = 16
-# AWS's name for the one group of a job without InstanceGroups.
+# AWS's group name for a job without InstanceGroups.
 INSTANCE_GROUP = "homogeneousCluster"
-# What a container alone calls its interface; scripts hand it to NCCL or Gloo.
+# Name of the network interface in the container of a job with one host. Scripts pass it to NCCL or Gloo.
 _INTERFACE = "eth0"
 
-# The SDK's ``distribution={"torch_distributed": {"enabled": True}}``.
+# The hyperparameter that the SDK sets for ``distribution={"torch_distributed": {"enabled": True}}``.
 _TORCH_DISTRIBUTED = "sagemaker_torch_distributed_enabled"
 
 
@@ -27,9 +27,9 @@ class Host:
     """One instance of a job.
 
     Attributes:
-        name: ``algo-1`` and so on, counted through all groups.
-        group: InstanceGroupName.
-        instance_type: e.g. ``ml.m5.large``.
+        name: ``algo-1`` and so on, numbered across all groups.
+        group: name of its instance group.
+        instance_type: for example ``ml.m5.large``; None if the request has none.
     """
 
     name: str
@@ -42,20 +42,20 @@ class Cluster:
     """All hosts of a job.
 
     Attributes:
-        hosts: in the order of their numbers.
-        network: how they reach each other; None where there is only one.
+        hosts: the hosts, in the order of their numbers.
+        network: the network between the hosts; None if there is only one host.
     """
 
     hosts: tuple[Host, ...]
     network: Network | None = None
 
     def find_address(self, host: Host) -> str:
-        """Find what the others reach ``host`` by: its name, or where names of hosts do not resolve its IP address."""
+        """Return the address of ``host`` for other hosts: its name, or its IP address if host names do not resolve."""
         return host.name if self.network is None else self.network.addresses[host.name]
 
 
 def list_hosts(request: Mapping[str, Any]) -> tuple[Host, ...]:
-    """List the hosts that ResourceConfig asks for, group after group."""
+    """List the hosts in ResourceConfig, group by group."""
     resources = request.get("ResourceConfig") or {}
     groups = resources.get("InstanceGroups") or [
         {
@@ -72,13 +72,13 @@ def list_hosts(request: Mapping[str, Any]) -> tuple[Host, ...]:
 
 
 def list_receivers(channel: Mapping[str, Any], hosts: Sequence[Host]) -> list[Host]:
-    """List the hosts that get a channel: those of the groups that it names, or all."""
+    """List the hosts that get a channel: the hosts of its InstanceGroupNames, or all hosts."""
     groups = (channel["DataSource"].get("S3DataSource") or {}).get("InstanceGroupNames")
     return [host for host in hosts if not groups or host.group in groups]
 
 
 def describe_resources(cluster: Cluster, current: Host) -> dict[str, Any]:
-    """Content of resourceconfig.json for the host ``current``."""
+    """Build the content of resourceconfig.json for the host ``current``."""
     members: dict[str, list[Host]] = {}
     for host in cluster.hosts:
         members.setdefault(host.group, []).append(host)
@@ -100,10 +100,10 @@ def describe_resources(cluster: Cluster, current: Host) -> dict[str, Any]:
 
 
 def build_rendezvous_environment(cluster: Cluster, current: Host, request: Mapping[str, Any]) -> dict[str, str]:
-    """Build what AWS's framework containers set so that the hosts' processes find each other.
+    """Build the environment variables with which the hosts' processes find each other, as AWS's containers set them.
 
-    A host that is alone meets itself, as scripts for any number of hosts do: at the loopback address, for the names of
-    hosts do not resolve in every back end.
+    A single host gets them too, because scripts use them for any number of hosts. Its address is the loopback address,
+    because host names do not resolve in every back end.
 
     Raises:
         NetworkExhaustedError: no port is free.
@@ -111,7 +111,7 @@ def build_rendezvous_environment(cluster: Cluster, current: Host, request: Mappi
     network = cluster.network or Network("alone", {current.name: "127.0.0.1"}, "lo", draw_port())
     ranks = {}
     if (request.get("HyperParameters") or {}).get(_TORCH_DISTRIBUTED) == "true":
-        # AWS's PyTorch containers start the script through torchrun then: on a host without GPUs, one process of it.
+        # In this case, AWS's PyTorch containers start the script with torchrun, as one process on a host without GPUs.
         rank, count = cluster.hosts.index(current), len(cluster.hosts)
         ranks = {"RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     return {
@@ -119,6 +119,6 @@ def build_rendezvous_environment(cluster: Cluster, current: Host, request: Mappi
         "MASTER_ADDR": network.addresses[cluster.hosts[0].name],
         "MASTER_PORT": str(network.rendezvous_port),
         "NCCL_SOCKET_IFNAME": network.interface,
-        # Gloo would otherwise look the machine's own name up, which need not resolve to where the others are.
+        # Otherwise Gloo resolves this machine's host name, which may be an address that the other hosts cannot reach.
         "GLOO_SOCKET_IFNAME": network.interface,
     }

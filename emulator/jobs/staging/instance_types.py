@@ -6,7 +6,7 @@ import re
 
 GIB = 1 << 30
 
-# AWS's published ratio of memory to vCPU, GiB, of the families that training jobs use most.
+# Memory in GiB per vCPU, as AWS publishes it, for the families that training jobs use most.
 _GIB_PER_VCPU = {
     **dict.fromkeys(("m4", "m5", "m5d", "m6i", "m7i", "m8i", "g4dn", "g5"), 4.0),
     **dict.fromkeys(("c5", "c5n", "c6i", "c7i", "c8i"), 2.0),
@@ -17,13 +17,13 @@ _GIB_PER_VCPU = {
     "p2": 15.25,
     "p3": 7.625,
 }
-# Burstable sizes do not follow the ratio: GiB of each.
+# Memory in GiB of burstable instances, which do not follow the ratio.
 _T_SIZES = {"medium": 4, "large": 8, "xlarge": 16, "2xlarge": 32}
 _INSTANCE_TYPE = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>[a-z0-9]+)")
 
 
 def find_memory_bytes(instance_type: str | None) -> int | None:
-    """Find the instance's memory, or None for a family this table does not know."""
+    """Return an instance type's memory in bytes; None if its family or size is unknown."""
     found = _INSTANCE_TYPE.fullmatch(instance_type or "")
     if found is None:
         return None
@@ -36,7 +36,7 @@ def find_memory_bytes(instance_type: str | None) -> int | None:
 
 
 def find_cpus(instance_type: str | None) -> int | None:
-    """Count the instance's vCPUs, or None for a size that follows no rule."""
+    """Return the number of an instance type's vCPUs; None if its size is unknown."""
     found = _INSTANCE_TYPE.fullmatch(instance_type or "")
     if found is None:
         return None
@@ -44,7 +44,7 @@ def find_cpus(instance_type: str | None) -> int | None:
 
 
 def has_gpus(instance_type: str) -> bool:
-    """Whether instances of a type have GPUs: those of the families g and p.
+    """Return whether an instance type has GPUs: it does if its family begins with g or p.
 
     >>> has_gpus("ml.g4dn.xlarge"), has_gpus("ml.p5.48xlarge"), has_gpus("ml.m5.large")
     (True, True, False)

@@ -1,7 +1,8 @@
 """Safe access to a job's files: every path is opened without following links.
 
-A container sees its folder at another place than this machine does, so a link in it leads anywhere here, to files that
-the emulator can read and the job cannot. A folder that is open stays the one it was, whatever takes its place.
+A container has its folder mounted at a different path, so the target of a symbolic link in it is a different file on
+this machine. It could be a file that the emulator may read and the job may not. An open descriptor still refers to the
+same folder after the job replaces that folder.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe that nobody writes to would otherwise be waited for.
+# O_NONBLOCK: opening a pipe without a writer would block otherwise.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# What open says of a link, of a file in place of a folder, of a socket.
+# Errors of open for a link, for a file instead of a folder, and for a socket.
 _OF_ANOTHER_KIND = {errno.ELOOP, errno.ENOTDIR, errno.ENXIO}
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -29,27 +30,27 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-# More than any model has; each of them is an open file while tensors are looked for.
+# More levels than any job needs. While searching for tensors, one file is open for each level.
 _MAX_DEPTH = 100
-# So many refusals are told, each with so much of its path.
+# Maximum number of reported refusals, and of characters of each path.
 _TOLD = 10
 _TOLD_CHARACTERS = 200
 
 
 class RefusedError(Exception):
-    """Something that a job wrote is not read; the text names it, relative to the job's folder, and says why."""
+    """A file of a job is not read. The message contains its path relative to the job's folder, and the reason."""
 
 
 class JobFolder:
-    """A folder that a job wrote, or may have put something else in the place of."""
+    """A folder that a job can write to, and may have replaced with something else."""
 
     def __init__(self, root: Path, path: str = "", refused: dict[str, str] | None = None) -> None:
-        """Name the folder; it need not be there.
+        """Create the object. The folder itself need not exist.
 
         Args:
-            root: the folder that the job was given, in a folder that is the emulator's.
-            path: of this one, relative to ``root``.
-            refused: where it is written down what was not read, and why: by path, relative to ``root``.
+            root: the job's folder. Its parent folder belongs to the emulator.
+            path: path of this folder, relative to ``root``.
+            refused: collects the paths that were not read, relative to ``root``, each with the reason.
         """
         self.root = root
         self.path = path
@@ -59,19 +60,19 @@ class JobFolder:
         return str(self.root / self.path)
 
     def below(self, path: str) -> JobFolder:
-        """Return the folder at ``path`` in this one."""
+        """Return the subfolder at ``path``."""
         return JobFolder(self.root, self._join(path), self.refused)
 
     @contextmanager
     def open(self, path: str = "", within: int | None = None) -> Iterator[int]:
-        """Open a descriptor of the folder at ``path`` in this one.
+        """Open a descriptor of the subfolder at ``path``.
 
         Args:
-            path: relative to this folder.
-            within: a descriptor of this folder, where there is one: saves the way to it.
+            path: path relative to this folder.
+            within: an open descriptor of this folder, if there is one, to avoid opening it again.
 
         Raises:
-            RefusedError: a part of the way is no folder of the job's own.
+            RefusedError: a part of the path is not a folder of the job.
             FileNotFoundError, OSError.
         """
         told = self._join(path)
@@ -97,10 +98,14 @@ class JobFolder:
             os.close(descriptor)
 
     def open_file(self, path: str, within: int | None = None) -> BinaryIO:
-        """Open a plain file that has no other name; see ``open`` for the arguments.
+        """Open a regular file that has only one name.
+
+        Args:
+            path: path relative to this folder.
+            within: an open descriptor of this folder, if there is one.
 
         Raises:
-            RefusedError: it is none, or a part of the way is no folder of the job's own.
+            RefusedError: it is not a regular file, has several names, or a part of its path is not a folder of the job.
             FileNotFoundError, OSError.
         """
         folder, _, name = path.rpartition("/")
@@ -113,16 +118,16 @@ class JobFolder:
         if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
             return os.fdopen(descriptor, "rb")
         os.close(descriptor)
-        # A file of this machine may have been given a name in the job's folder: nothing tells it from the job's own.
+        # It may be a hard link to another file of this machine, which cannot be distinguished from a file of the job.
         hard_link = "has more than one name (hard links)"
         raise self._refuse(self._join(path), hard_link if stat.S_ISREG(found.st_mode) else found)
 
     def replace_file(self, path: str, content: bytes) -> None:
-        """Put a file of the service's own into a folder that the job may write to; readers see the old one or the new.
+        """Write a file of the service to a folder that the job may write to. The file is replaced atomically.
 
         Raises:
-            RefusedError: a part of the way is no folder of the job's own.
-            OSError: the folder is gone, or something of the job's is in the way.
+            RefusedError: a part of the path is not a folder of the job.
+            OSError: the folder was removed, or another file of the job is in the way.
         """
         folder, _, name = path.rpartition("/")
         new = f".{name}.new"
@@ -134,13 +139,13 @@ class JobFolder:
             os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
 
     def read_link(self, path: str) -> str:
-        """Read what a symbolic link says; it is not followed."""
+        """Return the target of a symbolic link without following it."""
         folder, _, name = path.rpartition("/")
         with self.open(folder) as descriptor:
             return os.readlink(name, dir_fd=descriptor)
 
     def read_small_file(self, path: str, max_bytes: int) -> bytes | None:
-        """At most ``max_bytes`` of a plain file, None where there is none that can be read."""
+        """Return at most ``max_bytes`` of a regular file; None if there is no file, or it cannot be read."""
         try:
             with self.open_file(path) as file:
                 return file.read(max_bytes)
@@ -148,10 +153,12 @@ class JobFolder:
             return None
 
     def walk(self, *, whole: bool = False) -> Iterator[tuple[str, os.stat_result]]:
-        """Path, relative to this folder, and state of everything in it: a folder before what is in that.
+        """Yield the path and the state of everything in this folder, recursively; a folder comes before its content.
+
+        Paths are relative to this folder.
 
         Args:
-            whole: raise where a folder is refused; otherwise the rest is walked.
+            whole: raise if a folder is refused, instead of skipping it.
 
         Raises:
             RefusedError, OSError.
@@ -176,20 +183,20 @@ class JobFolder:
             unseen += [path for path, state in reversed(found) if stat.S_ISDIR(state.st_mode)]
 
     def leave_out(self, path: str, state: os.stat_result) -> None:
-        """Write down that something is left out for what it is, such as a link or a pipe."""
+        """Record that a file is left out because of its type, such as a link or a pipe."""
         self._refuse(self._join(path), state)
 
     def _join(self, path: str) -> str:
         return f"{self.path}/{path}" if self.path and path else self.path or path
 
     def _judge(self, error: OSError, path: str, name: str, parent: int) -> Exception:
-        """Build what to raise where ``name`` could not be opened: a refusal for a link and the like."""
+        """Return the exception if ``name`` cannot be opened: a refusal for a link or similar, else ``error``."""
         if error.errno not in _OF_ANOTHER_KIND:
             return error
         return self._refuse(path, os.stat(name, dir_fd=parent, follow_symlinks=False))
 
     def _refuse(self, path: str, why: str | os.stat_result) -> RefusedError:
-        """Write a refusal down, and return it as the error to raise."""
+        """Record a refusal, and return it as the exception to raise."""
         if isinstance(why, os.stat_result):
             why = f"is {_KINDS.get(stat.S_IFMT(why.st_mode), 'a device')}"
         path = path[:_TOLD_CHARACTERS]
@@ -199,12 +206,12 @@ class JobFolder:
 
 
 def _cut(path: str, left: int) -> str:
-    """``path`` without its last ``left`` parts."""
+    """Return ``path`` without its last ``left`` parts."""
     return path.rsplit("/", left)[0] if left < len(path.split("/")) else ""
 
 
 def describe_refused(refused: Mapping[str, str]) -> str:
-    """Say what was not read, in one line of a job's log."""
+    """Describe the files that were not read, as a line for a job's log."""
     more = ", and more" if len(refused) == _TOLD else ""
     told = "; ".join(f"{path!r} {why}" for path, why in sorted(refused.items()))
     return f"Not read, because only plain files and folders of the job's own are: {told}{more}."

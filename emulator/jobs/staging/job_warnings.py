@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.jobs.store.ledger import Ledger
 
-# How AWS's toolkit for training images names this failure in /opt/ml/output/failure.
+# The name of this failure in /opt/ml/output/failure, as AWS's toolkit for training images writes it.
 _REQUIREMENTS_ERROR = "InstallRequirementsError"
 
 
 def find_request_warnings(
     request: Mapping[str, Any], substitution: str | None, client_note: str | None
 ) -> Iterator[JobWarning]:
-    """Find what a request is to be warned of before anything runs.
+    """Yield the warnings about a request, before the job runs.
 
     Args:
-        request: CreateTrainingJob's members.
-        substitution: how the image that runs differs from the one that is asked for.
-        client_note: what is to be said of the client that asks.
+        request: the members of CreateTrainingJob's request.
+        substitution: how the image differs from the requested one; None if it does not.
+        client_note: the text of a warning about the client; None if there is none.
     """
     if client_note:
         yield build_warning("ClientNotTried", said=client_note)
@@ -44,7 +44,7 @@ def find_request_warnings(
 
 
 def warn_of_image(substitution: str) -> JobWarning:
-    """Warn of an image that stands for another."""
+    """Build the warning about an image that is used instead of the requested one."""
     return build_warning("ImageSubstituted", said=substitution)
 
 
@@ -54,13 +54,13 @@ def find_result_warnings(
     metrics: Collection[str],
     has_tensors: Callable[[], bool],
 ) -> Iterator[JobWarning]:
-    """Find what a training that has completed is to be warned of.
+    """Yield the warnings about a completed training job.
 
     Args:
-        request: CreateTrainingJob's members.
-        known: its warnings so far; a hook that has said why it saved nothing needs no second word.
-        metrics: the names of those that have a value.
-        has_tensors: says whether any tensors of it are in S3.
+        request: the members of CreateTrainingJob's request.
+        known: the job's warnings so far. If the hook has already reported why it saved nothing, that is not repeated.
+        metrics: the names of the metrics that have a value.
+        has_tensors: returns whether S3 has any tensors of the job.
     """
     is_explained = any(each.code == "HookSavedNothing" for each in known)
     if asks_for_tensors(request) and not is_explained and not has_tensors():
@@ -71,14 +71,16 @@ def find_result_warnings(
 
 
 def find_failure_warnings(failure_reason: str) -> Iterator[JobWarning]:
-    """Find what the failure of a training is to be warned of beside its FailureReason."""
+    """Yield the warnings about a failed training job that add to its FailureReason."""
     _, name, rest = failure_reason.partition(_REQUIREMENTS_ERROR)
     if name:
         yield build_warning("RequirementsNotInstalled", said=rest.lstrip(": \n"))
 
 
 def asks_for_tensors(request: Mapping[str, Any]) -> bool:
-    """Whether a request asks for tensors: the SDK sends a DebugHookConfig with nothing but a path without being asked.
+    """Return whether a request configures the saving of tensors.
+
+    A DebugHookConfig with only a path does not count: the SDK sends one even if the user configures no hook.
 
     >>> asks_for_tensors({"DebugHookConfig": {"S3OutputPath": "s3://bucket"}})
     False
@@ -90,15 +92,15 @@ def asks_for_tensors(request: Mapping[str, Any]) -> bool:
 
 
 class ReportedWarnings:
-    """The warnings of one container. Any thread may read them; what was read before is not stored again."""
+    """The warnings that one container reports. Any thread may read them. Each warning is stored once."""
 
     def __init__(self, files: JobFolder, arn: str, ledger: Ledger) -> None:
         """Prepare to read.
 
         Args:
-            files: of the container.
-            arn: of the training job that the warnings belong to.
-            ledger: stores them.
+            files: the files of the container.
+            arn: ARN of the training job that the warnings belong to.
+            ledger: stores the warnings.
         """
         self._files = files
         self._arn = arn
@@ -106,7 +108,7 @@ class ReportedWarnings:
         self._read = b""
 
     def read(self) -> None:
-        """Store what the container has reported by now. A file that is refused or missing reports nothing."""
+        """Store the warnings that the container has reported so far. A refused or missing file counts as empty."""
         content = self._files.read_small_file(WARNINGS, MOST_REPORTED_BYTES)
         if content and content != self._read:
             self._ledger.warn(self._arn, parse_reported(content))
@@ -114,10 +116,13 @@ class ReportedWarnings:
 
 
 def _find_differing_parameters(request: Mapping[str, Any]) -> list[str]:
-    """Name the parameters that a collection is given twice: each rule and the hook may configure the same one."""
+    """Describe the collection parameters with several different values.
+
+    The hook and each rule may configure the same collection.
+    """
     given: dict[tuple[str, str], list[str]] = {}
     for entry in (request.get("DebugHookConfig") or {}).get("CollectionConfigurations") or ():
         for key, value in (entry.get("CollectionParameters") or {}).items():
-            if key != "include_regex":  # these add up
+            if key != "include_regex":  # the values of several entries are combined
                 given.setdefault((entry.get("CollectionName", ""), key), []).append(value)
     return [f"{key} of {name} is {', then '.join(all_)}" for (name, key), all_ in given.items() if len(set(all_)) > 1]

@@ -34,9 +34,9 @@ CHECKPOINTS = "checkpoints"
 PROFILER = "output/profiler"
 METRICS = "output/metrics/sagemaker"
 WARNINGS = "output/warnings.jsonl"
-"""Where smdebug reports what users of the job are to be warned of; beside what is uploaded."""
+"""File in which smdebug reports warnings for the job's users. It is outside the folders that are uploaded."""
 WARNINGS_PATH = "SMDEBUG_WARNINGS_PATH"
-"""The variable that names the file to a container."""
+"""Environment variable that holds the path of this file in a container."""
 _CONFIGURATION = "input/config"
 _PROFILER_CONFIGURATION = f"{_CONFIGURATION}/profilerconfig.json"
 _FOLDERS = (
@@ -51,39 +51,40 @@ _FOLDERS = (
     CHECKPOINTS,
     "code",
 )
-# What every training container has of the service; what is elsewhere in /opt/ml is the image's and its own.
+# Folders that the service provides to every training container. Everything else in /opt/ml comes from the image or the
+# container.
 _SEEN_ALWAYS = ("input", "model", "output")
 
-# More than a ProfilerConfig can hold.
+# Larger than any ProfilerConfig.
 _MAX_CONFIGURATION_BYTES = 1 << 16
 
-# What the service itself writes or reads in /opt/ml: nobody else's files can be there.
+# Paths in /opt/ml that the service itself writes or reads. A LocalPath must not overlap them.
 _OWN = ("input", "output/failure", "output/metrics", WARNINGS)
 
 
-# Containers outlive the emulator, and their clients its restart: these go on for most of a minute, boto3's own five
-# attempts for some seconds.
-# Of a request that names none, as rules are that wait for their job.
+# Lifetime of the credentials if the request sets no MaxRuntimeInSeconds, as for rules that wait for their job.
 _LONGEST_RUNTIME_SECONDS = 28 * 86_400
+# Containers keep running while the emulator restarts, so their AWS clients have to retry until it is back. With these
+# settings they do for most of a minute. boto3's default of five attempts lasts only a few seconds.
 _RETRIES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
 
 
 WORK_FOLDERS = "jobs"
-"""Below the state folder: where the folders of jobs are."""
+"""Name of the folder in the state folder that contains the folders of jobs."""
 
 
 def find_work_folder(settings: Settings, job_name: str, job_id: str) -> Path:
-    """Where the files of a training or processing job are; its name was checked when it was made."""
+    """Return the folder of a training or processing job's files. The name was validated when the job was created."""
     return settings.state_dir.absolute() / WORK_FOLDERS / f"{job_name}-{job_id}"
 
 
 def find_measures(work_folder: Path) -> Path:
-    """Where what is measured on a training job's hosts is until it is uploaded: beside the folders of the hosts."""
+    """Return the folder of a training job's system metrics before their upload. It is next to the hosts' folders."""
     return work_folder / "profiler"
 
 
 def remove_work_folder(folder: Path) -> None:
-    """Delete a folder; what cannot be deleted is said and left."""
+    """Delete a folder, if it exists. If it cannot be deleted, log a warning and leave it."""
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:
@@ -93,7 +94,7 @@ def remove_work_folder(folder: Path) -> None:
 
 
 def locate_scratch(opt_ml: Path) -> Path:
-    """Where a container has what it writes elsewhere than to its /opt/ml: beside the folder that it sees there."""
+    """Return the folder for a container's files outside /opt/ml. It is next to the folder mounted at /opt/ml."""
     return opt_ml.with_name(f"scratch-{opt_ml.name}")
 
 
@@ -102,10 +103,11 @@ class OptMl:
     """Paths of one container's /opt/ml on this machine.
 
     Attributes:
-        root: the folder that the container sees as /opt/ml.
-        tensors, tensorboard, checkpoints, profiler: relative to ``root``, moved by the request's LocalPath members.
-        own: the folders that the service gives, relative to ``root``: at them nothing of the image is seen.
-        refused: what of it was not read, and why; see ``JobFolder``.
+        root: the folder that is mounted at /opt/ml in the container.
+        tensors, tensorboard, checkpoints, profiler: folders relative to ``root``, as set by the request's LocalPath
+            members.
+        own: the folders that the service provides, relative to ``root``. They hide the image's files at these paths.
+        refused: paths that were not read, each with the reason; see ``JobFolder``.
     """
 
     root: Path
@@ -118,16 +120,19 @@ class OptMl:
 
     @property
     def mount(self) -> Mount:
-        """What the container may write to; beside the service's own folders it holds what the image has there."""
+        """The mount of /opt/ml, which the container may write to.
+
+        Outside the service's own folders, it contains the files that the image has in /opt/ml.
+        """
         return Mount(self.root, TARGET, own=self.own)
 
     @property
     def linked_data(self) -> Path:
-        """Folder of the channels whose files are those that S3 has: no container may write there."""
+        """Folder of the channels whose files are hard links to S3's object files. No container may write there."""
         return self.root.with_name(f"{self.root.name}-channels")
 
     def list_mounts(self) -> tuple[Mount, ...]:
-        """List the mounts of the container; the channels were filled before."""
+        """List the mounts of the container. Call it after the channels are filled."""
         channels = sorted(self.linked_data.glob("*"))
         return (self.mount, *(Mount(each, f"{TARGET}/input/data/{each.name}", read_only=True) for each in channels))
 
@@ -138,12 +143,12 @@ class OptMl:
 
     @property
     def files(self) -> JobFolder:
-        """What the job wrote, to be read."""
+        """The files of the job, for safe reading."""
         return JobFolder(self.root, refused=self.refused)
 
 
 def find_taken_path(request: Mapping[str, Any]) -> str | None:
-    """Say which LocalPath of ``request`` is where the service has files of its own; None if none is."""
+    """Describe the first LocalPath of ``request`` that overlaps the service's own files; return None if none does."""
     for member, local_path, _ in _list_local_paths(request):
         path = local_path or ""
         relative = posixpath.relpath(posixpath.normpath(path), TARGET) if path.startswith("/") else ""
@@ -157,10 +162,10 @@ def find_taken_path(request: Mapping[str, Any]) -> str | None:
 
 
 def locate_opt_ml(root: Path, request: Mapping[str, Any]) -> OptMl:
-    """Read the layout that ``request`` asks for.
+    """Determine the paths in /opt/ml that a request specifies.
 
     Raises:
-        RequestFailure: a LocalPath lies outside /opt/ml.
+        RequestFailure: a LocalPath is outside /opt/ml.
     """
     tensors, tensorboard, checkpoints, profiler = (_below_opt_ml(*each) for each in _list_local_paths(request))
     restored = (checkpoints,) if request.get("CheckpointConfig") else ()
@@ -169,7 +174,7 @@ def locate_opt_ml(root: Path, request: Mapping[str, Any]) -> OptMl:
 
 
 def _list_local_paths(request: Mapping[str, Any]) -> list[tuple[str, str | None, str]]:
-    """List the members of a request that may move a folder: by which LocalPath they do, and where it is otherwise."""
+    """List the request members that can set a folder, each with its LocalPath and the default folder."""
     members = {"DebugHookConfig": TENSORS, "TensorBoardOutputConfig": TENSORBOARD, "CheckpointConfig": CHECKPOINTS}
     paths = [(member, (request.get(member) or {}).get("LocalPath"), folder) for member, folder in members.items()]
     return [*paths, ("ProfilerConfig.ProfilingParameters", find_local_path(request), PROFILER)]
@@ -190,11 +195,11 @@ def stage_opt_ml(
     """Create the folders and write the files of /opt/ml/input/config.
 
     Args:
-        opt_ml: where.
-        job: whose request.
+        opt_ml: the paths of the host's /opt/ml.
+        job: the training job.
         cluster: all hosts of the job.
-        host: the one whose folder it is.
-        path_in_container: how the container will see a path below a mount.
+        host: the host whose /opt/ml is created.
+        path_in_container: returns the container's path for a path below a mount.
     """
     for folder in (*_FOLDERS, opt_ml.tensors, opt_ml.tensorboard, opt_ml.checkpoints, opt_ml.profiler):
         (opt_ml.root / folder).mkdir(parents=True, exist_ok=True)
@@ -205,15 +210,15 @@ def stage_opt_ml(
 def tell_profiler_configuration(
     opt_ml: OptMl, request: Mapping[str, Any], path_in_container: Callable[[Mount, str], str]
 ) -> None:
-    """Write profilerconfig.json anew for a container that runs, where the request has become another one.
+    """Rewrite profilerconfig.json of a running container if the job's request was updated.
 
     Raises:
-        RefusedError, OSError: the container has put something else in its place.
+        RefusedError, OSError: the container has replaced or removed the folder, or blocks the file's path.
     """
     told = build_profiler_configuration(request, path_in_container(opt_ml.mount, opt_ml.profiler))
     content = json.dumps(told, indent=1).encode()
     present = opt_ml.files.read_small_file(_PROFILER_CONFIGURATION, _MAX_CONFIGURATION_BYTES)
-    # A job that never was profiled has no such file.
+    # A job that was never profiled has no such file.
     if content != present and (present is not None or is_profiled(request)):
         opt_ml.files.replace_file(_PROFILER_CONFIGURATION, content)
 
@@ -225,7 +230,7 @@ def build_configuration(
     host: Host,
     path_in_container: Callable[[Mount, str], str],
 ) -> dict[str, Any]:
-    """Contents of /opt/ml/input/config by file name; what the request does not configure has no file."""
+    """Build the contents of /opt/ml/input/config by file name. Features without configuration have no file."""
     files: dict[str, Any] = {
         "hyperparameters.json": dict(request.get("HyperParameters") or {}),
         "inputdataconfig.json": {
@@ -258,7 +263,7 @@ def build_environment(
     endpoint_url: str,
     path_in_container: Callable[[Mount, str], str],
 ) -> dict[str, str]:
-    """Build the container's environment: the request's, then what the service sets and no request may change."""
+    """Build the container's environment. The service's own variables override those of the request."""
     credentials = issue_credentials(settings, job.request, job.name)
 
     def configuration(name: str) -> str:
@@ -280,7 +285,7 @@ def build_environment(
 
 
 def issue_credentials(settings: Settings, request: Mapping[str, Any], session: str) -> Mapping[str, str]:
-    """Issue the credentials of a job's role, for as long as the job may run."""
+    """Issue credentials of a job's role that are valid for the job's maximum run time."""
     seconds = (request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or _LONGEST_RUNTIME_SECONDS
     return settings.issue_credentials(request.get("RoleArn"), session, seconds)
 
@@ -288,13 +293,13 @@ def issue_credentials(settings: Settings, request: Mapping[str, Any], session: s
 def build_aws_environment(
     region: str, credentials: Mapping[str, str], endpoint_url: str, own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Build what an AWS client inside a container reads to reach the emulator and nothing else.
+    """Build the environment variables that make AWS clients in a container send their requests to the emulator.
 
     Args:
-        region: of the job.
-        credentials: what it signs with.
-        endpoint_url: of the emulator, as the container reaches it.
-        own: the variables that the request sets; retries are left to it where it names any.
+        region: region of the job.
+        credentials: the container's credentials, as environment variables.
+        endpoint_url: URL of the emulator, as seen from the container.
+        own: the variables that the request sets. If they configure retries, no retry settings are added.
     """
     return {
         **(_RETRIES if _RETRIES.keys().isdisjoint(own or {}) else {}),
@@ -308,7 +313,7 @@ def build_aws_environment(
 def _describe_channel(channel: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
     source = channel["DataSource"].get("S3DataSource") or {}
     described = {
-        # A FastFile channel looks like a File one; scripts ask for the mode that was requested.
+        # The files of a FastFile channel look like those of a File channel, but scripts expect the requested mode.
         "TrainingInputMode": find_mode(channel, request),
         "S3DistributionType": source.get("S3DataDistributionType") or "FullyReplicated",
         "RecordWrapperType": channel.get("RecordWrapperType") or "None",

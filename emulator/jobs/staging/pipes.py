@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20
-# How often a pipe is looked at that nobody has opened yet, or that is full.
+# How often to check a pipe that has no reader yet or is full.
 _POLL_SECONDS = 0.05
-# RecordIO, as MXNet defines it: magic, then a word of which the upper three bits say which part of a record follows.
+# RecordIO, as MXNet defines it: a magic number, then a word. The upper three bits of the word identify the part of the
+# record that follows, and the other bits hold its length.
 _MAGIC = 0xCED7230A
 _MAX_PART_BYTES = (1 << 29) - 1
 _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
@@ -48,13 +49,15 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 def open_pipes(
     request: Mapping[str, Any], object_store: ObjectStore, folder: Path, host: Host, hosts: Sequence[Host]
 ) -> list[ChannelPipe]:
-    """Make the first epoch's pipe of every channel that ``host`` gets in Pipe mode; nothing is sent before ``start``.
+    """Create the pipe of the first epoch for every channel that ``host`` gets in Pipe mode.
+
+    Data is sent after ``ChannelPipe.start``.
 
     Args:
-        request: CreateTrainingJob's, checked by ``check_training_job``.
-        object_store: where the data is.
-        folder: /opt/ml/input/data.
-        host: whose folder it is.
+        request: the request of CreateTrainingJob, checked by ``check_training_job``.
+        object_store: the S3 with the data.
+        folder: the host's /opt/ml/input/data.
+        host: the host that gets the channels.
         hosts: all hosts of the job.
     """
     pipes = []
@@ -66,18 +69,22 @@ def open_pipes(
 
 
 class ChannelPipe:
-    """One channel of one host: a thread that writes epoch after epoch, for as long as they are read."""
+    """One channel of one host. A thread writes one epoch after another, as long as the job reads them.
+
+    Attributes:
+        error: why the thread could not get the data; None if it could.
+    """
 
     def __init__(self, channel: Mapping[str, Any], object_store: ObjectStore, folder: Path, share: slice) -> None:
-        """Make the first pipe."""
+        """Create the pipe of the first epoch."""
         self.error: Exception | None = None
         self._channel = channel
         self._name: str = channel["ChannelName"]
         self._object_store = object_store
         self._share = share
-        # Beside /opt/ml, where no container writes.
+        # Next to /opt/ml, where no container can write.
         self._spool = folder.parents[1].with_name(f"pipe-{folder.parents[1].name}-{self._name}")
-        # A descriptor, so that nothing that the job puts in the folder's place is ever written to.
+        # An open descriptor: if the job replaces the folder, nothing is written to the replacement.
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self._stopped = Event()
         self._thread = Thread(target=self._run, name=f"pipe-{self._name}")
@@ -85,7 +92,7 @@ class ChannelPipe:
         self._make(0)
 
     def start(self, on_error: Callable[[], None]) -> None:
-        """Begin; ``on_error`` is called where the data cannot be had, and ``error`` says why."""
+        """Start the thread. It calls ``on_error`` after it has set ``error``."""
         self._on_error = on_error
         self._thread.start()
 
@@ -102,10 +109,10 @@ class ChannelPipe:
         epoch = 0
         try:
             while (pipe := self._open(epoch)) is not None:
-                # There before the end of this epoch is read: the next is opened at once.
+                # Created before the end of this epoch, because the script opens the next pipe immediately.
                 self._make(epoch + 1)
                 try:
-                    with suppress(BrokenPipeError):  # closed before its end: who reads wants no more of this epoch
+                    with suppress(BrokenPipeError):  # the reader needs no more data of this epoch
                         for piece in self._list_pieces(epoch):
                             self._send_piece(pipe, piece)
                 finally:
@@ -123,21 +130,21 @@ class ChannelPipe:
             os.mkfifo(f"{self._name}_{epoch}", 0o666, dir_fd=self._folder)
 
     def _open(self, epoch: int) -> int | None:
-        """Wait until the epoch's pipe is read; None once it never will be."""
+        """Wait until a reader opens the epoch's pipe, and open it for writing; return None after ``stop``."""
         while not self._stopped.wait(_POLL_SECONDS):
             try:
                 pipe = os.open(
                     f"{self._name}_{epoch}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=self._folder
                 )
             except OSError:
-                continue  # nobody reads it yet, or the job has put something else in its place
+                continue  # there is no reader yet, or the job has replaced the pipe
             if stat.S_ISFIFO(os.fstat(pipe).st_mode):
                 return pipe
             os.close(pipe)
         return None
 
     def _list_pieces(self, epoch: int) -> Iterator[bytes | S3Uri]:
-        """List what the epoch consists of: objects, and the values that an augmented manifest holds itself."""
+        """Yield the content of an epoch: objects, and the values that an augmented manifest itself contains."""
         source = self._channel["DataSource"]["S3DataSource"]
         if source["S3DataType"] != "AugmentedManifestFile":
             objects = shuffle(list_objects(source, self._object_store), self._channel, epoch)[self._share]
@@ -189,14 +196,17 @@ class ChannelPipe:
 
 
 class _StoppedError(Exception):
-    """The job has ended while the pipe was written."""
+    """The job ended while data was written to the pipe."""
 
 
 def parse_augmented_line(line: bytes, names: Sequence[str], uri: str) -> list[bytes | S3Uri]:
-    """Read a line of an augmented manifest: of each attribute its value, or the object that one ``…-ref`` names.
+    """Parse a line of an augmented manifest.
+
+    Returns:
+        For each attribute, its value. For an attribute ``…-ref``, the location of the object that it refers to.
 
     Raises:
-        RequestFailure: the line is no JSON object, or lacks an attribute.
+        RequestFailure: the line is not a JSON object, or an attribute is missing.
     """
     try:
         values = json.loads(line)
@@ -219,7 +229,7 @@ def parse_augmented_line(line: bytes, names: Sequence[str], uri: str) -> list[by
 
 
 def wrap_record(data: bytes) -> bytes:
-    r"""Make a RecordIO record of ``data``.
+    r"""Encode ``data`` as a RecordIO record.
 
     >>> wrap_record(b"abcde")
     b'\n#\xd7\xce\x05\x00\x00\x00abcde\x00\x00\x00'
@@ -232,7 +242,7 @@ def wrap_record(data: bytes) -> bytes:
 
 
 def cut_record(size: int) -> Iterator[tuple[bytes, int, bytes]]:
-    """Header, length and padding of each part of a record of ``size`` bytes; there is one below 512 MiB."""
+    """Yield header, length and padding of each part of a record of ``size`` bytes. Below 512 MiB there is one part."""
     count = max(1, -(-size // _MAX_PART_BYTES))
     for number in range(count):
         length = min(_MAX_PART_BYTES, size - number * _MAX_PART_BYTES)

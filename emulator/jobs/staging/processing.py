@@ -23,12 +23,12 @@ INPUTS_PREFIX = f"{TARGET}/processing/"
 MESSAGE = "output/message"
 
 _CONFIGURATION = "config"
-# What the service itself writes or reads in /opt/ml: no output can be there.
+# Folders in /opt/ml that the service itself writes or reads. Outputs must not be in them.
 _OWN = ("config", "output")
 
 
 def find_wrong_local_path(request: Mapping[str, Any]) -> str | None:
-    """Say which LocalPath of a processing job's request cannot be a folder of its own; None if each can."""
+    """Describe the first invalid LocalPath in a processing job's request; return None if all are valid."""
     for each in _select(request.get("ProcessingInputs"), "S3Input"):
         path = each["S3Input"].get("LocalPath")
         if not path:
@@ -49,17 +49,17 @@ def find_wrong_local_path(request: Mapping[str, Any]) -> str | None:
 
 
 def list_outputs(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the outputs that the service uploads, and not the application itself."""
+    """List the outputs that the service uploads, without those that the application itself manages."""
     return list(_select((request.get("ProcessingOutputConfig") or {}).get("Outputs"), "S3Output"))
 
 
 def relative_path(local_path: str) -> str:
-    """Path of a checked LocalPath below /opt/ml."""
+    """Return a valid LocalPath relative to /opt/ml."""
     return posixpath.relpath(posixpath.normpath(local_path), TARGET)
 
 
 def describe_cluster(cluster: Cluster, host: Host) -> dict[str, Any]:
-    """Content of resourceconfig.json for ``host``."""
+    """Build the content of resourceconfig.json for ``host``."""
     return {
         "current_host": cluster.find_address(host),
         "hosts": [cluster.find_address(each) for each in cluster.hosts],
@@ -67,14 +67,14 @@ def describe_cluster(cluster: Cluster, host: Host) -> dict[str, Any]:
 
 
 class ProcessingPaths:
-    """How the containers of one host see /opt/ml: where there are no mounts, it is a folder of this machine."""
+    """Paths below /opt/ml as a host's containers see them. Without mounts, /opt/ml is a folder of this machine."""
 
     def __init__(self, mount: Mount, path_in_container: Callable[[Mount, str], str]) -> None:
         self._opt_ml = path_in_container(mount, "").rstrip("/")
 
     @property
     def note(self) -> str | None:
-        """What a job has to know of it; None where /opt/ml is in its place."""
+        """A note for the job's log if /opt/ml is at another path; None otherwise."""
         if self._opt_ml == TARGET:
             return None
         return (
@@ -83,7 +83,7 @@ class ProcessingPaths:
         )
 
     def rewrite(self, value: Any) -> Any:
-        """Copy ``value``, every path below /opt/ml in it as the container sees it."""
+        """Return a copy of ``value`` in which every path below /opt/ml is as the container sees it."""
         match value:
             case str():
                 return value.replace(f"{TARGET}/", f"{self._opt_ml}/")
@@ -96,7 +96,7 @@ class ProcessingPaths:
 
 
 def list_own_folders(request: Mapping[str, Any]) -> tuple[str, ...]:
-    """List the folders below /opt/ml that the service gives: at them a container sees nothing of its image."""
+    """List the folders below /opt/ml that the service provides. They hide the image's files at these paths."""
     inputs = [relative_path(each["S3Input"]["LocalPath"]) for each in _list_inputs(request)]
     outputs = [relative_path(each["S3Output"]["LocalPath"]) for each in list_outputs(request)]
     return (_CONFIGURATION, posixpath.dirname(MESSAGE), *inputs, *outputs)
@@ -123,10 +123,12 @@ def download_inputs(
     host: Host,
     hosts: Sequence[Host],
 ) -> None:
-    """Fill the LocalPath of every input for ``host``; of one that is ShardedByS3Key, with every n-th object.
+    """Download every input of ``host`` to its LocalPath.
+
+    If an input is ShardedByS3Key, each of n hosts gets every n-th object.
 
     Raises:
-        RequestFailure: a bucket, key or prefix that is not there; a key that cannot be a file.
+        RequestFailure: a bucket, key or prefix does not exist, or a key cannot be a file name.
     """
     for each in _list_inputs(request):
         source = each["S3Input"]

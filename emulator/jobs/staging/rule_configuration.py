@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from emulator.jobs.model.training_job import TrainingJob
     from emulator.jobs.store.store import JobStore
 
-# The rule parameters that name other runs, as the SDK and the plain API give them.
+# The rule parameters that name other training jobs, in the spellings of the SDK and of the API.
 _OTHER_TRIALS = re.compile(r"other_trials|other_trial_\d+")
-# Where a rule's files go in its container unless LocalPath says otherwise.
+# The folder of a rule's files in its container if the configuration has no LocalPath.
 DEFAULT_LOCAL_PATH = "/opt/ml/processing/output/rule"
-# Folders that the container cannot do without: nothing may be mounted over them, nor over what they are in.
+# Folders that the container needs: nothing may be mounted over them or over their parent folders.
 _NEEDED = tuple(map(PurePosixPath, ("/opt/ml/config", "/opt/ml/output", "/opt/venv", "/usr", "/etc", "/proc", "/dev")))
 
 
@@ -37,16 +37,16 @@ def build_rule_configuration(
     output_path: str,
     verdict_path: str,
 ) -> dict[str, Any]:
-    """Content of ruleconfig.json, the file that tells the rule container what to do.
+    """Build the content of ruleconfig.json, which configures the rule container.
 
-    A rule of the profiler is told where the profiler's output is, too.
+    For a profiler rule, it also contains the location of the profiler's output.
 
     Args:
-        evaluation: of the rule.
-        job: that it judges.
-        other_jobs: where the tensors of the jobs to compare with are, by name.
-        output_path: where the container leaves its files.
-        verdict_path: where it leaves its verdict.
+        evaluation: the rule evaluation.
+        job: the training job that the rule evaluates.
+        other_jobs: the S3 URIs of the tensors of the jobs to compare with, by job name.
+        output_path: the folder to which the container writes its files.
+        verdict_path: the file to which the container writes its verdict.
     """
     of_profiler = is_profiler_rule(job.request, evaluation.rule_configuration_name)
     return {
@@ -64,10 +64,10 @@ def build_rule_configuration(
 
 
 def check_local_path(evaluation: RuleEvaluation) -> None:
-    """Refuse a LocalPath that cannot be a folder of the rule's own.
+    """Check that a rule's LocalPath can be a mount point.
 
     Raises:
-        RequestFailure: it is not absolute, or would hide what the container needs.
+        RequestFailure: it is not absolute, or would hide files that the container needs.
     """
     path = _read_local_path(evaluation)
     if not path.is_absolute() or ".." in path.parts or any(needed.is_relative_to(path) for needed in _NEEDED):
@@ -78,30 +78,30 @@ def check_local_path(evaluation: RuleEvaluation) -> None:
 
 
 def locate_output(opt_ml: Mount, elsewhere: Path, evaluation: RuleEvaluation) -> Mount:
-    """Locate the folder of the rule's files, seen in its container at the configuration's LocalPath.
+    """Return the mount of the rule's files, at the configuration's LocalPath in the container.
 
     Args:
-        opt_ml: the container's /opt/ml; a LocalPath below it is a folder in there.
-        elsewhere: folder of the host for any other LocalPath.
-        evaluation: of the rule.
+        opt_ml: the mount of the container's /opt/ml. If LocalPath is below it, the source is a folder in its source.
+        elsewhere: the source for any other LocalPath.
+        evaluation: the rule evaluation.
     """
     path = _read_local_path(evaluation)
     if not path.is_absolute():
-        # `check_local_path` says so before anything starts.
+        # `check_local_path` reports this before the container starts.
         path = PurePosixPath(DEFAULT_LOCAL_PATH)
     inside = path.is_relative_to(opt_ml.target) and ".." not in path.parts
     return Mount(opt_ml.source / path.relative_to(opt_ml.target) if inside else elsewhere, str(path))
 
 
 def list_own_folders(evaluation: RuleEvaluation) -> tuple[str, ...]:
-    """List the folders below /opt/ml that the service gives: at them a container sees nothing of its image."""
+    """List the folders below /opt/ml that the service provides. They hide the image's files at these paths."""
     path = _read_local_path(evaluation)
     inside = path.is_relative_to(TARGET) and ".." not in path.parts
     return ("config", "output", *([str(path.relative_to(TARGET))] if inside else ()))
 
 
 def is_below(opt_ml: Mount, output: Mount) -> bool:
-    """Whether the folder of the rule's files is part of /opt/ml."""
+    """Return whether the folder of the rule's files is inside /opt/ml."""
     return output.source.is_relative_to(opt_ml.source)
 
 
@@ -110,14 +110,14 @@ def _read_local_path(evaluation: RuleEvaluation) -> PurePosixPath:
 
 
 def describe_limits(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """Tell what of a rule's instance is not as it was asked for, a sentence each, for its log."""
+    """Yield a sentence for the rule's log for each property of its instance that differs from the request."""
     instance_type = configuration.get("InstanceType")
     if instance_type and find_memory_bytes(instance_type) is None:
         yield f"How much memory {instance_type} has is not known here: the container's is not limited."
 
 
 def find_other_jobs(store: JobStore, evaluation: RuleEvaluation) -> dict[str, str]:
-    """Where the tensors of the training jobs are that the rule compares with, by name; unknown jobs are left out."""
+    """Return the S3 URIs of the tensors of the training jobs to compare with, by job name, without unknown jobs."""
     parameters: Mapping[str, str] = evaluation.configuration.get("RuleParameters") or {}
     given = ",".join(value for name, value in parameters.items() if _OTHER_TRIALS.fullmatch(name))
     names = {part.strip() for part in given.split(",") if part.strip()}

@@ -20,10 +20,14 @@ _MAX_NAME_BYTES = 255
 
 
 def parse_request_uri(uri: str, member: str) -> S3Uri:
-    """Split the S3 URI that the request gives as ``member``.
+    """Split an S3 URI from a request.
+
+    Args:
+        uri: the URI.
+        member: the name of the request's member, for error messages.
 
     Raises:
-        RequestFailure: it is none.
+        RequestFailure: it is not an S3 URI.
     """
     try:
         return parse_s3_uri(uri)
@@ -32,10 +36,15 @@ def parse_request_uri(uri: str, member: str) -> S3Uri:
 
 
 def require_bucket(object_store: ObjectStore, uri: str, member: str) -> S3Uri:
-    """Split ``uri`` and check that its bucket exists.
+    """Split an S3 URI from a request, and check that its bucket exists.
+
+    Args:
+        object_store: the S3.
+        uri: the URI.
+        member: the name of the request's member, for error messages.
 
     Raises:
-        RequestFailure: it does not, or ``uri`` is no S3 URI.
+        RequestFailure: the bucket does not exist, or ``uri`` is not an S3 URI.
     """
     location = parse_request_uri(uri, member)
     if not object_store.head_bucket(location.bucket):
@@ -46,10 +55,10 @@ def require_bucket(object_store: ObjectStore, uri: str, member: str) -> S3Uri:
 
 
 def require_source_bundle(object_store: ObjectStore, request: Mapping[str, Any]) -> None:
-    """Check that the source bundle which script mode names is there; the toolkit would say so with a traceback.
+    """Check that the source bundle of script mode exists. Without this check, the job fails with a traceback.
 
     Raises:
-        RequestFailure: there is no such object.
+        RequestFailure: the object does not exist.
     """
     uri = (request.get("HyperParameters") or {}).get("sagemaker_submit_directory", "").strip('"')
     if not uri.startswith("s3://"):
@@ -65,42 +74,42 @@ def require_source_bundle(object_store: ObjectStore, request: Mapping[str, Any])
 
 
 def join_uri(base: str, *parts: str) -> str:
-    """``base/part/part``, whether or not ``base`` ends with a slash."""
+    """Join a base URI and parts with slashes. The base may end with a slash."""
     return "/".join((base.rstrip("/"), *parts))
 
 
 def build_output_uri(job: TrainingJob) -> str:
-    """Prefix of model.tar.gz and output.tar.gz."""
+    """Build the S3 prefix of model.tar.gz and output.tar.gz."""
     return join_uri(job.request["OutputDataConfig"]["S3OutputPath"], job.name, "output")
 
 
 def build_tensors_uri(job: TrainingJob) -> str:
-    """Prefix of the saved tensors; rules without a hook look below OutputDataConfig and find nothing."""
+    """Build the S3 prefix of the saved tensors. Without a hook, it is an empty prefix below OutputDataConfig."""
     hook: Mapping[str, Any] = job.request.get("DebugHookConfig") or job.request["OutputDataConfig"]
     return join_uri(hook["S3OutputPath"], job.name, "debug-output")
 
 
 def build_tensorboard_uri(job: TrainingJob) -> str:
-    """Prefix of the TensorBoard output."""
+    """Build the S3 prefix of the TensorBoard output."""
     return join_uri(job.request["TensorBoardOutputConfig"]["S3OutputPath"], job.name, "tensorboard-output")
 
 
 def build_profiler_uri(job: TrainingJob) -> str:
-    """Prefix of what the profiler writes, its folders ``system`` and ``framework``."""
+    """Build the S3 prefix of the profiler's output, which contains the folders ``system`` and ``framework``."""
     return join_uri(find_output_path(job.request), job.name, "profiler-output")
 
 
 def build_rule_output_uri(job: TrainingJob, evaluation: RuleEvaluation) -> str:
-    """Prefix of what a rule writes."""
+    """Build the S3 prefix of a rule's output."""
     base = evaluation.configuration.get("S3OutputPath") or job.request["OutputDataConfig"]["S3OutputPath"]
     return join_uri(base, job.name, "rule-output", evaluation.rule_configuration_name)
 
 
 def resolve_relative_key(folder: Path, relative: str) -> Path:
-    """Build the path of a key's rest below ``folder``.
+    """Return the local path below ``folder`` for a relative key.
 
     Raises:
-        RequestFailure: ``relative`` is absolute, climbs out with ``..`` or cannot be a path here.
+        RequestFailure: ``relative`` is absolute, contains ``..``, or is not a valid path on this machine.
     """
     parts = relative.split("/")
     for part in parts:

@@ -217,7 +217,7 @@ class JobStore:
             return transaction.list_training_jobs_of(job)
 
     def has_arn(self, arn: str) -> bool:
-        """Whether a job in this store has the ARN."""
+        """Return whether a job in this store has the ARN."""
         with self._engine.connect() as connection:
             return any(
                 connection.execute(select(table.c.arn).where(table.c.arn == arn)).first() for table in _TABLES_WITH_ARNS
@@ -285,7 +285,7 @@ class JobStore:
         """Delete a job and its rule evaluations with their tags; return False if it was already deleted."""
         with self.transaction() as transaction:
             found = transaction.find_job(TrainingJob, job.region, job.name)
-            # Another job may have taken its name.
+            # A new job may have the same name.
             if found is None or found.id != job.id:
                 return False
             transaction.delete_training_job(found)
@@ -333,7 +333,7 @@ def _configure_connection(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode = WAL")
-    # Whole after the death of the process; only the machine's power could take the last commits.
+    # Commits survive a crash of the process. Only a power failure can lose the last ones.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()

@@ -128,19 +128,19 @@ class StoreTransaction:
         self.set_tags(job.arn, tags)
 
     def add_rule_evaluations(self, evaluations: Sequence[RuleEvaluation]) -> None:
-        """Store new evaluations of a job that is stored."""
+        """Add rule evaluations to a stored job."""
         for evaluation in evaluations:
             self._insert(evaluation)
 
     def _take_warm_pool(self, job: TrainingJob) -> None:
-        """Note which job's instances a new one gets, if any."""
+        """Find a warm pool whose instances the new job can reuse, and record that it does."""
         for kept in self.list_warm_pools(job.region):
             if may_reuse(kept, job.request, job.creation_ms):
                 self.save_job(replace(kept, reused_by=job.name, reused_ms=job.creation_ms))
                 break
 
     def list_warm_pools(self, region: str) -> list[TrainingJob]:
-        """List the jobs that keep their instances, whatever has become of these."""
+        """List the training jobs with a keep-alive period, whether or not their warm pools still exist."""
         return [load_record(TrainingJob, row) for row in self._connection.execute(_KEPT_ALIVE, {"of_region": region})]
 
     def delete_training_job(self, job: TrainingJob) -> None:

@@ -92,7 +92,7 @@ class Bucket:
             raise StartupError(f"--s3-endpoint {endpoint_url}, --s3-bucket {place}: {error}") from error
 
     def __str__(self) -> str:
-        """Return its name for messages."""
+        """Return the bucket's name for messages."""
         return f"s3://{self._name}/{self._prefix} at {self._endpoint_url}".replace("/ at", " at")
 
     def probe(self) -> None:

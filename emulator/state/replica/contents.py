@@ -1,8 +1,8 @@
 """Replication of S3 object files: large ones alone, small ones in packs.
 
-A small file goes with the entry of the log whose index names it. A snapshot, which makes the log short, puts what the
-log had into packs: chunks of a megabyte, of which the snapshot says where each file is. So a thousand tensors take few
-requests.
+A large file becomes an object in the bucket. A small file is part of the log entry with the index that refers to it.
+A snapshot shortens the log: it moves the small files into packs, which are chunks of a megabyte, and lists the position
+of each file in its pack. So replicating a thousand tensors takes few requests.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _PACK_BYTES = 1024**2
 
 
 class Contents:
-    """The files. ``take`` and ``free`` are thread safe; one thread calls the rest.
+    """The files of S3's objects. ``take`` and ``free`` are thread safe; the other methods belong to one thread.
 
-    An attempt to make the copy what the folder is begins with ``attempt``, reads the index, and sends what that names:
-    meanwhile no file goes.
+    To bring the replica up to date, call ``attempt``, then read the index and send the files that it refers to. Within
+    ``attempt``, no file is deleted from the folder.
     """
 
     def __init__(
@@ -41,19 +41,19 @@ class Contents:
         objects: Iterable[str],
         packs: Mapping[str, Pack],
     ) -> None:
-        """Compare what the folder has with what the bucket has.
+        """Compare the files in the folder with those in the bucket.
 
         Args:
-            bucket: of the copy.
-            folder: of the contents.
-            pool: in which files are sent.
-            keep_chunk: makes a chunk, and returns its key.
-            objects: names of the files that the bucket has as objects.
-            packs: those of the last snapshot.
+            bucket: the bucket of the replica.
+            folder: the folder with the files.
+            pool: the threads that send files.
+            keep_chunk: writes a chunk, and returns its key.
+            objects: names of the files that are objects in the bucket.
+            packs: the packs of the last snapshot.
         """
         self._bucket, self._folder, self._pool, self._keep_chunk = bucket, folder, pool, keep_chunk
         self._pack_sizes = {key: size for key, (size, _) in packs.items()}
-        # Of each file in a pack: which, and where in it.
+        # For each file in a pack: the pack's key, and the file's offset and size.
         self._packed = {
             name: (key, start, size) for key, (_, members) in packs.items() for name, (start, size) in members.items()
         }
@@ -61,19 +61,19 @@ class Contents:
         has = {*objects, *self._packed}
         self._guard = Lock()
         self._unsent, self._freed = there - has, has - there
-        # Freed during an attempt: the index may name them that is being sent.
+        # Files freed during an attempt: the index that is being sent may refer to them.
         self._attempting = False
         self._kept: set[str] = set()
-        # Since the last snapshot.
+        # Files in log entries since the last snapshot.
         self._in_log: set[str] = set()
 
     def take(self, file: str) -> None:
-        """Note that the index is about to name a file."""
+        """Record a file to which the index is about to refer."""
         with self._guard:
             self._unsent.add(file)
 
     def free(self, file: str) -> None:
-        """Remove a file that the index names no more."""
+        """Delete a file to which the index no longer refers; within ``attempt``, at its end."""
         with self._guard:
             self._freed.add(file)
             if self._attempting:
@@ -83,7 +83,11 @@ class Contents:
 
     @contextmanager
     def attempt(self) -> Iterator[set[str]]:
-        """Keep all files meanwhile but those that are given: what the index no longer names, whenever it is read."""
+        """Keep all files in the folder until the block ends.
+
+        Yields:
+            The files that were freed before. The index, whenever it is read in the block, does not refer to them.
+        """
         with self._guard:
             self._attempting = True
             freed = set(self._freed)
@@ -97,7 +101,7 @@ class Contents:
                 self._kept.clear()
 
     def send_large(self) -> None:
-        """Send what is to be an object, after the index was read.
+        """Send large files as objects. Call it after the index was read.
 
         Raises:
             BucketError: the S3 does not answer.
@@ -105,22 +109,22 @@ class Contents:
         list(self._pool.map(self._send_if_large, self._list_unsent()))
 
     def read_small(self) -> Iterator[tuple[str, bytes]]:
-        """Yield what is left to send."""
+        """Yield name and content of the files that are not sent yet, which are the small ones after ``send_large``."""
         for name in self._list_unsent():
             yield name, (self._folder / name).read_bytes()
 
     def note_logged(self, names: Iterable[str]) -> None:
-        """Note that files are in an entry that was written."""
+        """Record that a written entry contains these files."""
         with self._guard:
             self._unsent -= {*names}
             self._in_log |= {*names}
 
     def list_packed(self, names: Iterable[str]) -> list[str]:
-        """List which of some files are not objects."""
+        """List those of the named files that are in the log or in packs, and not objects."""
         return sorted(name for name in names if name in self._in_log or name in self._packed)
 
     def pack(self, freed: set[str]) -> None:
-        """Put what is left to send, and what the log has, into packs, but for what is free.
+        """Move the unsent small files, and those in the log and in sparse packs, into new packs, except freed files.
 
         Raises:
             BucketError: the S3 does not answer.
@@ -141,7 +145,7 @@ class Contents:
             self._write_pack(batch)
 
     def describe_packs(self, freed: set[str]) -> dict[str, Pack]:
-        """Return what a snapshot says of packs, without the files that are free."""
+        """Return the packs for a snapshot, without freed files."""
         packs: dict[str, tuple[int, dict[str, tuple[int, int]]]] = {}
         for name, (key, start, size) in self._packed.items():
             if name not in freed:
@@ -149,7 +153,7 @@ class Contents:
         return dict(packs)
 
     def drop(self, freed: set[str]) -> None:
-        """Remove files that an entry no longer names.
+        """Delete freed files from the replica, after an entry without them was written.
 
         Raises:
             BucketError: the S3 does not answer.

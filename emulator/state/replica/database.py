@@ -1,9 +1,10 @@
 """Replication of one SQLite database by its write-ahead log.
 
-A write-ahead log grows at its end by whole transactions, until all of it has been moved into the database's file and
-the next writer begins it anew. Here nobody but this class moves anything (the stores switch their own checkpoints
-off), and it does so while it keeps writers out and has read all that there is. So no transaction is ever missed, and
-between two checkpoints the file itself does not change. SQLite documents both files (sqlite.org/walformat.html).
+Each transaction is appended to the write-ahead log. A checkpoint copies the log into the database's file; the next
+writer then restarts the log at its beginning. Only the class in this module runs checkpoints, since the stores switch
+their own off. For a checkpoint, it locks out writers, and reads the rest of the log first. So it never misses a
+transaction, and the database's file does not change between two checkpoints. SQLite documents the format of the log and
+of the -shm file (sqlite.org/walformat.html).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WAL_SUFFIX = "-wal"
-# The first of two equal headers of the -shm file, in the machine's own order: page size, how many frames are committed,
-# and the salts, which each new log has others of.
+# The first of two equal headers of the -shm file, in the machine's byte order: page size, number of committed frames,
+# and the salts, which change whenever the log restarts.
 _SHARED_HEADER = struct.Struct("=14xHI12x8s8x")
 _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 _LARGEST_PAGE = 65536
@@ -29,11 +30,11 @@ _BUSY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some bytes of a write-ahead log; at the offset 0 another log begins, and all of the one before it counts.
+    """A part of a write-ahead log. At offset 0 the log has restarted, and the previous log is complete.
 
     Attributes:
-        offset: where they begin.
-        content: they end with the end of a transaction.
+        offset: offset of the part in the log, in bytes.
+        content: the bytes, which end with a whole transaction.
     """
 
     offset: int
@@ -42,42 +43,42 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """How far a write-ahead log is committed: of which log, and how many bytes."""
+    """A position in a write-ahead log: the salts that identify the log, and the number of committed bytes."""
 
     salts: bytes = bytes(8)
     end: int = 0
 
 
 class FollowedDatabase:
-    """The database. One thread may use it.
+    """A replicated database. Only one thread may use it.
 
     Attributes:
-        has_gap: whether somebody else has moved the log into the file, so that what is read does not follow on what was
-            read: a copy needs the file anew.
+        has_gap: whether another program has run a checkpoint, so that transactions may have been missed. The replica
+            then needs a new copy of the database's file.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open it; ``read_new`` begins at the beginning of the log.
+        """Open the database. The first ``read_new`` starts at the beginning of the log.
 
         Raises:
-            sqlite3.Error: it cannot be used.
-            OSError: it cannot be read.
+            sqlite3.Error: the database cannot be used.
+            OSError: a file cannot be read.
         """
         self.path = path
         self._keeper = _connect(path)
         self._mover = _connect(path)
-        # SQLite's locks on these files belong to the process: closing any descriptor would let go of them.
+        # SQLite's locks on these files belong to the process: closing any descriptor of a file would release them.
         self._files = [os.open(name, os.O_RDONLY) for name in (path, f"{path}{WAL_SUFFIX}", f"{path}-shm")]
         self._read = self._moved = _Mark()
         self.has_gap = False
 
     @property
     def log_bytes(self) -> int:
-        """How many bytes of the log were read, since it began anew."""
+        """Number of bytes that were read from the log since it restarted."""
         return self._read.end
 
     def read_new(self) -> Piece | None:
-        """Return what was committed since the last call; None where nothing was."""
+        """Return the transactions committed since the last call; None if there are none."""
         while True:
             mark = self._look()
             offset = self._read.end if mark.salts == self._read.salts else 0
@@ -90,10 +91,12 @@ class FollowedDatabase:
                 return Piece(offset, content)
 
     def checkpoint(self) -> Piece | None:
-        """Move the log into the file, as far as nobody reads it still; returns what was new in it.
+        """Run a checkpoint, and return the transactions committed since the last read.
+
+        Parts of the log that are still in use by readers stay in the log.
 
         Raises:
-            sqlite3.Error: writers do not let go of it.
+            sqlite3.Error: another writer does not release its lock.
         """
         self._keeper.execute("BEGIN IMMEDIATE")
         try:
@@ -105,24 +108,24 @@ class FollowedDatabase:
         return piece
 
     def read_file(self, size: int) -> Iterator[bytes]:
-        """Yield the database's file in pieces of ``size``; it changes in ``checkpoint`` only."""
+        """Yield the database's file in pieces of ``size`` bytes. The file changes only in ``checkpoint``."""
         return _read_pieces(self._files[0], size, os.fstat(self._files[0]).st_size)
 
     def read_log(self) -> bytes:
-        """Return what was read of the log, from its beginning; nothing where all of it is in the file."""
+        """Return the part of the log that was read; empty bytes if the file already contains all of it."""
         content = os.pread(self._files[1], self._read.end, 0)
-        # A writer who begins the log anew says so before he writes, and only where all of it was moved.
+        # A writer restarts the log only after all of it was copied to the file, and changes the salts before it writes.
         return content if self._look().salts == self._read.salts else b""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the database."""
         self._mover.close()
         self._keeper.close()
         for each in self._files:
             os.close(each)
 
     def _look(self) -> _Mark:
-        """Read how far the log is committed; a writer changes both headers, one after the other."""
+        """Read the end of the committed log, as soon as both headers agree: a writer updates one after the other."""
         while True:
             shared = os.pread(self._files[2], 96, 0)
             if shared[:48] == shared[48:]:
@@ -135,7 +138,7 @@ class FollowedDatabase:
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_SECONDS)
     connection.execute("PRAGMA wal_autocheckpoint = 0")
-    connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()  # which opens its other files
+    connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()  # this opens the -wal and -shm files
     return connection
 
 
@@ -145,11 +148,11 @@ def _read_pieces(file: int, size: int, end: int) -> Iterator[bytes]:
 
 
 def replay(path: Path, piece: Piece) -> None:
-    """Add a piece to the write-ahead log of a database that nobody has open.
+    """Append a piece to the write-ahead log of a database that is not open.
 
     Raises:
-        ValueError: it does not follow what is there.
-        sqlite3.Error: what is there is damaged.
+        ValueError: the piece does not start at the end of the log.
+        sqlite3.Error: the database is damaged.
     """
     log = path.with_name(path.name + WAL_SUFFIX)
     if piece.offset == 0:
@@ -162,11 +165,11 @@ def replay(path: Path, piece: Piece) -> None:
 
 
 def settle(path: Path) -> None:
-    """Move the write-ahead log of a database that nobody has open into its file.
+    """Copy the write-ahead log of a database that is not open into its file, and delete the log.
 
     Raises:
-        ValueError: not all of the log is what was written.
-        sqlite3.Error: it is damaged.
+        ValueError: a part of the log is damaged.
+        sqlite3.Error: the database is damaged.
     """
     log = path.with_name(path.name + WAL_SUFFIX)
     if not log.exists():

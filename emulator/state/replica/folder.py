@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONTENTS = "s3/contents"
-"""Where the files of S3's objects are: never written again, and named like no other."""
+"""Folder of the files of S3's objects. They are immutable, and their names are unique."""
 _RECORD = "replica.json"
 _DATABASES = ("jobs*.sqlite", "s3/index.sqlite", "moto/log-events.sqlite")
-# Of these each is written anew and takes the place of the one before.
+# Each of these files is replaced as a whole when it changes.
 _FILES = ("keys.json", "last-import", "tls/*", "tls/*/*", "swarm/agent.pem", "moto/*/*/*.state")
 _PATH = re.compile(r"(?!.*(^|/)\.)[\w.-]+(/[\w.-]+){0,4}")
-# What a copy takes the place of, but for the folders of jobs, which belong to the state all the same.
+# The files that a replica replaces, and the folders of jobs, which belong to the state, too.
 _REPLACED = ("jobs*.sqlite*", "s3", "moto", "keys.json", "last-import", "tls", "swarm", "jobs")
 _ASIDE = "replaced"
-# How SQLite may read and write it.
+# The read and write versions in the header of an SQLite file in WAL mode.
 _WAL_MODE = bytes([2, 2])
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a state folder knows of its copy.
+    """A state folder's record of its replica.
 
     Attributes:
-        folder: an id of the folder.
-        state: id of the state that it holds or held; None where that has no copy yet.
-        number: of the last entry that was written from it, or was about to be: a folder that was copied elsewhere, and
-            has not seen what came after that, has a smaller one than the copy.
-        restoring: whether it is just being filled from the copy.
+        folder: id of the folder.
+        state: id of the state in the folder; None if it has no replica yet.
+        number: number of the last log entry that was written from this folder, or was about to be. It is lower than the
+            replica's last number if the folder is an outdated copy.
+        restoring: whether the folder is being restored from the replica.
     """
 
     folder: str

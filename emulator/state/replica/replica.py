@@ -275,7 +275,8 @@ class Replica:
         """
         if self._follow_new_databases() or self._is_long():
             self._base = None
-        # What is free by now, the index says by now; what the index names by then, is there until it is sent.
+        # The index, which is read in this block, no longer refers to the freed files. The files that it refers to are
+        # not deleted until they are sent.
         with self._contents.attempt() as freed:
             if self._base is None:
                 self._send_snapshot(freed)

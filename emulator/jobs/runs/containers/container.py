@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How a container is found again after a restart: by the store that knows its job, and by the job's ARN.
+# Labels by which a container is found after a restart: the id of the job store, and the job's ARN.
 STORE_LABEL = "smdebug-emulator.store"
 JOB_LABEL = "smdebug-emulator.job-arn"
-# Which of a job's hosts it is.
+# Label with the name of the job's host.
 HOST_LABEL = "smdebug-emulator.host"
-# Between an attempt to stop a container that the back end refused, and the next.
+# Time until the next attempt to stop a container, after a failed one.
 _STOP_AGAIN_SECONDS = 1.0
 
 
 class Agent(Protocol):
-    """What works beside a container until it ends."""
+    """A helper that runs alongside a container until the container ends, such as a meter."""
 
     def start(self, runtime: ContainerRuntime, container_id: str) -> None:
-        """Begin; the container was started."""
+        """Start the agent. Call it after the container has started."""
 
     def finish(self) -> None:
-        """Return when the rest is done. After the container's end; may be called again."""
+        """Wait until the agent has finished its work. Call it after the container has ended. Idempotent."""
 
 
 class JobContainer:
-    """A container that was started, or taken up again. Thread safe."""
+    """A container that was started, or reattached to after a restart. Thread safe."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class JobContainer:
         self._threads = [Thread(target=self._wait_for_exit, name=f"wait-{job_name}")]
 
     def follow(self) -> None:
-        """Begin to read its log, to measure it and to wait for its end."""
+        """Start to read the container's log, to measure it, and to wait for its end."""
         self._follower.start()
         for agent in self._agents:
             agent.start(self._runtime, self._id)
@@ -70,14 +70,14 @@ class JobContainer:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has exited, or the back end can no longer tell."""
+        """Whether the container has exited, or the back end has lost track of it."""
         return self._exited.is_set()
 
     def wait(self, timeout: float | None = None) -> Exit | None:
-        """How it ended; None when ``timeout`` seconds passed first.
+        """Wait until the container has ended, and return its exit; return None after ``timeout`` seconds.
 
         Raises:
-            ContainerRuntimeError: the back end can no longer tell.
+            ContainerRuntimeError: the back end has lost track of the container.
         """
         if not self._exited.wait(timeout):
             return None
@@ -86,14 +86,20 @@ class JobContainer:
         return self._exit
 
     def read_to_end(self) -> list[str]:
-        """Wait until its whole log and its metrics were read; returns the last lines. Only after its end."""
+        """Wait until the log is read and the agents have finished; return the log's last lines.
+
+        Call it after the container has ended.
+        """
         self._follower.join()
         for agent in self._agents:
             agent.finish()
         return self._follower.last_lines
 
     def ask_stop(self, grace_seconds: float) -> None:
-        """SIGTERM now, SIGKILL after the grace; returns at once. Asking again can only shorten the grace."""
+        """Send SIGTERM now and SIGKILL after the grace period, without waiting.
+
+        Another call can only shorten the grace period.
+        """
         thread = Thread(target=self._stop, args=(grace_seconds,), name=f"stop-{self._job_name}")
         with self._lock:
             if not self._closed:
@@ -101,7 +107,10 @@ class JobContainer:
                 thread.start()
 
     def let_go(self) -> None:
-        """Join every thread; only after its end, or that of the engine's connection."""
+        """Join every thread, and leave the container as it is.
+
+        Call it after the container, or the connection to the container engine, has ended.
+        """
         with self._lock:
             self._closed = True
             threads = list(self._threads)
@@ -111,7 +120,7 @@ class JobContainer:
         self.read_to_end()
 
     def close(self) -> None:
-        """Kill it if it runs, remove it, and join every thread."""
+        """Kill the container if it is running, remove it, and join every thread."""
         if not self._exited.is_set() or self._error is not None:
             self._stop(0.0)
         self.let_go()
@@ -137,18 +146,18 @@ class JobContainer:
                 logger.warning("The container of %s could not be stopped: %s", self._job_name, error)
             else:
                 return
-            # Nobody else asks again: the job would run on to an end of its own, and its emulator's stop with it.
+            # Without another attempt, the job would run to its normal end, and the emulator could not stop before that.
             if self._exited.wait(_STOP_AGAIN_SECONDS):
                 return
 
 
 def find_hosts(arn: str, containers: Iterable[Container]) -> dict[str, Container]:
-    """Find the containers of a job, by the host that each is."""
+    """Return the containers of a job, by host name."""
     return {each.labels[HOST_LABEL]: each for each in containers if each.labels[JOB_LABEL] == arn}
 
 
 def remove_container(runtime: ContainerRuntime, container_id: str) -> None:
-    """Kill a container if it runs and remove it; a failure is said and left."""
+    """Remove a container, killing it if it is running. Log a warning on failure."""
     try:
         runtime.remove(container_id)
     except ContainerRuntimeError as error:
@@ -156,7 +165,7 @@ def remove_container(runtime: ContainerRuntime, container_id: str) -> None:
 
 
 def remove_network(runtime: ContainerRuntime, name: str) -> None:
-    """Give a network back whose containers are removed; a failure is said and left."""
+    """Remove a network whose containers are already removed. Log a warning on failure."""
     try:
         runtime.remove_network(name)
     except ContainerRuntimeError as error:

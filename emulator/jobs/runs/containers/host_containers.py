@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from emulator.jobs.runs.containers.container import Agent
     from emulator.jobs.staging.hosts import Host
 
-# What the others get between SIGTERM and SIGKILL once one host has failed: enough to flush files.
+# Time between SIGTERM and SIGKILL for the other hosts after one host has failed. It is enough to flush files.
 FAILURE_GRACE_SECONDS = 5.0
 
 _STOPPED = frozenset({128 + signal.SIGTERM, 128 + signal.SIGKILL})
@@ -31,9 +31,9 @@ class HostExit:
     """How the container of one host ended.
 
     Attributes:
-        host: which.
-        exit: its exit.
-        was_stopped: it ran on when another host had failed, and was stopped for that.
+        host: the host.
+        exit: the exit of its container.
+        was_stopped: whether the container was stopped because another host had failed.
     """
 
     host: Host
@@ -42,15 +42,24 @@ class HostExit:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with an error, and not just by the signals that stopped it."""
+        """Whether the container ended with an error of its own, and not just because it was stopped."""
         return self.exit.code != 0 and not (self.was_stopped and self.exit.code in _STOPPED)
 
 
 class HostContainers:
-    """What the hosts of one job run in. ``ask_stop`` may be called by any thread, the rest by the job's own."""
+    """The containers of a job's hosts.
+
+    Any thread may call ``ask_stop``. The other methods belong to the thread of the job run.
+    """
 
     def __init__(self, runtime: ContainerRuntime, job_name: str, containers: Mapping[str, Container]) -> None:
-        """Prepare for a job's containers; ``containers`` are those, by host, that it had before a restart."""
+        """Create the object without starting containers.
+
+        Args:
+            runtime: the back end.
+            job_name: name of the job.
+            containers: the job's containers from before a restart of the emulator, by host name.
+        """
         self._runtime = runtime
         self._job_name = job_name
         self._ids = {host: each.id for host, each in containers.items()}
@@ -67,24 +76,24 @@ class HostContainers:
 
     @property
     def exits(self) -> Sequence[HostExit]:
-        """How those ended that have, first to last."""
+        """The exits of the hosts that have ended, in the order in which they ended."""
         return self._exits
 
     def start(self, specs: Mapping[Host, ContainerSpec], check: Callable[[], None]) -> None:
-        """Start the containers of all hosts at once, when there is room for all: files may have to be brought first.
+        """Wait until there is capacity for the containers of all hosts, and start them in parallel.
 
         Args:
-            specs: of the containers.
-            check: called now and then before they start; what it raises ends the start.
+            specs: the specification of each host's container.
+            check: called repeatedly before the containers start; an exception from it cancels the start.
 
         Raises:
-            ContainerRuntimeError: as ``ContainerRuntime.reserve_capacity`` and ``start``.
+            ContainerRuntimeError: an error of ``ContainerRuntime.reserve_capacity`` or ``ContainerRuntime.start``.
         """
         with self._runtime.reserve_capacity(list(specs.values()), check):
             check()
             with ThreadPoolExecutor(len(specs), thread_name_prefix=f"start-{self._job_name}") as pool:
                 starting = {host: pool.submit(self._runtime.start, spec) for host, spec in specs.items()}
-        # Those that were started are known, and so removed, where another was not.
+        # If one container fails to start, the ids of the others are still stored, so that `close` removes them.
         self._ids |= {host.name: each.result() for host, each in starting.items() if each.exception() is None}
         for each in starting.values():
             each.result()
@@ -95,7 +104,13 @@ class HostContainers:
         on_line: Callable[[Host, LogLine], None],
         build_agents: Callable[[Host], Sequence[Agent]] = lambda _host: (),
     ) -> None:
-        """Begin to read the logs, to measure and to wait for the ends of all containers, each started before."""
+        """Start to read the logs of all containers, to measure them, and to wait for their ends.
+
+        Args:
+            hosts: all hosts of the job; each has a container.
+            on_line: called with each line of a host's log.
+            build_agents: returns the agents of a host.
+        """
         for host in hosts:
             self._containers[host] = JobContainer(
                 self._runtime,
@@ -109,13 +124,13 @@ class HostContainers:
             container.follow()
 
     def wait(self, timeout: float | None = None) -> Sequence[HostExit] | None:
-        """Wait until all have ended, and return how, first to last; None when ``timeout`` seconds passed first.
+        """Wait until all containers have ended, and return their exits in order; return None after ``timeout`` seconds.
 
-        The first that ends with an error has the others stopped at once: they would wait for it without end, and
-        ``timeout`` counts no more.
+        When one container ends with an error, the others are stopped, because they could wait for it forever. From then
+        on, ``timeout`` no longer applies.
 
         Raises:
-            ContainerRuntimeError: the back end can no longer tell.
+            ContainerRuntimeError: the back end has lost track of a container.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while len(self._exits) < len(self._containers):
@@ -132,37 +147,40 @@ class HostContainers:
                     each for each, container in self._containers.items() if not container.has_ended
                 )
                 self.ask_stop(FAILURE_GRACE_SECONDS)
-                # How the job ends is settled, and when: time that is up meanwhile changes nothing.
+                # The result of the job is certain now, so a time limit that expires later does not change it.
                 deadline = None
         return self._exits
 
     def ask_stop(self, grace_seconds: float) -> None:
-        """SIGTERM for all now, SIGKILL after the grace; returns at once."""
+        """Send SIGTERM to all containers now and SIGKILL after the grace period, without waiting."""
         self._stop_asked = True
         for container in self._containers.values():
             container.ask_stop(grace_seconds)
 
     def kill(self, seconds: float) -> None:
-        """Kill what runs, and wait for its end, but not for longer than ``seconds``.
+        """Kill the running containers, and wait at most ``seconds`` for their ends.
 
         Raises:
-            ContainerRuntimeError: the back end can no longer tell.
+            ContainerRuntimeError: the back end has lost track of a container.
         """
         self._stop_asked = True
         self._kill_running()
         self.wait(seconds)
 
     def read_to_end(self, host: Host) -> list[str]:
-        """Wait until the host's whole log was read; returns its last lines. Only after its end."""
+        """Wait until a host's log is read and its agents have finished; return the log's last lines.
+
+        Call it after the host's container has ended.
+        """
         return self._containers[host].read_to_end()
 
     def let_go(self) -> None:
-        """Join every thread of containers that the engine has lost sight of, and leave them as they are."""
+        """Join every thread, and leave the containers, which the container engine has lost track of, as they are."""
         for container in self._containers.values():
             container.let_go()
 
     def close(self) -> None:
-        """Kill what runs, remove every container, and join every thread."""
+        """Kill the running containers, remove all containers, and join every thread."""
         self._kill_running()
         for container in self._containers.values():
             container.close()
@@ -171,7 +189,7 @@ class HostContainers:
                 remove_container(self._runtime, container_id)
 
     def _kill_running(self) -> None:
-        """Ask all at once: each takes a moment to be gone."""
+        """Kill the running containers in parallel, because each takes a moment to end."""
         for container in self._containers.values():
             if not container.has_ended:
                 container.ask_stop(0.0)

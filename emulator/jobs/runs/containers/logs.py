@@ -27,18 +27,21 @@ LAST_LINES = 20
 
 
 def build_stream_name(job_name: str, host: str, start_ms: int) -> str:
-    """``<job>/algo-1-<epoch seconds>``: the same after a restart, since the start is stored."""
+    """Build the stream name ``<job>/algo-1-<epoch seconds>``.
+
+    The start time is stored, so the name stays the same after a restart of the emulator.
+    """
     return f"{job_name}/{host}-{start_ms // 1000}"
 
 
 class StoredLines:
-    """The last lines that a stream has of a container whose log is read again from its beginning after a restart."""
+    """The last lines in a log stream, to avoid duplicates when a container's log is read again after a restart."""
 
     def __init__(self, log: Log) -> None:
         first_ms: int | None = None
         self._lines: Counter[tuple[int, str]] = Counter()
         for _, line in log.read_back():
-            # Lines come from two pipes, so that a later one may have an earlier time, by little.
+            # Lines come from two pipes, so a later line can have a slightly earlier time.
             first_ms = line.timestamp_ms - _PIPES_APART_MS if first_ms is None else first_ms
             if line.timestamp_ms < first_ms:
                 break
@@ -46,7 +49,7 @@ class StoredLines:
         self._first_ms = first_ms
 
     def take(self, line: LogLine) -> bool:
-        """Tell whether a line is stored; the next one like it is another."""
+        """Return whether a line is already stored. Each stored line matches only once, as lines may repeat."""
         if self._first_ms is None or line.timestamp_ms < self._first_ms:
             return self._first_ms is not None
         key = line.timestamp_ms, cut_message(line.text)
@@ -56,7 +59,7 @@ class StoredLines:
 
 
 class LogWriter:
-    """One thread that writes the lines of all containers, in batches of ``FLUSH_SECONDS``. Thread safe."""
+    """Writes the lines of all containers in one thread, as one batch every ``FLUSH_SECONDS``. Thread safe."""
 
     def __init__(self, log_groups_for: Callable[[str], LogGroups]) -> None:
         self._log_groups_for = log_groups_for
@@ -68,11 +71,11 @@ class LogWriter:
         self._thread: Thread | None = None
 
     def ensure_stream(self, region: str, group: str, stream: str) -> None:
-        """Create the stream, so that it is there before its first line."""
+        """Create the log stream, so that it exists before its first line."""
         self._log_groups_for(region).ensure_stream(group, stream)
 
     def append(self, region: str, group: str, stream: str, line: LogLine) -> None:
-        """Queue a line."""
+        """Queue a line for writing."""
         with self._changed:
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="log-writer")
@@ -82,17 +85,17 @@ class LogWriter:
             self._changed.notify_all()
 
     def find_stored(self, region: str, group: str, stream: str) -> StoredLines:
-        """Find what a stream has."""
+        """Return the stored lines of a log stream."""
         return StoredLines(self._log_groups_for(region).find(group, stream))
 
     def flush(self) -> None:
-        """Return when everything that was queued before is written."""
+        """Wait until all lines queued so far are written."""
         with self._changed:
             queued = self._queued
             self._changed.wait_for(lambda: self._written >= queued)
 
     def close(self) -> None:
-        """Write the rest and end the thread."""
+        """Write the remaining lines and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -111,7 +114,7 @@ class LogWriter:
             with self._changed:
                 self._written += sum(len(lines) for lines in batches.values())
                 self._changed.notify_all()
-                # Lines that come in the meantime make the next batch.
+                # Lines that arrive during this pause go into the next batch.
                 if not self._closed and not self._pending:
                     continue
                 self._changed.wait_for(lambda: self._closed, timeout=FLUSH_SECONDS)
@@ -119,7 +122,7 @@ class LogWriter:
     def _write(self, region: str, group: str, stream: str, lines: list[tuple[int, str]]) -> None:
         try:
             self._log_groups_for(region).put(group, stream, lines)
-        except Exception:  # one job's log must not silence the others'
+        except Exception:  # an error of one log must not stop the others
             logger.exception("%d lines of the log stream %s %s were lost", len(lines), group, stream)
 
 
@@ -136,17 +139,17 @@ class LogFollower:
         self._thread = Thread(target=self._run, name=thread_name)
 
     def start(self) -> None:
-        """Begin with the first line the container printed."""
+        """Start to read, from the first line that the container printed."""
         self._thread.start()
 
     def join(self) -> None:
-        """Return when the last line was read: soon after the container's end."""
+        """Wait until the last line is read, which is soon after the container's end."""
         if self._thread.ident is not None:
             self._thread.join()
 
     @property
     def last_lines(self) -> list[str]:
-        """The end of the log, oldest line first."""
+        """The last lines of the log, oldest first."""
         return list(self._last_lines)
 
     def _run(self) -> None:

@@ -19,20 +19,24 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A pattern that backtracks for ever must not hold up the log.
+# A regular expression that backtracks excessively must not block the log.
 _TIMEOUT_SECONDS = 0.05
 
 
 class MetricReader:
-    """Finds metrics in lines of text, and keeps the last values. Thread safe."""
+    """Finds metrics in log lines, and stores their values. Thread safe."""
 
     def __init__(
         self, definitions: Sequence[Mapping[str, Any]], publish: Callable[[FinalMetric], None] | None = None
     ) -> None:
-        """Compile ``AlgorithmSpecification.MetricDefinitions``; ``publish`` gets every value that is found.
+        """Compile the metric definitions.
+
+        Args:
+            definitions: ``AlgorithmSpecification.MetricDefinitions`` of the request.
+            publish: called with each value that is found.
 
         Raises:
-            RequestFailure: a regular expression that is none.
+            RequestFailure: a regular expression is invalid.
         """
         self._patterns: dict[str, Any] = {each["Name"]: _compile(each["Name"], each["Regex"]) for each in definitions}
         self._found: dict[str, FinalMetric] = {}
@@ -41,13 +45,13 @@ class MetricReader:
         self._lock = Lock()
 
     def read(self, line: LogLine) -> None:
-        """Look for every metric in ``line``; the first group is the value."""
+        """Search a line for every metric. The value is the first group of the regular expression."""
         for name, pattern in list(self._patterns.items()):
             try:
                 found = pattern.search(line.text, timeout=_TIMEOUT_SECONDS)
             except TimeoutError:
                 logger.warning("The regular expression of the metric %s takes too long: it is given up.", name)
-                self._patterns.pop(name, None)  # the thread of another host may have been quicker
+                self._patterns.pop(name, None)  # another host's thread may have removed it already
                 continue
             value = _read_number(found)
             if value is not None:
@@ -60,12 +64,12 @@ class MetricReader:
 
     @property
     def final_metrics(self) -> tuple[FinalMetric, ...]:
-        """The last value of each metric that was found, in the order of the definitions."""
+        """The last value of each metric that was found, in the order in which they were first found."""
         with self._lock:
             return tuple(self._found.values())
 
     def list_values(self, name: str) -> list[float]:
-        """List every value of a metric so far, first to last."""
+        """List the values of a metric so far, oldest first."""
         with self._lock:
             return list(self._history.get(name, ()))
 
@@ -80,7 +84,7 @@ def _compile(name: str, pattern: str) -> Any:
 
 
 def _read_number(found: Any) -> float | None:
-    """Read the first group as a finite number: what JSON cannot hold is no metric."""
+    """Parse the first group as a number; return None if it is not a finite number, which JSON cannot represent."""
     if found is None or not found.re.groups or found.group(1) is None:
         return None
     try:

@@ -21,9 +21,9 @@ _HINT = (
 
 
 def find_hint(runtime: ContainerRuntime, last_lines: Sequence[str]) -> str | None:
-    """Return a line for the log of a container that failed; None where nothing in its last lines speaks of a refusal.
+    """Return a hint for the log of a failed container; None if its last lines do not contain a permission error.
 
-    Local processes are refused nothing that the emulator's user may do.
+    There is no hint for local processes, because they have all permissions of the emulator's user.
     """
     refused = runtime.name != "process" and any(map(_REFUSAL.search, last_lines))
     return _HINT if refused else None

@@ -15,14 +15,14 @@ logger = logging.getLogger(__name__)
 
 
 class Gpus:
-    """The GPUs of this machine. Where NVML does not answer there are none, as on AWS's instances without a GPU.
+    """The GPUs of this machine. Without NVML there are none, as on AWS's instances without a GPU.
 
-    A GPU that is divided into MIG instances is measured by these, named such as gpu0mig1.
+    If a GPU is divided into MIG instances, these are measured instead. Their names are such as gpu0mig1.
     """
 
     def __init__(self) -> None:
         self._nvml: Any = None
-        # Handles of NVML by name.
+        # NVML handles by name.
         self._devices: dict[str, Any] = {}
         try:
             nvml: Any = importlib.import_module("pynvml")
@@ -53,7 +53,7 @@ class Gpus:
                 yield f"gpu{index}mig{number}", instance
 
     def _list_instances(self, gpu: Any) -> Iterator[tuple[int, Any]]:
-        """Yield the MIG instances of a GPU by number; a GPU that cannot be divided refuses to say how many."""
+        """Yield number and handle of a GPU's MIG instances. For a GPU without MIG support, NVML raises an error."""
         nvml = self._nvml
         try:
             is_divided, _ = nvml.nvmlDeviceGetMigMode(gpu)
@@ -64,13 +64,13 @@ class Gpus:
             try:
                 yield number, nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, number)
             except nvml.NVMLError:
-                # No instance has this number.
+                # There is no instance with this number.
                 continue
 
     def measure(self) -> list[Figure]:
-        """Return how busy each is, and how full its memory; what a GPU does not tell now is left out.
+        """Return utilization and memory use of each GPU in percent, without values that are currently unavailable.
 
-        MIG instances tell their memory and not how busy they are.
+        For MIG instances, only the memory use is available.
         """
         figures: list[Figure] = []
         for name, handle in self._devices.items():
@@ -93,7 +93,7 @@ class Gpus:
         return 100 * used / total
 
     def close(self) -> None:
-        """End the use of NVML."""
+        """Shut NVML down. Idempotent."""
         if self._nvml is not None:
             self._nvml.nvmlShutdown()
             self._nvml, self._devices = None, {}

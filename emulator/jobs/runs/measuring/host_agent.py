@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# AWS measures once a minute. Jobs are shorter here: the first times come soon, the later ones less and less often.
+# AWS measures once a minute. Local jobs are shorter: the first interval is short, and later ones are longer.
 _FIRST_SECONDS = 0.5
 _LAST_SECONDS = 5.0
-# Of a core, at most, for looking at one container and its files.
+# Maximum share of a CPU core for measuring one container and reading its files.
 _MAX_SHARE = 0.02
-# At a time, of one file.
+# Maximum number of bytes to read from a file at once.
 _MAX_READ_BYTES = 1 << 20
 _MAX_NAME = 255
 _MAX_VALUE = 2.0**360
@@ -44,14 +44,14 @@ MACHINE_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class MeasuredHost:
-    """What the agent has to know of an instance.
+    """The properties of an instance that the agent needs.
 
     Attributes:
-        name: the dimension Host: ``<job>/algo-1``.
-        files: what the job writes on it.
-        instance_type: says how much memory it has; as much as this machine where it says nothing.
-        volume: its storage volume, watched.
-        warnings: what its container reports, read now and then, and at its end.
+        name: value of the dimension Host: ``<job>/algo-1``.
+        files: the files that the job writes on the host.
+        instance_type: determines the memory; if it is None or unknown, this machine's memory is used.
+        volume: watches the storage volume.
+        warnings: the warnings that the container reports, read regularly and at its end; None to read none.
     """
 
     name: str
@@ -75,11 +75,11 @@ class HostAgent:
         """Prepare to measure.
 
         Args:
-            host: what the container runs on.
-            metrics: gets the utilizations.
-            namespace: of these.
-            on_metric: gets what the job writes to its metrics files.
-            metrics_folder: where these are, in the host's files.
+            host: the host of the container.
+            metrics: stores the utilizations.
+            namespace: CloudWatch namespace of the utilizations.
+            on_metric: called with each metric that the job writes to its metrics files; None to read no files.
+            metrics_folder: folder of the metrics files, relative to the host's files.
         """
         self._host = host
         self._metrics = metrics
@@ -91,12 +91,12 @@ class HostAgent:
         self._thread: Thread | None = None
 
     def start(self, runtime: ContainerRuntime, container_id: str) -> None:
-        """Begin to measure."""
+        """Start to measure."""
         self._thread = Thread(target=self._run, args=(runtime, container_id), name=f"agent-{self._host.name}")
         self._thread.start()
 
     def finish(self) -> None:
-        """Read the metrics files to their end, and return when the thread has ended. After the container's end."""
+        """Read the metrics files to their end, and wait for the thread. Call it after the container has ended."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -111,7 +111,7 @@ class HostAgent:
             self._ended.wait()
             self._read_files()
             self._metrics.keep()
-        except Exception:  # its job goes on without it
+        except Exception:  # the job continues without measurements
             logger.exception("%s is measured no longer", self._host.name)
 
     def _measure(self, runtime: ContainerRuntime, container_id: str) -> None:
@@ -128,7 +128,7 @@ class HostAgent:
             pause = max(min(2 * pause, _LAST_SECONDS), (time.monotonic() - measured_at) / _MAX_SHARE)
 
     def _describe(self, usage: Usage, cpu_share: float) -> list[Datum]:
-        """Name the utilizations as AWS does: the processors' from 0 to 100 for each of them, the others to 100."""
+        """Build data points as AWS does: CPUUtilization is up to 100 for each core, the others are up to 100."""
         host, now_ms = self._host, time.time_ns() // 1_000_000
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
         percents = {
@@ -144,7 +144,7 @@ class HostAgent:
         self._read_metrics()
 
     def _read_metrics(self) -> None:
-        """Read what was appended to the metrics files, whole lines only."""
+        """Read the new complete lines of the metrics files."""
         if self._on_metric is None:
             return
         folder = self._host.files.below(self._metrics_folder)
@@ -161,14 +161,14 @@ class HostAgent:
 
 
 def parse_metric(line: bytes) -> FinalMetric | None:
-    """Read one line of a metrics file, as smdebug writes it; None for anything else, such as a number that is none."""
+    """Parse a line of a metrics file in smdebug's format; return None if it is invalid, such as for NaN."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
     match record:
         case {"MetricName": str() as name, "Value": int() | float() as value, "Timestamp": int() | float() as seconds}:
-            # Numbers beyond these are none that CloudWatch takes, and text that cannot be printed no name.
+            # CloudWatch does not accept numbers outside these ranges, or names with unprintable characters.
             if (
                 name.isprintable()
                 and 0 < len(name) <= _MAX_NAME

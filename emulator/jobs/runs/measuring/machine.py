@@ -18,7 +18,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the system metrics, without its time and its host."""
+    """One value of the system metrics, without time and host."""
 
     type: str
     name: str
@@ -28,11 +28,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The counters of this machine at one time.
+    """The counters of this machine at one point in time.
 
     Attributes:
-        busy_seconds, waiting_seconds: that each of its cores was busy, or idle while something waited for storage.
-        received_bytes, sent_bytes: by all its networks.
+        busy_seconds: for each core, how long it was busy.
+        waiting_seconds: for each core, how long it was idle while a process waited for storage.
+        received_bytes, sent_bytes: sums over all networks of the machine.
     """
 
     busy_seconds: tuple[float, ...]
@@ -59,16 +60,16 @@ def read_machine() -> Machine:
 def describe_load(
     before: tuple[Load, Machine], now: tuple[Load, Machine], seconds: float, memory_bytes: int
 ) -> Iterator[Figure]:
-    """Say what a container took of its machine between two readings, in AWS's names and units.
+    """Yield a container's resource use between two readings, in AWS's names and units.
 
-    Neither a control group nor a process says on which cores it ran: the container's time is spread over them as the
-    machine's is, so that their sum is the container's.
+    Neither a control group nor a process reports on which cores it ran. The container's CPU time is therefore divided
+    among the cores in proportion to their total load, so that the sum is the container's.
 
     Args:
-        before: the counters at the beginning.
-        now: and at the end.
-        seconds: between the two.
-        memory_bytes: what the host has.
+        before: the counters at the first reading.
+        now: the counters at the second reading.
+        seconds: time between the two readings.
+        memory_bytes: memory of the host.
     """
     (load_before, machine_before), (load, machine) = before, now
     used = max(0.0, load.cpu_seconds - load_before.cpu_seconds)
@@ -100,7 +101,7 @@ def describe_load(
             machine_before.sent_bytes,
         ),
     ):
-        # A container that shares the machine's network has nothing that is counted as its own.
+        # If the container shares the machine's network, its own traffic is not known.
         taken = None if own is None or own_before is None else max(0, own - own_before)
         if taken is not None:
             yield Figure("network", name, "Algorithm", taken / seconds)
@@ -108,19 +109,22 @@ def describe_load(
 
 
 def describe_memory(load: Load, memory_bytes: int) -> Figure:
-    """Say what a container holds of its host's memory; nothing has to be known of the time before."""
+    """Return a container's memory use in percent of its host's memory. It needs only one reading."""
     return Figure("memory", "MemoryUsedPercent", "", 100 * load.memory_bytes / memory_bytes)
 
 
 def _subtract(now: Sequence[float], before: Sequence[float]) -> list[float]:
-    """Subtract counter by counter; a core that came or went makes all of them unknown, and so nothing."""
+    """Subtract counters core by core. If the number of cores has changed, all differences count as 0."""
     if len(now) != len(before):
         return [0.0] * len(now)
     return [max(0.0, after - first) for after, first in zip(now, before, strict=True)]
 
 
 def _spread(used: float, busy: Sequence[float], seconds: float) -> list[float]:
-    """Shares of each core's time whose sum is ``used`` of all, as far as no core has more than it has."""
+    """Divide ``used`` CPU seconds among the cores in proportion to ``busy``; return each core's share of ``seconds``.
+
+    A share is at most 1.
+    """
     total = sum(busy)
     weights = [each / total for each in busy] if total else [1 / len(busy)] * len(busy)
     return [min(1.0, used * weight / seconds) for weight in weights]

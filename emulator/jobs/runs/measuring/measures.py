@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class MinuteFiles:
-    """The files of one host. A file bears ``UNFINISHED`` behind its name until its minute is over."""
+    """The files of one host. The name of a file ends with ``UNFINISHED`` until its minute is over."""
 
     def __init__(self, folder: Path, host: str) -> None:
-        """Prepare to write.
+        """Prepare to write, and finish the files that an earlier process left behind.
 
         Args:
-            folder: what stands for ``profiler-output`` in S3.
-            host: such as algo-1; names the files, and each line in them.
+            folder: the local folder that is uploaded as ``profiler-output``.
+            host: name of the host, such as algo-1. It is part of the file names and of each line.
         """
         self._folder = folder / "system" / "incremental"
         self._host = host
@@ -35,10 +35,14 @@ class MinuteFiles:
         finish_measures(folder, host)
 
     def append(self, figures: Iterable[Figure], timestamp: float) -> None:
-        """Write figures that were measured at an epoch time in seconds.
+        """Write figures, all or none.
+
+        Args:
+            figures: the figures.
+            timestamp: time of the measurement in epoch seconds.
 
         Raises:
-            OSError: the disk is full, say; nothing of them is written.
+            OSError: the figures were not written, for example because the disk is full.
         """
         minute = int(timestamp) // 60 * 60
         hour = time.strftime("%Y%m%d%H", time.gmtime(minute))
@@ -48,13 +52,13 @@ class MinuteFiles:
             self._file, self._path = _open(path), path
         lines = [json.dumps(self._describe(figure, timestamp), separators=(", ", ": ")) for figure in figures]
         content, size = ("\n".join(lines) + "\n").encode(), self._file.seek(0, os.SEEK_END)
-        # Where no room is left for all of it, a part is written without an error.
+        # If there is not enough space, a part is written, and no error is raised.
         if self._file.write(content) < len(content):
             self._file.truncate(size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     def close(self) -> None:
-        """Let the file of the last minute be uploaded as it is."""
+        """Finish the current file, so that it is uploaded."""
         if self._file is not None and self._path is not None:
             self._file.close()
             self._file = None
@@ -72,7 +76,7 @@ class MinuteFiles:
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open the file of a minute. Where there is one, it goes on: the clock was set back, or profiling began again."""
+    """Open the file of a minute. An existing file is continued: the clock was set back, or profiling restarted."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + UNFINISHED)
     with suppress(FileNotFoundError):
@@ -81,13 +85,13 @@ def _open(path: Path) -> BinaryIO:
 
 
 def finish_measures(folder: Path, host: str = "*") -> None:
-    """Let files be uploaded as they are that a killed process left in the middle of their minute."""
+    """Finish the files that a killed process left behind in the middle of a minute, so that they are uploaded."""
     for left in folder.glob(f"system/incremental/*/*.{host}.json{UNFINISHED}"):
         _finish(left)
 
 
 def _finish(unfinished: Path) -> None:
-    """Give a file the name of a whole one, without the line in it that was cut."""
+    """Remove an incomplete last line, and give the file its final name; delete the file if no line is complete."""
     content = unfinished.read_bytes()
     whole = content.rpartition(b"\n")[0]
     if not whole:

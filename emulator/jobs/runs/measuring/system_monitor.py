@@ -23,17 +23,17 @@ logger = logging.getLogger(__name__)
 
 
 class SystemMonitor:
-    """A thread that measures one container until it ends, while its job is profiled."""
+    """A thread that measures one container until it ends, as long as its job is profiled."""
 
     def __init__(self, job_name: str, host: str, memory_bytes: int, folder: Path, *, has_gpus: bool = False) -> None:
         """Prepare to measure.
 
         Args:
-            job_name: of the container's job.
-            host: such as algo-1.
-            memory_bytes: what the host has.
-            folder: where the files go.
-            has_gpus: whether the host's instance type has GPUs; those of this machine are measured then.
+            job_name: name of the container's job.
+            host: name of the host, such as algo-1.
+            memory_bytes: memory of the host.
+            folder: folder for the files.
+            has_gpus: whether the host's instance type has GPUs. If so, the GPUs of this machine are measured.
         """
         self._has_gpus = has_gpus
         self._name = f"{job_name}/{host}"
@@ -42,23 +42,23 @@ class SystemMonitor:
         self._folder = folder
         self._interval: float | None = None
         self._ended = False
-        # Told of each change of the two above.
+        # Notified of each change of _interval and _ended.
         self._changed = Condition()
         self._thread: Thread | None = None
 
     def set_interval(self, seconds: float | None) -> None:
-        """Measure so often from now on; None for not at all. Any thread may call it."""
+        """Set the measurement interval; None to pause. Any thread may call it."""
         with self._changed:
             self._interval = seconds
             self._changed.notify_all()
 
     def start(self, runtime: ContainerRuntime, container_id: str) -> None:
-        """Begin; nothing is measured before there is an interval."""
+        """Start the thread. It measures as soon as an interval is set."""
         self._thread = Thread(target=self._run, args=(runtime, container_id), name=f"monitor-{self._name}")
         self._thread.start()
 
     def finish(self) -> None:
-        """Return when the last file is whole. After the container's end."""
+        """Wait until the last file is complete. Call it after the container has ended."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -76,12 +76,12 @@ class SystemMonitor:
                 self._measure(meter)
         except ContainerRuntimeError as error:
             logger.warning("%s is not profiled: %s", self._name, error)
-        except Exception:  # its job goes on without it
+        except Exception:  # the job continues without measurements
             logger.exception("%s is profiled no longer", self._name)
 
     def _measure(self, meter: Meter) -> None:
         files, gpus = MinuteFiles(self._folder, self._host), Gpus() if self._has_gpus else None
-        # The counters and the time of the last reading; of none, where it is not profiled meanwhile.
+        # The counters and the time of the last reading; None at first, and after a pause.
         before: tuple[Load, Machine] | None = None
         before_at = 0.0
         failed = False
@@ -97,13 +97,13 @@ class SystemMonitor:
                 if (load := meter.read()) is None:
                     return
                 now, now_at = (load, read_machine()), time.monotonic()
-                # What is a rate has to wait for the second reading.
+                # Rates are available only after the second reading.
                 figures = (
                     [describe_memory(load, self._memory_bytes)]
                     if before is None
                     else [*describe_load(before, now, now_at - before_at, self._memory_bytes)]
                 )
-                # A reading that came late makes the next one no sooner.
+                # After a late reading, the next interval still has its full length.
                 before, before_at = now, now_at
                 try:
                     files.append([*figures, *(gpus.measure() if gpus else ())], time.time())
@@ -118,6 +118,6 @@ class SystemMonitor:
                 gpus.close()
 
     def _wait(self, interval: float | None, seconds: float | None) -> None:
-        """Return after so many seconds, or as soon as the interval is another one or the end has come."""
+        """Wait for at most ``seconds``, until the interval differs from ``interval`` or the container has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._interval != interval, seconds)

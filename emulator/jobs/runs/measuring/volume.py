@@ -1,7 +1,8 @@
 """Volume limit of a job's host: use of space, and the end of a job beyond it.
 
-Nothing is mounted, so the bound is kept by looking: at the disk, which costs next to nothing, several times a second;
-at the job's folders when they may have reached it by what the disk has lost since.
+No separate file system enforces the limit, so a thread polls. It reads the free space of the disk several times a
+second, which is cheap. It measures the job's folders less often, unless the loss of free space means that they may have
+reached the limit.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# AWS's, where a request says nothing.
+# AWS's default if a request has no size.
 _DEFAULT_GB = 30
 _TICK_SECONDS = 0.25
-# Of a core, for looking at the folders: where nothing hurries, and where the bound may have been reached.
+# Share of a CPU core for measuring the folders: normally, and when the limit may have been reached.
 _SHARE, _HURRIED_SHARE = 0.005, 0.1
 _FIRST_SECONDS, _LAST_SECONDS = 0.5, 5.0
-# What a job may write while the disk is full before it is held to be what fills it.
+# How much a job may write while the disk is full before it is ended for filling the disk.
 _GROWTH_BYTES = 1024**2
 
 
@@ -40,9 +41,9 @@ class Volume:
     """A host's storage volume.
 
     Attributes:
-        folders: that its container writes to.
-        member: of the request that says how large it is.
-        limit: how many bytes it holds.
+        folders: the folders that the container writes to.
+        member: the request member that sets the size, for messages.
+        limit: size in bytes.
     """
 
     folders: Sequence[Path]
@@ -50,7 +51,7 @@ class Volume:
     limit: int
 
     def measure(self) -> int:
-        """Count the bytes of the disk that its folders take, those of a file with several names once."""
+        """Return the disk space of the folders in bytes. A file with several names counts once."""
         taken, seen = 0, set()
         for folder in self.folders:
             for _, state in JobFolder(folder).walk():
@@ -62,20 +63,26 @@ class Volume:
 
 
 def find_limit(size_gb: int | None) -> int:
-    """Return the bytes of a volume of so many GiB; AWS's default where a request says nothing, or 0."""
+    """Return the size of a volume in bytes. If ``size_gb`` is None or 0, it is AWS's default."""
     return (size_gb or _DEFAULT_GB) * GIB
 
 
 class VolumeWatch:
-    """A thread that measures a container's volume, and ends the container when that is full.
+    """A thread that measures a container's volume, and stops the container when the volume is full.
 
     Attributes:
-        taken: bytes, when it was last measured.
-        reason: why the container was ended, for its job's FailureReason; None while it was not.
+        taken: use of the volume in bytes at the last measurement.
+        reason: why the container was stopped, for the job's FailureReason; None if it was not.
     """
 
     def __init__(self, name: str, volume: Volume, disk: DiskBudget) -> None:
-        """Prepare; ``name`` is the host's, ``disk`` the one that the folders are on."""
+        """Prepare to measure.
+
+        Args:
+            name: name of the host, for messages.
+            volume: the volume.
+            disk: the disk with the volume's folders.
+        """
         self.volume = volume
         self.taken = 0
         self.reason: str | None = None
@@ -85,12 +92,12 @@ class VolumeWatch:
         self._thread: Thread | None = None
 
     def start(self, runtime: ContainerRuntime, container_id: str) -> None:
-        """Begin to measure."""
+        """Start to measure."""
         self._thread = Thread(target=self._run, args=(runtime, container_id), name=f"volume-{self._name}")
         self._thread.start()
 
     def finish(self) -> None:
-        """Return when the thread has ended. After the container's end."""
+        """Wait for the thread. Call it after the container has ended."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -108,7 +115,7 @@ class VolumeWatch:
             logger.warning("The volume of %s is watched no longer: %s", self._name, error)
 
     def _watch(self) -> str | None:
-        """Measure until the container has ended, None, or is to be ended, and why."""
+        """Measure until the container ends; return None, or the reason if the container has to be stopped."""
         free = self._disk.read_free()
         self._measure(free, free)
         pause = _FIRST_SECONDS
@@ -139,7 +146,7 @@ class VolumeWatch:
         try:
             self.taken = self.volume.measure()
         except OSError as error:
-            # The job has closed a folder to the emulator: whatever the disk has lost may be in there.
+            # The job has removed the emulator's permissions for a folder: all space that the disk lost may be in there.
             logger.debug("%s cannot be measured: %s", self._name, error)
             self.taken += max(0, free_before - free)
 
