@@ -197,7 +197,7 @@ class Hook(BaseHook):
         self._root_handles.clear()
 
     def get_worker(self) -> Worker:
-        """Return which worker of the training this process is."""
+        """Return the worker that this process is in the training."""
         return find_horovod_worker("mxnet")
 
 

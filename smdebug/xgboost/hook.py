@@ -169,7 +169,7 @@ class Hook(BaseHook, TrainingCallback):
             self._save_contributions(view, plan)
         self.recorder.end()
 
-    # What a step holds.
+    # The parts of a step.
 
     @guarded("hyperparameters")
     def _save_hyperparameters(self) -> None:
@@ -282,7 +282,7 @@ class Hook(BaseHook, TrainingCallback):
     # Implementation of Framework.
 
     def get_worker(self) -> Worker:
-        """Return which worker of the training this process is."""
+        """Return the worker that this process is in the training."""
         if not collective.is_distributed():
             return Worker.of_rank(0, 1)
         return Worker.of_rank(collective.get_rank(), collective.get_world_size())

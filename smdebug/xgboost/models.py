@@ -13,7 +13,7 @@ from smdebug.xgboost.trees import get_newest_trees
 
 T = TypeVar("T")
 
-# Time and source line before what XGBoost's library says.
+# Time and source line before a message of XGBoost's library.
 _PLACE = re.compile(r"^\[[\d:]+\] \S+: ")
 
 # Upstream's name of the last SHAP value: the prediction of a model without any feature.
@@ -22,7 +22,7 @@ IMPORTANCE_TYPES = ("weight", "gain", "cover", "total_gain", "total_cover")
 
 
 class Model(Protocol):
-    """What the hook saves of a model."""
+    """The values of a model that the hook saves."""
 
     @property
     def feature_names(self) -> list[str]:

@@ -145,7 +145,7 @@ def read_phase_losses(
 class Patience:
     """Counts losses since the best one.
 
-    A loss is a new best where it is below the best so far by more than delta; NaN is never one.
+    A loss is a new best if it is below the best so far by more than delta; NaN is never a new best.
 
     >>> patience = Patience()
     >>> [patience.add(loss, 0.5) for loss in (3.0, 2.0, 1.6, 1.4)]

@@ -69,7 +69,7 @@ class TapeCapture:
         """Initialize with the recorder, a function that returns what a plan wants of models, and the tracer."""
         self.models = RegisteredModels()
         self._recorder = recorder
-        # By their ids; a search over models makes one after the other.
+        # By their ids. The references are weak, because a model search creates one optimizer after another.
         self._optimizers: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._get_wants = get_wants
         self._tracer = tracer
