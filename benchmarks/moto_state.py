@@ -65,7 +65,7 @@ def measure() -> Iterator[str]:
 def _time_requests(client: Any, service: str, resources: int, folder: Path) -> str:
     put, read = PUTS[service]
     kept = MotoStore(folder)
-    # State is only in memory, as in moto_server, which also creates the resources in reasonable time.
+    # Without `keep`, state is only in memory, as in moto_server. This also makes the creation of resources fast enough.
     with mock.patch.object(DurableBackends, "keep"):
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: put(client, f"r{number}"), range(resources)))

@@ -252,7 +252,7 @@ def _store_ended_jobs(path: Path) -> None:
     store, request = JobStore(path), build_ending_request()
     with store.transaction() as transaction:
         for number in range(ENDED_JOBS):
-            # The order of the names differs from that of the times.
+            # The jobs have another order by name than by time.
             name, born_ms = f"ended-{number * 7919 % ENDED_JOBS:05}", 1_700_000_000_000 + number * 1000
             job = new_training_job(
                 DEFAULT_ACCOUNT_ID, "us-east-1", f"{number:012x}", {**request, "TrainingJobName": name}, born_ms

@@ -294,7 +294,7 @@ class Hook(BaseHook, TrainingCallback):
             self._say_not_reduced()
             collection.reduction_config = ReductionConfig(save_raw_tensor=True)
 
-    # scikit-learn estimators are copied and pickled with their callbacks; the hook stays in its process.
+    # scikit-learn copies and pickles estimators with their callbacks. The hook itself is not copied to other processes.
 
     def __copy__(self) -> "Self":
         return self

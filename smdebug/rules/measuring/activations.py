@@ -34,7 +34,7 @@ def build_names_regex(kinds: Iterable[str], side: str) -> str:
 
 
 def tell_by_name(name: str) -> str | None:
-    """Return the function that a tensor belongs to, if its name says so."""
+    """Return the activation function that the name of a tensor contains; None if it contains none."""
     lower = name.lower()
     return next((kind for kind in (SIGMOID, TANH) if kind in lower), RELU if re.search(_KINDS[RELU], lower) else None)
 

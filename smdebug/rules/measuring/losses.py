@@ -35,7 +35,7 @@ _LONGEST_SCALAR_RECORD = 256
 
 
 def is_better_higher(name: str) -> bool:
-    """Whether higher is better for a metric of XGBoost, such as `validation-auc`, so that it is not a loss."""
+    """Return whether a metric of XGBoost, such as `validation-auc`, is better when it is higher, and is not a loss."""
     return _RISING.search(name) is not None
 
 
@@ -157,7 +157,7 @@ class Patience:
         self.waited = 0
 
     def add(self, loss: float, delta: float) -> int:
-        """Add the next loss; returns how many losses in a row were not a new best."""
+        """Add the next loss, and return the number of consecutive losses that were not a new best."""
         if loss < self.best - delta:
             self.best, self.waited = loss, 0
         else:
