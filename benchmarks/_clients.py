@@ -1,6 +1,6 @@
 """Load generator: sixteen concurrent boto3 clients of SageMaker.
 
-They run in four processes of four threads.
+They run in four processes with four threads each.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 PROCESSES, THREADS = 4, 4
 CLIENTS = PROCESSES * THREADS
 KEY = "bench"
-"""Id and secret of their access key."""
+"""Id and secret of the clients' access key."""
 _READY_SECONDS = 120
 _barrier: Barrier | None = None
 
 
 class Load(NamedTuple):
-    """What the clients saw.
+    """Measurements of the clients.
 
     Attributes:
-        rate: requests answered a second, from the first one sent to the last one answered.
-        seconds: of each request, by operation.
+        rate: answered requests per second, from the first request sent to the last answer.
+        seconds: duration of each request, by operation.
     """
 
     rate: float
@@ -40,7 +40,7 @@ class Load(NamedTuple):
 
 
 def build_client(service: str, endpoint_url: str, *, secret: str = KEY) -> Any:
-    """Build a client that sends each request once: one that is sent again would pass for a slow one."""
+    """Build a client that does not retry requests, because a retried request would be measured as a slow one."""
     make: Any = boto3.client
     return make(
         service,
@@ -53,17 +53,17 @@ def build_client(service: str, endpoint_url: str, *, secret: str = KEY) -> Any:
 
 
 def send_all(endpoint_url: str, rounds: int, request: Mapping[str, Any]) -> Load:
-    """Let each client create, describe and list so often.
+    """Make each client create, describe and list jobs, and measure the requests.
 
     Args:
-        endpoint_url: of the service.
-        rounds: of each client.
-        request: CreateTrainingJob's, without the name.
+        endpoint_url: endpoint of the service.
+        rounds: number of rounds of each client.
+        request: request of CreateTrainingJob without the name.
     """
     spawn = multiprocessing.get_context("spawn")
     barrier = spawn.Barrier(CLIENTS)
     with ProcessPoolExecutor(PROCESSES, spawn, initializer=_keep_barrier, initargs=(barrier,)) as pool:
-        # None of them returns before all have begun, so each process gets one.
+        # No task returns before all have begun, so each process gets one task.
         working = [pool.submit(_send_of_process, endpoint_url, rounds, request) for _ in range(PROCESSES)]
         answers = [answer for each in working for answer in each.result()]
     began, ended = min(sent for _, sent, _ in answers), max(received for _, _, received in answers)
@@ -74,7 +74,7 @@ def send_all(endpoint_url: str, rounds: int, request: Mapping[str, Any]) -> Load
 
 
 def _keep_barrier(barrier: Barrier) -> None:
-    global _barrier  # it can be inherited only, not sent along with a task
+    global _barrier  # a barrier can only be inherited by a process, not sent with a task
     _barrier = barrier
 
 
@@ -85,7 +85,7 @@ def _send_of_process(endpoint_url: str, rounds: int, request: Mapping[str, Any])
 
 
 def _send(endpoint_url: str, rounds: int, request: Mapping[str, Any]) -> list[tuple[str, float, float]]:
-    """Send the requests of one client; operation, time sent and time answered of each."""
+    """Send the requests of one client, and return the operation, start time and end time of each."""
     client = build_client("sagemaker", endpoint_url)
     client.list_training_jobs(MaxResults=1)
     assert _barrier is not None

@@ -6,7 +6,7 @@ import subprocess
 
 
 def back_ends() -> list[str]:
-    """``process``, and ``docker`` where an engine answers."""
+    """Return ``process``, and ``docker`` if a container engine responds."""
     try:
         engine = subprocess.run(["docker", "info"], capture_output=True, check=False, timeout=30).returncode == 0
     except FileNotFoundError:

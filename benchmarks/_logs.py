@@ -8,10 +8,10 @@ LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 
 
 def find_line(logs: Any, job_name: str, word: str) -> str:
-    """The first line of a job's log that begins with ``word``.
+    """Return the first line of a job's log that begins with ``word``.
 
     Raises:
-        LookupError: there is none.
+        LookupError: there is no such line.
     """
     streams = logs.describe_log_streams(logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job_name}/")["logStreams"]
     for stream in streams:

@@ -1,6 +1,6 @@
 """Idle training job whose rules wait for steps that the benchmark writes.
 
-The benchmark writes them into S3 itself.
+The benchmark itself writes the steps to S3.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECONDS = 120.0
 
 @contextmanager
 def open_emulator(runtime: str) -> Iterator[EmulatorProcess]:
-    """An emulator with a bucket, which smdebug in this process writes to."""
+    """Start an emulator with a bucket, to which smdebug in this process writes."""
     with tempfile.TemporaryDirectory() as folder, EmulatorProcess(Path(folder) / "state", runtime=runtime) as emulator:
         os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL=emulator.endpoint_url, AWS_REGION=REGION)
         build_client(emulator, "s3").create_bucket(Bucket=BUCKET)
@@ -39,13 +39,16 @@ def open_emulator(runtime: str) -> Iterator[EmulatorProcess]:
 
 
 def run_in_a_process(measure: Callable[[str], str], runtime: str) -> str:
-    """What it returns; smdebug keeps its S3 client for as long as its process lives, and each emulator is elsewhere."""
+    """Call ``measure`` in a new process and return its result.
+
+    smdebug keeps its S3 client as long as its process lives, but each emulator has another address.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
         return pool.submit(measure, runtime).result()
 
 
 def build_client(emulator: EmulatorProcess, service: str) -> Any:
-    # The type of boto3.client has a case for each name of a service, and none for a name that is not known here.
+    # The type of boto3.client has an overload for each literal service name, and none for a variable name.
     build: Any = boto3.client
     return build(
         service,
@@ -83,7 +86,7 @@ def build_request(name: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def waiting_job(emulator: EmulatorProcess, rules: list[dict[str, Any]]) -> Iterator[str]:
-    """The name of a job whose rules all wait for tensors; it is stopped in the end."""
+    """Yield the name of a job whose rules all wait for tensors, and stop the job afterwards."""
     sagemaker, logs = build_client(emulator, "sagemaker"), build_client(emulator, "logs")
     name = f"bench-{uuid.uuid4().hex[:8]}"
     sagemaker.create_training_job(**build_request(name, rules))
@@ -92,7 +95,7 @@ def waiting_job(emulator: EmulatorProcess, rules: list[dict[str, Any]]) -> Itera
         found = logs.describe_log_groups(logGroupNamePrefix="/aws/sagemaker/ProcessingJobs")["logGroups"]
         if not found:
             return 0
-        # Of all jobs: moto takes no notice of logStreamNamePrefix.
+        # The events of all jobs, because moto ignores logStreamNamePrefix.
         events = logs.filter_log_events(logGroupName="/aws/sagemaker/ProcessingJobs", filterPattern='"waits for"')
         return sum(event["logStreamName"].startswith(name) for event in events["events"])
 

@@ -1,6 +1,6 @@
 """Temporary in-memory folders for benchmarks and their scripts.
 
-They are removed with the measurement, however it ends.
+They are removed after the measurement, even if it fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEMORY = Path("/dev/shm")
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """An empty folder, in memory where the machine has such a place."""
+    """Yield an empty folder, in memory if the machine supports it."""
     parent = _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
     _sweep(parent)
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent))
@@ -35,14 +35,14 @@ def scratch() -> Iterator[Path]:
 
 
 def run_script(command: Sequence[str], environment: Mapping[str, str | None]) -> dict[str, float]:
-    """What a measuring script prints as its last line, which is JSON; its temporary files lie in a scratch folder.
+    """Run a measuring script in a scratch folder, and return its last line of output, parsed as JSON.
 
     Args:
-        command: the interpreter, the script and its arguments.
-        environment: what differs from this process's environment; None for a variable that is not to be there.
+        command: interpreter, script and arguments.
+        environment: differences from this process's environment; None removes a variable.
 
     Raises:
-        RuntimeError: the script failed; the text holds what it said.
+        RuntimeError: the script failed; the text contains its error output.
     """
     with scratch() as folder:
         merged = {**os.environ, "SMDEBUG_LOG_LEVEL": "error", "TMPDIR": str(folder), **environment}
@@ -55,7 +55,7 @@ def run_script(command: Sequence[str], environment: Mapping[str, str | None]) ->
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what measurements that were killed have left: gigabytes of memory."""
+    """Remove the folders of killed measurements, which may take gigabytes of memory."""
     for folder in parent.glob(f"{_PREFIX}*"):
         found = re.match(rf"{_PREFIX}(\d+)-", folder.name)
         if found is not None and not Path(f"/proc/{found.group(1)}").exists():

@@ -38,7 +38,7 @@ DEADLINE_S = 30
 
 @contextlib.contextmanager
 def serve(latency_s: float) -> Iterator[str]:
-    """The endpoint of an empty S3."""
+    """Serve an empty S3, and yield its endpoint."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -65,14 +65,14 @@ def wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 def use(endpoint: str) -> None:
-    """Have this process and those that it starts ask this S3."""
+    """Make this process and its child processes use this S3."""
     os.environ.update(
         AWS_ENDPOINT_URL=endpoint, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x", AWS_REGION="us-east-1"
     )
 
 
 def upload(endpoint: str, folder: str) -> None:
-    """A run under s3://runs/job."""
+    """Upload a run to s3://runs/job."""
     client: Any = boto3.client("s3", endpoint_url=endpoint)
     client.create_bucket(Bucket="runs")
     files = [path for path in Path(folder).rglob("*") if path.is_file()]

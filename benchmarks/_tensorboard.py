@@ -1,6 +1,6 @@
 """TensorBoard installed in a separate folder, for benchmarks and a test.
 
-tensorflow-cpu does not bring it.
+tensorflow-cpu does not include it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ CACHE = Path(__file__).parents[1] / ".cache" / "venvs"
 
 
 def build_tensorboard() -> Path:
-    """Path to put on PYTHONPATH beside this interpreter's packages; built on first use.
+    """Return a folder with TensorBoard for PYTHONPATH, which is built on first use.
 
     Raises:
-        RuntimeError: pip could not install it; the text holds what it said.
+        RuntimeError: pip could not install TensorBoard; the text contains pip's output.
     """
     folder = CACHE / "-".join(PACKAGES).replace("==", "-")
     complete = folder / "complete"
     if not complete.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        # TensorFlow brings the rest of what they need.
+        # TensorFlow already includes all other dependencies.
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *PACKAGES]
         installed = subprocess.run(command, capture_output=True, text=True, check=False)
         if installed.returncode:

@@ -1,12 +1,15 @@
 """Tensor transfer from a node without a shared disk, beside HTTP puts to moto.
 
-The tensors go to this machine and into S3; the peer is moto_server.
+The tensors are transferred to this machine and stored in S3. They are compared with puts to moto_server.
 
-The node is its agent's program in a process of its own, on this machine: what is measured is TLS, both ends and the
-uploader, and neither a disk nor a network of two machines. 1,000 event and index files of 1.5 KB, and 25 of 8 MB, which
-appear at once; three rounds in turn, the median. moto_server keeps what it gets in memory. Goal: 10 times its rate, or
-what the link gives: the bytes of the large files over TLS between two processes, alone, and with the least that makes
-objects of them, which is to write them here, read them again, hash them and write them to S3's folder.
+The node is a separate process of the node agent on this machine. The benchmark therefore measures TLS, both ends of the
+connection and the uploader, but no second machine's disk and no network. The files are 1,000 event and index files of
+1.5 KB, and 25 files of 8 MB, which all appear at the same time. The results are medians of three alternating rounds.
+moto_server keeps the files in memory.
+
+The goal is 10 times the rate of moto_server, or the rate of the link. The rate of the link is measured with the bytes
+of the large files over TLS between two processes. It is measured alone, and with the minimal work to store objects:
+write the bytes here, read them again, hash them, and write them to the folder of S3.
 """
 
 from __future__ import annotations
@@ -45,12 +48,12 @@ if TYPE_CHECKING:
 LARGE_FILES, LARGE_BYTES = 25, 8_000_000
 _POLL_SECONDS = 0.01
 _PIECE_BYTES = 1 << 18
-# As the uploader has for large files.
+# Number of threads, which is the same as in the uploader for large files.
 STORING = 3
 
 
 def write_large(folder: Path) -> list[Path]:
-    """Write as large event files."""
+    """Write large event files."""
     files = []
     for step in range(LARGE_FILES):
         files.append(folder / "events" / f"{step:012}" / f"{step:012}_worker_0.tfevents")
@@ -60,7 +63,7 @@ def write_large(folder: Path) -> list[Path]:
 
 
 def serve(key: Path, volumes: Path, told: Connection) -> None:
-    """Be the agent of a node."""
+    """Run the agent of a node."""
 
     async def listen() -> None:
         node = agent.Agent(Path("/proc"), Path("/sys/fs/cgroup"), os.open(volumes, os.O_RDONLY))
@@ -73,7 +76,7 @@ def serve(key: Path, volumes: Path, told: Connection) -> None:
 
 
 def time_carried(carriers: Carriers, folder: Path, name: str, write: Callable[[Path], list[Path]]) -> float:
-    """Time from the appearance of the files on the node to the last of them in S3."""
+    """Return the seconds from the appearance of the files on the node until the last of them is in S3."""
     here = folder / name
     here.mkdir()
     mounts = [Mount(here, "/opt/ml")]
@@ -96,7 +99,7 @@ def time_carried(carriers: Carriers, folder: Path, name: str, write: Callable[[P
 
 
 def send(key: Path, port: int, files: list[Path]) -> None:
-    """Send files over TLS, one after the other."""
+    """Send files one after the other over TLS."""
     context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key)
     with context.wrap_socket(socket.create_connection(("127.0.0.1", port))) as connection:
         for each in files:
@@ -106,7 +109,7 @@ def send(key: Path, port: int, files: list[Path]) -> None:
 
 
 def time_link(key: Path, files: list[Path], folder: Path | None) -> float:
-    """Time the link alone; with a folder, what makes objects of its bytes beside it."""
+    """Return the seconds of the link alone or, if a folder is given, together with the storage of the files."""
     context = agent.build_context(ssl.PROTOCOL_TLS_SERVER, key)
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(STORING) as pool:
         port = listening.getsockname()[1]
@@ -130,7 +133,7 @@ def time_link(key: Path, files: list[Path], folder: Path | None) -> float:
 
 
 def store_again(path: Path) -> None:
-    """Write a file a second time, and hash it."""
+    """Write a copy of a file, and hash it."""
     with path.open("rb") as source, ContentWriter("object", path.with_suffix(".stored")) as writer:
         while data := source.read(_PIECE_BYTES):
             writer.write(data)

@@ -1,7 +1,8 @@
 """Start-up cost of the pytest plugin's emulator and of ``run``.
 
-"plugin" is from the start of pytest to its end, for one test that asks for ``sagemaker_emulator``, less the same run
-with a test that asks for nothing. "run" is ``smdebug-emulator run -- true``, where an emulator runs, less ``true``.
+"plugin" is the duration of pytest for one test with the fixture ``sagemaker_emulator``, minus its duration for a test
+without a fixture. "run" is the duration of ``smdebug-emulator run -- true`` with a running emulator, minus that of
+``true``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def measure() -> Iterator[str]:
 
 
 def _compare(name: str, command: list[str], bare: list[str], goal: str) -> str:
-    """Time both in turn; the line says by how much one takes longer."""
+    """Time both commands in turn, and return a line with the difference."""
     differences = [_time(command) - _time(bare) for _ in range(ROUNDS)]
     middle, least = statistics.median(differences), min(differences)
     return f"{name:8} {middle:.2f} s more than without (median of {ROUNDS}; least {least:.2f} s; goal under {goal})"

@@ -4,10 +4,10 @@ The run has 500 tensors.
 
     python -m benchmarks console
 
-The run lies in a folder: a thousand steps are written, and linked for the others, whose values are therefore theirs.
-The process that reads is asked as the emulator asks it, when it has been started as a page's stream starts it. Then the
-same run is a job's in an emulator's S3, and the emulator is asked as the page asks it, by HTTP.
-`CONSOLE_STEPS` in the environment makes the run smaller.
+First, the run is in a folder. A thousand steps are written, and the other steps are links to them, with the same
+values. The benchmark starts the reader process and sends it requests, as the emulator does for a console page. Then the
+same run is that of a job in an emulator's S3, and the benchmark sends the HTTP requests of the page to the emulator.
+The environment variable `CONSOLE_STEPS` makes the run smaller.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def measure() -> Iterator[str]:
         with open_reader() as readers:
             yield f"{STEPS:,} steps x {TENSORS} tensors, the process that reads is there:"
             readers.warm(ACCOUNT)
-            # Until it has imported what it needs: a page that was opened has waited for nothing else.
+            # Wait until the reader has imported its modules, as it has when a page is open.
             readers.ask(ACCOUNT, write_small(folder / "small"), "describe", {})
             described = ask(readers, run, "describe")
             yield f"  the tree of tensors, the run not opened before: {described[0] * 1000:.0f} ms"
@@ -72,7 +72,7 @@ def measure() -> Iterator[str]:
 
 
 def measure_stored(emulator: EmulatorProcess) -> Iterator[str]:
-    """Ask as a page does, once its stream is open and what reads has imported what it needs."""
+    """Measure the requests of a page after its stream is open and the reader has imported its modules."""
     path = f"{emulator.endpoint_url}/_emulator/jobs/us-east-1"
     with urlopen(f"{emulator.endpoint_url}/_emulator/stream?job=us-east-1/{JOB}", timeout=300):
         fetch(f"{path}/{SMALL_JOB}/tensors")
@@ -90,7 +90,7 @@ def measure_stored(emulator: EmulatorProcess) -> Iterator[str]:
 
 
 def fetch(url: str) -> float:
-    """Seconds until the answer is there."""
+    """Return the seconds until the complete response has arrived."""
     began = time.perf_counter()
     with urlopen(url, timeout=300) as answer:
         answer.read()
@@ -98,7 +98,7 @@ def fetch(url: str) -> float:
 
 
 def make_job(state: Path) -> None:
-    """Run two jobs that save nothing: what is put where their tensors would lie is theirs."""
+    """Run two jobs that save nothing; the benchmark later stores tensors at their location."""
     with EmulatorProcess(state, runtime="process") as emulator:
         client = EmulatorSession(emulator.endpoint_url).client
         client("s3").create_bucket(Bucket=BUCKET)
@@ -120,7 +120,7 @@ def make_job(state: Path) -> None:
 
 
 def store_run(folder: Path, run: Path) -> None:
-    """Put the files that were written into S3 as an emulator keeps it, and copy them for the other steps."""
+    """Store the written files in the S3 of an emulator, and copy them there for the other steps."""
     durable, objects = open_s3(folder), ObjectStore(ACCOUNT, "us-east-1")
     client = objects._backend()  # noqa: SLF001 - a hundred thousand requests would take as many milliseconds
     try:
@@ -151,7 +151,7 @@ def open_reader() -> Iterator[RunReaders]:
 
 
 def ask(readers: RunReaders, run: Path, question: str, **arguments: Any) -> tuple[float, int]:
-    """Seconds until the answer, and of how many steps it is."""
+    """Return the seconds until the answer, and the number of steps in it."""
     began = time.perf_counter()
     answer = readers.ask(ACCOUNT, str(run), question, arguments)
     seconds = time.perf_counter() - began
@@ -187,7 +187,7 @@ def write_collections(folder: Path) -> None:
 
 
 def write_run(folder: Path) -> Path:
-    """A thousand steps, and links to their index files for the others."""
+    """Write a thousand steps, and links to their index files for the other steps."""
     write_collections(folder)
     names = [f"tensor/{number}" for number in range(TENSORS - 1)]
     for step in range(min(WRITTEN, STEPS)):

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 TURN = 8
-# What an idle hook costs is less than what a saving one leaves in the cache: it takes turns with the bare step alone,
-# for about so many seconds.
+# A hook that saves changes the processor's cache, which costs more than an idle hook. The idle hook is therefore
+# measured only in turn with the bare step, for about this number of seconds.
 IDLE_SECONDS = 5.0
 SIZES = {"small tensors": ("--width", "32", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
 
 
 def make_step(model: Any, loss_function: Any, width: int, after: Callable[[], None]) -> Callable[[], float]:
-    """A function that trains one step and returns its seconds."""
+    """Return a function that trains one step and returns its seconds."""
     import torch
 
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
@@ -51,26 +51,26 @@ def make_step(model: Any, loss_function: Any, width: int, after: Callable[[], No
 
 
 def time_in_turn(ways: dict[str, Callable[[], float]], turns: int) -> dict[str, float]:
-    """Median milliseconds of a step of each way; a few steps of each in turn, in an order that changes."""
+    """Return the median milliseconds per step of each way, which run a few steps in turn, in random order."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     order, shuffle = list(ways), random.Random(0).shuffle
     for _ in range(turns):
         shuffle(order)
         for name in order:
-            # The first step of a turn finds the memory of the way before in the processor's cache.
+            # The first step of a turn is not counted: the processor's cache contains memory of the previous way.
             times[name] += [ways[name]() for _ in range(TURN + 1)][1:]
     return {name: 1e3 * statistics.median(values) for name, values in times.items()}
 
 
 def time_callbacks(model: Any, times: int = 1_000) -> float:
-    """Seconds that a hook's callbacks take in a step, without what torch does around them; the best of 20 rounds."""
+    """Return the seconds per step of a hook's callbacks, without torch's own work; the best of 20 rounds."""
     import torch
     from torch.optim.optimizer import _global_optimizer_post_hooks
 
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     inputs = (torch.zeros(1),)
     hooks = list(model._forward_pre_hooks.values())  # noqa: SLF001 -- there is no other way to call them alone
-    # The first that was made is the idle one's; smdebug 1.0.34 has none.
+    # The callback that was registered first is that of the idle hook; smdebug 1.0.34 registers none.
     after = list(_global_optimizer_post_hooks.values())[:1]
     rounds = []
     for _ in range(20):
@@ -85,13 +85,13 @@ def time_callbacks(model: Any, times: int = 1_000) -> float:
 
 
 def read(run: str) -> dict[str, float]:
-    """Opening a run, reading every value of it, and reducing every gradient when it is read."""
+    """Measure the opening of a run, the reading of all its values, and the reduction of every gradient on reading."""
     from smdebug.trials import create_trial
 
     began = time.perf_counter()
     trial = create_trial(run)
     opened = time.perf_counter()
-    # A finished run is known to be finished after the first question; the original sleeps a second over it.
+    # The first request detects that the run has ended, for which upstream sleeps one second.
     trial.steps()
     asked = time.perf_counter()
     size = 0
@@ -114,7 +114,7 @@ def read(run: str) -> dict[str, float]:
 
 
 def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
-    """Milliseconds a step of each way of training, and what `read` says."""
+    """Return the milliseconds per step of each way of training, and the measurements of `read`."""
     import torch
 
     import smdebug.pytorch as smd
@@ -150,7 +150,7 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
     seen: dict[str, Any] = {}
 
     def write_by_torch() -> None:
-        """What a user would do without smdebug: torch's hooks for the loss, and torch.save for the rest."""
+        """Save a step as a user would without smdebug: with a torch hook for the loss, and torch.save."""
         seen["weights"] = own_model.state_dict()
         seen["gradients"] = {name: parameter.grad for name, parameter in own_model.named_parameters()}
         torch.save(seen, folder / f"torch-{time.perf_counter_ns()}")
@@ -167,7 +167,7 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
     try:
         first = time_in_turn(both, 5)
         quiet = time_in_turn(both, int(1e3 * IDLE_SECONDS / (first["bare"] + first["idle"]) / (TURN + 1)))
-        # Made only now: every step of an optimizer passes by the hooks that there are.
+        # These hooks are created only now, because every optimizer step calls all existing hooks.
         ways = {
             "bare": both["bare"],
             "raw": make_step(raw_model, raw_loss, width, write_raw),
@@ -188,14 +188,14 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
 
 
 def run_script(python: str, path: str | None, arguments: tuple[str, ...]) -> dict[str, float]:
-    """What the script prints under another interpreter; `path` is its PYTHONPATH."""
+    """Run this script in another interpreter, with `path` as its PYTHONPATH, and return its output."""
     from benchmarks import _scratch
 
     return _scratch.run_script([python, __file__, *arguments], {"PYTHONPATH": path})
 
 
 def compare(ours: dict[str, float], theirs: dict[str, float], *, small: bool) -> Iterator[str]:
-    """One line a measure: ours, upstream's, the ratio and the goal."""
+    """Yield one line per measurement: our value, upstream's value, the ratio and the goal."""
 
     def cost(answers: dict[str, float], way: str) -> float:
         return answers[f"{way}_ms"] - answers["bare_ms"]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 REPEATS = 7
-# What an idle hook costs is less than what one training differs by from the next: short ones, many, in an order that
-# changes.
+# An idle hook costs less than the difference between two trainings. It is measured by many short trainings in random
+# order.
 IDLE_TURNS = 40
 STEPS = 50
 SIZES = {"small tensors": ("--width", "64", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
@@ -44,7 +44,7 @@ def build_model(width: int, depth: int) -> Any:
 
 
 def time_fit(model: Any, data: Any, callbacks: list[Any], *, steps: int, epochs: int) -> float:
-    """Seconds that a step takes, the first epoch left out."""
+    """Return the seconds per step, without the first epoch."""
     import keras
 
     class Clock(keras.callbacks.Callback):  # type: ignore[misc]
@@ -60,7 +60,7 @@ def time_fit(model: Any, data: Any, callbacks: list[Any], *, steps: int, epochs:
 
 
 def time_call(hook: Any, model: Any) -> float:
-    """Seconds of the idle hook's callback by itself, which lies below what a whole training can show."""
+    """Return the seconds of the idle hook's callback alone, which are too short to measure in a training."""
     hook.set_model(model)
     calls = 5000
     began = time.perf_counter()
@@ -70,7 +70,7 @@ def time_call(hook: Any, model: Any) -> float:
 
 
 def measure_here(width: int, depth: int) -> dict[str, float]:
-    """Milliseconds a step of each way of training, and of the idle hook's callback alone."""
+    """Return the milliseconds per step of each way of training, and of the idle hook's callback alone."""
     import keras
     import numpy as np
     import tensorflow as tf
@@ -107,7 +107,7 @@ def measure_here(width: int, depth: int) -> dict[str, float]:
         "weights": always(hook("weights", 1, *saved[:2])),
         "tensorboard": tensorboard,
     }
-    # What lies elsewhere in memory trains faster or slower by some per cent: these three train one model.
+    # The location of a model in memory changes its speed by some per cent, so these three ways train the same model.
     shared = build_model(width, depth)
     alike = ("bare", "nothing", "idle")
     ways = {name: (shared if name in alike else build_model(width, depth), make) for name, make in makers.items()}
@@ -115,7 +115,7 @@ def measure_here(width: int, depth: int) -> dict[str, float]:
     epochs: dict[str, list[float]] = {name: [] for name in ways if name not in ("nothing", "idle")}
     order, shuffle = list(steps), random.Random(0).shuffle
     try:
-        # In turn, so that what slows the machine for a while slows all of them.
+        # The ways take turns, so that temporary load on the machine affects all of them.
         for turn in range(IDLE_TURNS):
             shuffle(order)
             for name in order:
@@ -125,7 +125,7 @@ def measure_here(width: int, depth: int) -> dict[str, float]:
             for name in epochs:
                 model, make = ways[name]
                 epochs[name].append(time_fit(model, data, make(turn), steps=1, epochs=8))
-                # What was written would fill the memory that it is written to.
+                # The files are removed, because they are in memory and would fill it.
                 for written in folder.iterdir():
                     shutil.rmtree(written)
         answers = {f"{name}_ms": 1e3 * statistics.median(values) for name, values in steps.items()}

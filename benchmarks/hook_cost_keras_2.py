@@ -28,34 +28,34 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 BATCH = 64
-# The first steps of a block pay for memory that later ones have; the first of all, for what TensorFlow compiles.
+# The first steps of a block allocate memory that later steps reuse. In the first block, TensorFlow also compiles code.
 WARM_UP = 3
 BLOCK = 20
-# For so long two ways take turns: what an idle hook costs is less than what one block differs by from the next.
+# Seconds during which two ways take turns, because an idle hook costs less than the difference between two blocks.
 SECONDS = {"save": 3.0, "idle": 6.0}
 FEWEST_TURNS = 3
 INTERVALS = {"idle": 10**9, "save": 1}
 KINDS = ("fit", "session", "tape", "estimator")
-# What the framework calls of a hook at a step.
+# The hook methods that the framework calls at each step.
 CALLBACKS = {"fit": ("on_train_batch_begin", "on_train_batch_end"), "session": ("before_run", "after_run")}
-# Large tensors cost what writing them costs, whatever shows them.
+# The cost of large tensors is that of writing them, which does not depend on the kind of training.
 LARGE_KINDS = ("fit", "session")
 SIZES = {"small tensors": ("--width", "32", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
 REQUIREMENTS = Path(__file__).parents[1] / "tests" / "interop" / "requirements-upstream-alone.txt"
-# Of `fit` the original has gradients with AWS's own TensorFlow alone.
+# Upstream captures the gradients of `fit` only with AWS's own TensorFlow.
 SAVED = {kind: ("weights", "biases", "losses", *(("gradients",) if kind != "fit" else ())) for kind in KINDS}
 
 
 class Training(ABC):
-    """One way to train a network of dense layers, from step to step."""
+    """One way to train a network of dense layers."""
 
     @abstractmethod
     def time_steps(self, steps: int) -> list[float]:
-        """Seconds of each step but the first ones."""
+        """Return the seconds of each step, without the first steps."""
 
 
 class FitTraining(Training):
-    """A compiled model's `fit`, timed from the end of one batch to that of the next."""
+    """A training with `fit`, timed from the end of one batch to the end of the next."""
 
     def __init__(self, model: Any, data: Any, callbacks: Sequence[Any]) -> None:
         import tensorflow as tf
@@ -63,7 +63,7 @@ class FitTraining(Training):
         ends: list[float] = []
 
         class Clock(tf.keras.callbacks.Callback):  # type: ignore[misc]
-            # Keras would hand it numbers otherwise, for which it waits.
+            # Without this flag, Keras would wait for the numbers of each batch to pass them to the callback.
             _supports_tf_logs = True
 
             def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
@@ -79,7 +79,7 @@ class FitTraining(Training):
 
 
 class TapeTraining(Training):
-    """A loop of the script's own with a tape; `prepare` wraps what a hook is to see, `save` follows each step."""
+    """A custom training loop with a tape; `hook` captures the steps, and `save` is called after each step."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class TapeTraining(Training):
 
 
 class Network:
-    """A network in a graph of TensorFlow 1's way."""
+    """A network in a TensorFlow 1 graph."""
 
     def __init__(self, width: int, depth: int, images: Any, labels: Any, wrap: Callable[[Any], Any]) -> None:
         import tensorflow as tf
@@ -134,7 +134,7 @@ class Network:
 
 
 class SessionTraining(Training):
-    """A monitored session; `more` says what is fetched besides the network's update."""
+    """A training in a monitored session; `more` returns fetches in addition to the network's update."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class SessionTraining(Training):
 
 
 class EstimatorTraining(Training):
-    """An estimator's `train`, which loads a checkpoint each time; timed from the end of one run to that of the next."""
+    """A training with an estimator, which loads a checkpoint each time; timed from the end of one step to the next."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class EstimatorTraining(Training):
             network = Network(*size, features, labels, wrap)
             return tf.estimator.EstimatorSpec(mode, loss=network.loss, train_op=network.train)
 
-        # Steps that write its own files are none of smdebug's.
+        # The estimator's own summaries and logs would slow down steps, so they are practically disabled.
         config = tf.estimator.RunConfig(save_summary_steps=10**9, log_step_count_steps=10**9)
         self._estimator = tf.estimator.Estimator(describe, config=config)
         self._read = lambda: tf.data.Dataset.from_tensors(batch).repeat()
@@ -199,7 +199,7 @@ class EstimatorTraining(Training):
 
 
 class Trainings:
-    """Makes the trainings of one kind: bare, with hooks, and with values that the script takes out by itself."""
+    """Creates the trainings of one kind: bare, with hooks, and with values that the script reads without a hook."""
 
     def __init__(self, kind: str, width: int, depth: int, folder: Path) -> None:
         import numpy as np
@@ -207,14 +207,15 @@ class Trainings:
         self._kind, self._size, self._folder = kind, (width, depth), folder
         generator = np.random.default_rng(0)
         self._batch = (generator.standard_normal((BATCH, width), np.float32), generator.integers(0, 10, BATCH))
-        # Before the first estimator: from then on upstream's fail ("object.__init__() takes exactly one argument").
+        # The hooks are created before the first estimator. After it, upstream's hooks fail with
+        # "object.__init__() takes exactly one argument".
         self.hooks = {name: self._make_hook(name, interval) for name, interval in INTERVALS.items()}
 
     def make_bare(self) -> Training:
         return self._make(None, self._shared)
 
     def make_hooked(self, name: str) -> Training:
-        # What lies elsewhere in memory trains faster or slower by some per cent: those that save nothing share a model.
+        # The location of a model in memory changes its speed by some per cent. Trainings that save nothing share one.
         return self._make(self.hooks[name], None if name == "save" else self._shared)
 
     def _make_hook(self, name: str, interval: int) -> Any:
@@ -226,7 +227,7 @@ class Trainings:
             str(self._folder / name), include_collections=list(SAVED[self._kind]), save_config=config
         )
         if hasattr(hook, "distribution_strategy") and made != "KerasHook":
-            # Upstream's list of strategies ends before this TensorFlow's default, for which it turns itself off.
+            # Upstream does not know the default strategy of this TensorFlow version, and would turn itself off.
             strategies = import_module("smdebug.tensorflow.utils").TFDistributionStrategy
             type(hook)._get_distribution_strategy = lambda _self: strategies.NONE  # noqa: SLF001
             hook.distribution_strategy = strategies.NONE
@@ -234,7 +235,7 @@ class Trainings:
         return hook
 
     def make_idle_of_framework(self) -> Training:
-        """With a callback or hook of the framework's own class that does nothing."""
+        """Return a training with a callback or hook of the framework that does nothing."""
         import tensorflow as tf
 
         class Idle(tf.keras.callbacks.Callback):  # type: ignore[misc]
@@ -252,7 +253,7 @@ class Trainings:
         return EstimatorTraining(self._size, self._batch, [hook])
 
     def make_by_hand(self) -> Training:
-        """Without a hook: the values that a hook saves are made arrays, and written nowhere."""
+        """Return a training without a hook that converts the same values to arrays, but does not write them."""
         import tensorflow as tf
 
         if self._kind == "session":
@@ -303,14 +304,14 @@ class Trainings:
 
 
 def compare_blocks(bare: Training, other: Training, seconds: float) -> float:
-    """Median over blocks side by side of what a step of `other` takes longer than one of `bare`, in seconds."""
+    """Return the median difference between a step of `other` and one of `bare` in adjacent blocks, in seconds."""
     differences: list[float] = []
     other.time_steps(2 * WARM_UP)
     end = time.perf_counter() + seconds
-    # A step of a tape takes tens of milliseconds: fewer of them show what slows the machine meanwhile.
+    # A step with a tape takes tens of milliseconds. In short blocks, load on the machine affects both ways equally.
     block = BLOCK if not isinstance(bare, TapeTraining) else 1
     while len(differences) < FEWEST_TURNS or time.perf_counter() < end:
-        # Who comes second finds the caches filled by the first: they take turns.
+        # The second way benefits from caches that the first has filled, so the order alternates.
         order = (bare, other) if len(differences) % 2 else (other, bare)
         took = {id(training): statistics.median(training.time_steps(block + WARM_UP + 1)) for training in order}
         differences.append(took[id(other)] - took[id(bare)])
@@ -318,7 +319,7 @@ def compare_blocks(bare: Training, other: Training, seconds: float) -> float:
 
 
 def time_callbacks(training: Training, hook: Any, names: Sequence[str]) -> float:
-    """Seconds that these callbacks of a hook take in the place of a step: medians, added up."""
+    """Return the seconds per step of these callbacks of a hook, as the sum of their medians."""
     callbacks = {name: getattr(hook, name) for name in names}
     took: dict[str, list[float]] = {name: [] for name in names}
 
@@ -343,7 +344,7 @@ def time_callbacks(training: Training, hook: Any, names: Sequence[str]) -> float
 
 
 def measure_here(kind: str, width: int, depth: int) -> dict[str, float]:
-    """Milliseconds of a bare step, and what a step of each other way takes more."""
+    """Return the milliseconds of a bare step, and the additional milliseconds of each other way."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -357,7 +358,7 @@ def measure_here(kind: str, width: int, depth: int) -> dict[str, float]:
         bare = trainings.make_bare()
         bare.time_steps(BLOCK)
         answers = {}
-        # An estimator begins anew for each block, and is a session: what little an idle hook costs is lost in that.
+        # An estimator starts a new session for each block, in which the cost of an idle hook is too small to measure.
         for name in ("save",) if kind == "estimator" else INTERVALS:
             answers[name] = compare_blocks(bare, trainings.make_hooked(name), SECONDS[name])
         if kind in CALLBACKS:
@@ -375,13 +376,13 @@ def measure_here(kind: str, width: int, depth: int) -> dict[str, float]:
 
 
 def count_tensors(run: Path) -> int:
-    """How many tensors the newest step of a run holds."""
+    """Return the number of tensors in the newest step of a run."""
     newest = max(run.glob("index/*/*.json"), key=lambda path: path.name)
     return len(json.loads(newest.read_text())["tensor_payload"])
 
 
 def compare(kind: str, ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:
-    """One line a measure: ours, upstream's, the ratio and the goal."""
+    """Yield one line per measurement: our value, upstream's value, the ratio and the goal."""
     yield f"{kind + ': a bare step':<42}{ours['bare']:>9.2f} ms{theirs['bare']:>11.2f} ms"
     ways = {
         "idle": "... with an idle hook",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROUNDS = 3
 BLOCK = 15
 PAIRS = 300
-# The first steps of a block pay for memory that later ones have.
+# The first steps of a block allocate memory that later steps reuse.
 WARM_UP = 3
 SIZES = {"small tensors": ("--width", "32", "--depth", "20"), "large tensors": ("--width", "512", "--depth", "6")}
 REQUIREMENTS = Path(__file__).with_name("requirements-upstream-mxnet.txt")
@@ -33,7 +33,7 @@ SAVED = ["weights", "biases", "gradients", "losses"]
 
 
 class Training:
-    """A hybridized network of dense layers and what trains it; a step ends when MXNet has computed it."""
+    """A hybridized network of dense layers and its trainer; a step ends when MXNet has computed it."""
 
     def __init__(self, width: int, depth: int) -> None:
         import mxnet as mx
@@ -63,7 +63,7 @@ class Training:
         nd.waitall()
 
     def time_steps(self, steps: int) -> list[float]:
-        """Seconds of each step but the first ones."""
+        """Return the seconds of each step, without the first steps."""
         times = []
         for _ in range(steps):
             began = time.perf_counter()
@@ -73,13 +73,13 @@ class Training:
 
 
 def compare_steps(bare: Training, other: Training, pairs: int) -> float:
-    """Median of what a step of `other` takes longer than the step of `bare` beside it, in seconds.
+    """Return the median difference between a step of `other` and an adjacent step of `bare`, in seconds.
 
-    An idle hook costs microseconds of a step of milliseconds: only steps side by side can show it.
+    An idle hook takes microseconds in a step of milliseconds, which only a comparison of adjacent steps can measure.
     """
     differences = []
     for number in range(pairs):
-        # Who comes second finds the caches filled by the first: they take turns.
+        # The second way benefits from caches that the first has filled, so the order alternates.
         order = (bare, other) if number % 2 else (other, bare)
         took = {training: training.time_steps(WARM_UP + 1)[0] for training in order}
         differences.append(took[other] - took[bare])
@@ -87,7 +87,7 @@ def compare_steps(bare: Training, other: Training, pairs: int) -> float:
 
 
 def save_by_hand(training: Training, folder: Path) -> None:
-    """What a script without smdebug does: a forward hook keeps the loss, and a file a step holds all."""
+    """Make a training save its steps without smdebug: a forward hook keeps the loss, and each step writes one file."""
     from mxnet import nd
 
     kept: list[Any] = []
@@ -103,7 +103,7 @@ def save_by_hand(training: Training, folder: Path) -> None:
 
 
 def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
-    """Milliseconds a step of each way of training."""
+    """Return the milliseconds per step of each way of training."""
     import smdebug.mxnet as smd
 
     folder = Path(tempfile.mkdtemp())
@@ -117,7 +117,7 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
         hooks.append(made)
         return training
 
-    # Without std: the real one cannot compute it for MXNet.
+    # Without std, which upstream cannot compute for MXNet.
     operations = smd.ReductionConfig(reductions=["min", "max", "mean"], norms=["l1", "l2"], abs_reductions=["mean"])
     ways = {
         "bare": Training(width, depth),
@@ -130,7 +130,7 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
     save_by_hand(ways["by_hand"], folder)
     times: dict[str, list[float]] = {name: [] for name in ways if name != "idle"}
     try:
-        # In turn, so that what slows the machine for a while slows all of them.
+        # The ways take turns, so that temporary load on the machine affects all of them.
         for _ in range(max(1, steps // BLOCK)):
             for name in times:
                 times[name] += ways[name].time_steps(BLOCK + WARM_UP)
@@ -144,7 +144,7 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
 
 
 def run_script(python: str, arguments: tuple[str, ...]) -> dict[str, float]:
-    """What the script prints under an interpreter."""
+    """Run this script in an interpreter, and return its output."""
     from benchmarks import _scratch
 
     command = [python, "-W", "ignore", __file__, *arguments]
@@ -152,7 +152,7 @@ def run_script(python: str, arguments: tuple[str, ...]) -> dict[str, float]:
 
 
 def compare(ours: dict[str, float], theirs: dict[str, float]) -> Iterator[str]:
-    """One line a measure: ours, upstream's, the ratio and the goal."""
+    """Yield one line per measurement: our value, upstream's value, the ratio and the goal."""
 
     def cost(answers: dict[str, float], way: str) -> float:
         return answers[way] - answers["bare"]

@@ -27,9 +27,10 @@ SIZES = {"small data": ("--rows", "2000", "--features", "30"), "larger data": ("
 
 
 def time_training(data: Any, other: Any, callbacks: list[Any]) -> float:
-    """Processor seconds that a round takes, the first one of a training left out.
+    """Return the processor seconds per round, without the first round of a training.
 
-    Processor time, because a round of a millisecond shows whatever else the machine does; the training has one thread.
+    A round takes about a millisecond, and its wall-clock time would include other work of the machine. The training has
+    one thread.
     """
     import xgboost
 
@@ -55,7 +56,7 @@ def time_training(data: Any, other: Any, callbacks: list[Any]) -> float:
 
 
 def measure_call(data: Any, hook: Any) -> float:
-    """Processor seconds of the idle hook's callback by itself, which lies below what a whole training can show."""
+    """Return the processor seconds of the idle hook's callback alone, which are too short to measure in a training."""
     import xgboost
 
     booster = xgboost.train({"nthread": 1}, data, 1)
@@ -69,7 +70,7 @@ def measure_call(data: Any, hook: Any) -> float:
 
 
 def measure_here(rows: int, features: int) -> dict[str, float]:
-    """Processor milliseconds a round of each way of training, and of the idle hook's callback alone."""
+    """Return the processor milliseconds per round of each way of training, and of the idle hook's callback alone."""
     import numpy as np
     import xgboost
 
@@ -81,7 +82,7 @@ def measure_here(rows: int, features: int) -> dict[str, float]:
     held_out = rows // 5
     data = xgboost.DMatrix(values[held_out:], labels[held_out:])
     other = xgboost.DMatrix(values[:held_out], labels[:held_out])
-    # SHAP values of a few rows already take longer than the round.
+    # Even the SHAP values of a few rows take longer than the round.
     explained = other.slice(list(range(100)))
     folder = Path(tempfile.mkdtemp())
 
@@ -106,7 +107,7 @@ def measure_here(rows: int, features: int) -> dict[str, float]:
         }
         times: dict[str, list[float]] = {name: [] for name in ways}
         try:
-            # In turn, so that what slows the machine for a while slows all of them.
+            # The ways take turns, so that temporary load on the machine affects all of them.
             for _ in range(REPEATS):
                 for name, callbacks in ways.items():
                     times[name].append(time_training(data, other, callbacks))
@@ -121,7 +122,7 @@ def measure_here(rows: int, features: int) -> dict[str, float]:
 
 
 def run_script(arguments: tuple[str, ...]) -> dict[str, float]:
-    """What this file prints as a script of its own process."""
+    """Run this file as a script in a separate process, and return its output."""
     from benchmarks import _scratch
 
     return _scratch.run_script([sys.executable, __file__, *arguments], {"PYTHONPATH": str(Path(__file__).parents[1])})

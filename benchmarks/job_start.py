@@ -1,8 +1,8 @@
 """Job start latency, minus plain docker run or exec. Goal: under 0.3 s more.
 
-It is the time from the request to the running container; the peer runs the same image.
+The latency is the time from the request to the running container, and the plain command runs the same image.
 
-The job's entry point prints the clock as its first act; so does the plain run. Both are taken in turn, seven times.
+Both the job's entry point and the plain command print the time first. They run in turn, seven times each.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def measure() -> Iterator[str]:
             }
             boto3.client("s3", **access).create_bucket(Bucket=BUCKET)
             sagemaker, logs = boto3.client("sagemaker", **access), boto3.client("logs", **access)
-            time_job(sagemaker, logs)  # the first job also loads code; it is not counted
+            time_job(sagemaker, logs)  # not counted, because the first job also loads code
             for _ in range(ROUNDS):
                 ours.append(time_job(sagemaker, logs))
                 plain.append(time_plain(runtime, image))

@@ -1,9 +1,10 @@
 """Cost of durable moto state at 10,000 resources: requests and start-up.
 
-The resources are of one service; a further put is compared with moto_server's.
+All resources belong to one service, and the time of another put is compared with that of moto in memory.
 
-Each service gets its resources in process, then one request more is sent sixty times over HTTP, to moto alone in
-memory and to moto kept on the disk. "First read" is the first answer that needs the resources, of moto opened anew.
+The resources of each service are created in-process. Then another request is sent sixty times over HTTP, to moto in
+memory and to moto with state on disk. "First read" is the time of the first request that needs the resources, after
+moto was closed and opened again.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def measure() -> Iterator[str]:
 def _time_requests(client: Any, service: str, resources: int, folder: Path) -> str:
     put, read = PUTS[service]
     kept = MotoStore(folder)
-    # In memory only: as moto_server, and filled in reasonable time.
+    # Without `keep`, state is only in memory, as in moto_server. This also makes the creation of resources fast enough.
     with mock.patch.object(DurableBackends, "keep"):
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: put(client, f"r{number}"), range(resources)))

@@ -1,9 +1,10 @@
 """Latency of a verdict in an open console page. Goal: under 0.5 s.
 
-It is measured from the event of the verdict to the mark that shows it.
+The latency is the time from the event of the verdict to the mark that shows it in the page.
 
-Debian's chromium shows the list of jobs, whose rows are watched from within the page; the event's own time is the
-emulator's, of the same clock. Then the job's tensors are opened, from the click to the first plot.
+Debian's chromium shows the list of jobs, and a script in the page watches its rows. The event has a timestamp from the
+emulator, which uses the same clock. Then the benchmark opens the job's tensors, and measures the time from the click to
+the first plot.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def describe(seconds: tuple[float, ...]) -> str:
 
 
 def time_verdict(client: Any, page: Page, endpoint_url: str, name: str) -> tuple[float, float]:
-    """Seconds from the event to the mark, and from a click to a plot."""
+    """Return the seconds from the event to the mark, and from the click to the first plot."""
     page.goto(f"{endpoint_url}/console#/jobs")
     page.locator("h1").wait_for()
     page.evaluate(WATCH)

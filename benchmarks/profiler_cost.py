@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECONDS = 10.0
-# AWS's shortest interval, its default, and how much of a core each may take at most.
+# AWS's shortest interval and its default interval, in seconds, and the largest share of a core that each may take.
 LIMITS = {0.1: 0.03, 0.5: 0.01}
 BUSY = """
 import os
@@ -40,7 +40,7 @@ WORKS = {"four busy processes": ("-I", "-S", "-c", BUSY), "a Keras training": ("
 
 
 def measure() -> Iterator[str]:
-    """Measure a container of four busy processes that hold 200 MiB, then one that trains, at each interval in turn."""
+    """Measure a container with four busy processes of 200 MiB, then one that trains, at each interval."""
     with TemporaryDirectory() as folder:
         tiny = Path(folder, "images", "tiny")
         tiny.mkdir(parents=True)
@@ -61,13 +61,13 @@ def measure() -> Iterator[str]:
 
 
 def measure_share(runtime: LocalProcesses, container: str, interval: float, folder: Path) -> float:
-    """Processor time of the agent's thread, of the time that passes."""
+    """Return the processor time of the agent's thread as a share of the elapsed time."""
     monitor = SystemMonitor("job", "algo-1", 1 << 33, folder)
     before = set(Path("/proc/self/task").iterdir())
     monitor.start(runtime, container)
     (thread,) = set(Path("/proc/self/task").iterdir()) - before
     monitor.set_interval(interval)
-    # What happens once at the start is not what it costs.
+    # Work that happens only once, at the start, is not measured.
     time.sleep(1)
     used, began = read_nanoseconds(thread), time.monotonic()
     time.sleep(SECONDS)
@@ -77,5 +77,5 @@ def measure_share(runtime: LocalProcesses, container: str, interval: float, fold
 
 
 def read_nanoseconds(thread: Path) -> int:
-    """Processor time of a thread of this process."""
+    """Return the processor time of a thread of this process, in nanoseconds."""
     return int((thread / "schedstat").read_text().split()[0])

@@ -1,10 +1,10 @@
 """Reading of runs: many small tensors, 100,000 steps, 4 GB, and a scan on S3.
 
-The small tensors are read in both orders, and the 4 GB in little memory.
+The small tensors are read in both orders, and the 4 GB are read in little memory.
 
     python -m benchmarks reading
 
-`SIZE_GB` and `STEPS` in the environment make the runs smaller or larger.
+The environment variables `SIZE_GB` and `STEPS` change the size of the runs.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ ROUNDS = 3
 TENSOR_BYTES = 4 * 1024 * 1024
 TENSORS = 8
 SMALL_STEPS, SMALL_TENSORS, SMALL_BYTES = 100, 84, 8192
-# The original takes some minutes for these.
+# Upstream takes some minutes for these steps.
 SMALL_STEPS_ON_S3 = 10
 S3_STEPS = 300
 LATENCY_S = 0.02
-# The original without a framework: it only reads here.
+# Upstream without a framework, because it only reads here.
 REQUIREMENTS = Path(__file__).parents[1] / "tests" / "interop" / "requirements-upstream.txt"
 
-# Each runs in an interpreter of its own, so that nothing of this one is counted.
+# Each script runs in a separate interpreter, so that nothing of this process is measured.
 OPEN = """
 import json, sys, time
 import numpy
@@ -184,7 +184,7 @@ def measure_large_run(folder: str) -> Iterator[str]:
     yield f"walking through {size / 1e9:.1f} GB, tensor by tensor:"
     yield f"{'  memory above the start':<44}{peak - before:>8.0f} MB   goal: under 200 MB"
     yield f"{'  speed':<44}{size / seconds / 1e9:>8.1f} GB/s"
-    # Larger than any cache, and memory that the process has already.
+    # The array is larger than any cache, and both buffers are already allocated.
     source = np.ones(256 * 1024 * 1024, np.uint8)
     target = np.zeros_like(source)
     began = time.perf_counter()
@@ -195,7 +195,7 @@ def measure_large_run(folder: str) -> Iterator[str]:
 
 
 def write_small_tensors(run: str, steps: int) -> None:
-    """Steps of 0.7 MB, in 84 tensors each."""
+    """Write steps of 0.7 MB, each with 84 tensors."""
     write_collections(run)
     value = np.arange(SMALL_BYTES // 4, dtype=np.float32)
     write_steps(run, range(steps), {f"layer{number}.weight": value for number in range(SMALL_TENSORS)})
@@ -203,7 +203,7 @@ def write_small_tensors(run: str, steps: int) -> None:
 
 
 def time_orders(run: str, original: str) -> Iterator[str]:
-    """Reads a run of many small tensors in both orders, by ours and by the original."""
+    """Read a run of many small tensors in both orders, with this project and with upstream."""
     for order in ("name by name", "step by step"):
         speeds = []
         for python, ours in ((sys.executable, True), (original, False)):
@@ -211,7 +211,7 @@ def time_orders(run: str, original: str) -> Iterator[str]:
             speeds.append(size / seconds / 1e6)
             name = "ours" if ours else "smdebug 1.0.34"
             figures = f"{speeds[-1]:>8.1f} MB/s{size / cpu / 1e6:>8.1f} MB a second of processor"
-            # Of a socket's bytes the system does not count here.
+            # The system's count of read bytes does not include those from a socket.
             amount = "" if run.startswith("s3:") else f"   {read / size:.1f} bytes read for each"
             yield f"  {f'{order}, {name}':<42}{figures}{amount}"
         yield f"  {f'{order}, times the original':<42}{speeds[0] / speeds[1]:>8.1f}   goal: 10"

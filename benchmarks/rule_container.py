@@ -1,8 +1,9 @@
 """Start-up cost of a rule container. Goal: under 120 MB and 1 s of CPU time.
 
-A job trains nothing and its rule waits. This process writes the run's collections file into S3, so that the rule opens
-the run; a second later all is imported and read that comes before the first step. Resident memory (the most so far) and
-processor time are the kernel's, of the container's process; then the time it goes on to use while it looks for steps.
+The job does not train, and its rule waits for steps. This process writes the run's collections file to S3, so that the
+rule opens the run. One second later, the rule has imported and read everything that it needs before the first step. The
+kernel reports the peak resident memory and the processor time of the container's process. After that, the benchmark
+measures the processor time of the rule while it polls for steps.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def find_process(training_job: str) -> Path:
-    """The /proc folder of the rule container's process: of those with the job's name the one that has most memory."""
+    """Return the /proc folder of the rule container's process: the largest process with the job's name."""
     marked = f"PROCESSING_JOB_NAME={training_job}-".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):

@@ -1,10 +1,10 @@
 """Rule latency, ten rules on one job. Goal: median under 0.5 s on 2 cores.
 
-It is measured for each rule, from a step's index in S3 to the verdict.
+The latency of each rule is the time from a step's index in S3 to the verdict.
 
-The job trains nothing. Once its ten rule containers wait, this process writes healthy steps of 20 tensors of 64x64 and
-then one at which every rule fires, straight into the job's prefix in S3. Time runs from the answer to the PutObject of
-that step's index to the LastModifiedTime of each rule's IssuesFound.
+The job does not train. When its ten rule containers wait for steps, this process writes steps to the job's prefix in
+S3: healthy steps with 20 tensors of 64x64, and then a step at which the rules fire. The time is measured from the
+response to the PutObject request of that step's index to the LastModifiedTime of each rule's IssuesFound.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def write_step(prefix: str, step: int, *, healthy: bool) -> None:
 
 
 def time_verdicts(emulator: EmulatorProcess) -> list[float]:
-    """Seconds from the index to the verdict of each rule."""
+    """Return the seconds from the index to the verdict, for each rule."""
     with waiting_job(emulator, RULES) as name:
         prefix = f"s3://{BUCKET}/tensors/{name}/debug-output"
         manager = CollectionManager()
@@ -76,9 +76,9 @@ def time_verdicts(emulator: EmulatorProcess) -> list[float]:
         manager.export(prefix, "worker_0_collections.json")
         for step in range(HEALTHY_STEPS):
             write_step(prefix, step, healthy=True)
-        # The rules have caught up: what is timed is one step, not the reading of those before.
+        # Wait until the rules have read the earlier steps, so that only one step is timed.
         time.sleep(2)
-        # UnchangedTensor fires at the second of two equal steps; all others at the first that is not healthy.
+        # UnchangedTensor fires at the second of two equal steps, and all other rules at the first unhealthy step.
         write_step(prefix, HEALTHY_STEPS, healthy=False)
         first = time.time()
         wait_until(

@@ -2,9 +2,9 @@
 
 The run has 1,000 steps of 100 tensors of 64x64.
 
-The rules run side by side, as they would on a laptop: each step is judged by all of them before the next one, so that
-what one has read the others need not read again. The peer reads the same event files once, each with one call, and
-takes the mean of every tensor in them.
+The rules run together, as on a laptop: all of them evaluate a step before the next step begins. A tensor that one rule
+has read is therefore not read again by the others. The numpy loop reads the same event files once, each with one call,
+and computes the mean of every tensor.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
 
 
 def write_run(folder: Path, steps: int, seed: int) -> None:
-    """100 tensors of 64x64 of a healthy network, and a few numbers beside them."""
+    """Write a run with 100 tensors of 64x64 of a healthy network, and a few numbers, at each step."""
     manager = CollectionManager()
     for name, regex in COLLECTIONS.items():
         manager.add(Collection(name, include_regex=regex))
@@ -75,7 +75,7 @@ def write_run(folder: Path, steps: int, seed: int) -> None:
 
 
 def time_loop(folders: list[Path]) -> tuple[float, int]:
-    """Seconds to read every event file once and to take the mean of each tensor, and the bytes read."""
+    """Return the seconds to read every event file once and compute the mean of each tensor, and the bytes read."""
     seconds, size = 0.0, 0
     for folder in folders:
         trial = create_trial(str(folder))
@@ -100,7 +100,7 @@ def time_loop(folders: list[Path]) -> tuple[float, int]:
 
 
 def time_rules(trial: Trial, rules: list[BuiltInRule]) -> tuple[float, dict[str, float], set[str]]:
-    """Seconds for all rules at all steps, seconds of each, and the rules that fired."""
+    """Return the seconds of all rules at all steps, the seconds of each rule, and the rules that fired."""
     spent = dict.fromkeys((rule.rule_name for rule in rules), 0.0)
     fired = set()
     begun = now = time.perf_counter()

@@ -2,7 +2,8 @@
 
 The puts are measured with and without TLS.
 
-Clients are sixteen of boto3, in four processes, on the same machine: they take more of it than the emulator does.
+The load comes from sixteen boto3 clients in four processes on the same machine, which use more processor time than the
+emulator.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def measure() -> Iterator[str]:
 
 
 def measure_events(record: dict[str, Any]) -> str:
-    """Events of clients, each of which reaches a queue by a rule."""
+    """Measure events from clients, each of which a rule delivers to a queue."""
     events, sqs = connect(record, "events"), connect(record, "sqs")
     queue = sqs.create_queue(QueueName="scale")["QueueUrl"]
     events.put_rule(Name="scale", EventPattern=json.dumps({"source": ["scale"]}))
@@ -72,13 +73,13 @@ def measure_events(record: dict[str, Any]) -> str:
 
 
 def read_processor_seconds(record: dict[str, Any]) -> float:
-    """Read what the emulator's process has taken of processors so far."""
+    """Return the processor seconds that the emulator's process has used so far."""
     fields = Path(f"/proc/{record['pid']}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def format_cost(seconds: float) -> str:
-    """Say what one takes, and how many a processor bears that does nothing else."""
+    """Describe the processor time of one item, and the number of items that one processor can handle per second."""
     return f"{seconds * 1000:6.1f} ms of the emulator's processor each: at most {1 / seconds:5.0f}/s"
 
 
@@ -88,7 +89,7 @@ def count_messages(sqs: Any, queue: str) -> int:
 
 
 def measure_tensors() -> str:
-    """Files of tensors that a job has written, from its folder into S3."""
+    """Measure the upload of tensor files from a job's folder to S3."""
     with tempfile.TemporaryDirectory() as folder:
         write_run(Path(folder) / "run")
         s3 = open_s3(Path(folder) / "s3")
@@ -101,7 +102,7 @@ def measure_tensors() -> str:
 
 
 def measure_waiting() -> Iterator[str]:
-    """Processor time of jobs that do nothing but wait for their places."""
+    """Measure the processor time of jobs that wait for capacity."""
     for number in WAITING:
         admission, stop = Admission(1), threading.Event()
         admission.reattach("first", 1)
@@ -123,7 +124,7 @@ def measure_waiting() -> Iterator[str]:
 
 @contextmanager
 def start_emulator(folder: Path, *, tls: bool) -> Iterator[dict[str, Any]]:
-    """Run an emulator; gives what its ``emulator.json`` says."""
+    """Run an emulator, and yield the content of its ``emulator.json``."""
     state_dir = folder / "state"
     command = [sys.executable, "-m", "emulator", "start", "--port", "0", "--runtime", "process"]
     command += ["--state-dir", str(state_dir), *(["--tls"] if tls else [])]
@@ -163,10 +164,10 @@ def put_events(record: dict[str, Any], who: str) -> None:
 
 
 def run_clients(work: Callable[[str], None]) -> float:
-    """Let each client do its work at the same time; return the seconds from the first one's start."""
+    """Run the work of all clients at the same time, and return the seconds from the start of the first."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(PROCESSES, spawn) as pool:
-        list(pool.map(abs, range(PROCESSES)))  # they have begun
+        list(pool.map(abs, range(PROCESSES)))  # starts the processes
         began = time.perf_counter()
         for each in [pool.submit(run_threads, work, number) for number in range(PROCESSES)]:
             each.result()

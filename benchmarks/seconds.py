@@ -1,7 +1,7 @@
 """Seconds of a job from request to verdict, beside its script run by hand.
 
-Twenty steps of a small model with hook and one rule, for each framework and back end. "By hand" is the same script in
-the same environment, without an emulator, from the start of its interpreter to its end.
+For each framework and back end, a job trains a small model for twenty steps with a hook and one rule. "By hand" is the
+same script in the same environment without an emulator, from the start of its interpreter to its end.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ xgboost.train({"max_depth": 2}, data, num_boost_round=20, evals=[(data, "train")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A script, and where it runs."""
+    """A training script, its image and the collection that its hook saves."""
 
     name: str
     image: str
@@ -75,7 +75,7 @@ WORKS = (
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds after CreateTrainingJob was sent."""
+    """Times of a job, in seconds after CreateTrainingJob was sent."""
 
     first: float
     last: float
@@ -146,7 +146,7 @@ def measure() -> Iterator[str]:
         with open_emulator(runtime) as emulator:
             for work in WORKS:
                 source = store_script(emulator, work)
-                time_job(emulator, work, source)  # the first job also loads code and files; it is not counted
+                time_job(emulator, work, source)  # not counted, because the first job also loads code and files
                 jobs, by_hand = [], []
                 for _ in range(ROUNDS):
                     jobs.append(time_job(emulator, work, source))

@@ -1,9 +1,9 @@
 """Service under load and idle. Goals: moto_server's rate, p99 under 250 ms.
 
-Sixteen boto3 clients create, describe and list jobs, each sending its next request when the last is answered. What is
-created has a bucket for its output that does not exist: to both it is one more job, and in the emulator its run fails
-in its first stage. So a Create there is what it always is (checked, two statuses and their events stored and
-delivered, a thread begun and ended), and what no request waits for, a container, is left out.
+Sixteen boto3 clients create, describe and list jobs. Each client sends its next request when the last one is answered.
+The output bucket of the jobs does not exist. Both servers store the job, and in the emulator it fails in its first
+stage. A CreateTrainingJob in the emulator therefore does its usual work: it validates the request, stores and delivers
+two statuses and their events, and starts and ends a thread. Only the container, for which no request waits, is omitted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ENDED_JOBS, PAGE, PAGES = 10_000, 100, 5
 IDLE_SECONDS = 20
 AT_ONCE, JOB_SECONDS = 32, 3
 _PATIENCE_SECONDS = 420
-# Waits until its fellows have started, too, and leaves a model.
+# Waits long enough for the other processes to start, and writes a model.
 _SHORT_TRAINING = (
     f"import os, time; time.sleep({JOB_SECONDS}); folder = os.environ.get('SAGEMAKER_BASE_DIR', '/opt/ml') + '/model'; "
     "open(folder + '/weights', 'wb').write(bytes(1000))"
@@ -57,7 +57,7 @@ def measure() -> Iterator[str]:
 
 
 def measure_idle() -> Iterator[str]:
-    """Processor time and memory of both in the same seconds, once each has answered its first requests."""
+    """Measure processor time and memory of both servers at the same time, after their first requests."""
     with _both() as servers:
         for url, _ in servers.values():
             build_client("sagemaker", url).list_training_jobs()
@@ -73,7 +73,10 @@ def measure_idle() -> Iterator[str]:
 
 
 def measure_requests() -> Iterator[str]:
-    """Requests a second, in turn, and once more with signatures required; all begin each round empty."""
+    """Measure requests per second of both servers in turn, and of an emulator that requires signatures.
+
+    Each round begins with empty servers.
+    """
     loads: dict[str, list[Load]] = {"moto_server": [], "emulator": [], "signed": []}
     for _ in range(ROUNDS):
         for name, found in loads.items():
@@ -88,7 +91,7 @@ def measure_requests() -> Iterator[str]:
 
 
 def measure_training() -> Iterator[str]:
-    """Both in turn while jobs of the emulator train and save tensors: the processors are as busy for either."""
+    """Measure both servers in turn while jobs of the emulator train, so that both find equally busy processors."""
     with _both() as servers:
         url = servers["emulator"][0]
         sagemaker, s3 = build_client("sagemaker", url), build_client("s3", url)
@@ -113,7 +116,7 @@ def measure_training() -> Iterator[str]:
 
 
 def measure_pages() -> Iterator[str]:
-    """Pages of many ended jobs in each order; moto_server sorts by nothing."""
+    """Measure pages of a list of many ended jobs, in each sort order; moto_server does not support sorting."""
     with tempfile.TemporaryDirectory() as folder:
         state_dir = Path(folder) / "state"
         _store_ended_jobs(state_dir / "jobs.sqlite")
@@ -136,7 +139,7 @@ def measure_pages() -> Iterator[str]:
 
 
 def measure_jobs_at_once() -> Iterator[str]:
-    """Many jobs at once, beside as many plain processes of the same script."""
+    """Measure many jobs at once, compared with the same number of plain processes of the same script."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "model").mkdir()
         began = time.perf_counter()
@@ -178,7 +181,7 @@ def measure_jobs_at_once() -> Iterator[str]:
 
 @contextmanager
 def _requiring_signatures() -> Iterator[dict[str, tuple[str, int]]]:
-    """Endpoint and process of an empty emulator that checks signatures; these clients' keys are its account's."""
+    """Yield the endpoint and process of an empty emulator that checks signatures and accepts the clients' key."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-P", "-m", "emulator", "start", "--port", "0", "--runtime", "process"]
         emulator = subprocess.Popen(
@@ -199,10 +202,10 @@ def _requiring_signatures() -> Iterator[dict[str, tuple[str, int]]]:
 
 
 def _refuse_to_measure_unsigned(url: str) -> None:
-    """Have a wrong secret refused, so that the figure is of checked signatures.
+    """Verify that the emulator rejects a wrong secret, so that the measurement includes signature checks.
 
     Raises:
-        RuntimeError: it was not.
+        RuntimeError: the emulator accepted the wrong secret.
     """
     try:
         build_client("sagemaker", url, secret="another").list_training_jobs()
@@ -213,7 +216,7 @@ def _refuse_to_measure_unsigned(url: str) -> None:
 
 @contextmanager
 def _both() -> Iterator[dict[str, tuple[str, int]]]:
-    """Endpoint and process of each server, both empty."""
+    """Start both servers without data, and yield the endpoint and process of each."""
     with ExitStack() as closers:
         folder = Path(closers.enter_context(tempfile.TemporaryDirectory()))
         emulator = closers.enter_context(EmulatorProcess(folder / "state", runtime="process"))
@@ -233,7 +236,7 @@ def _both() -> Iterator[dict[str, tuple[str, int]]]:
 
 
 def build_ending_request(bucket: str = "there-is-no-such-bucket") -> dict[str, Any]:
-    """CreateTrainingJob's members without the name."""
+    """Return a request of CreateTrainingJob without the name."""
     return {
         "RoleArn": ROLE_ARN,
         "AlgorithmSpecification": {"TrainingImage": TRAINING_IMAGE, "TrainingInputMode": "File"},
@@ -245,11 +248,11 @@ def build_ending_request(bucket: str = "there-is-no-such-bucket") -> dict[str, A
 
 
 def _store_ended_jobs(path: Path) -> None:
-    """Write jobs that went through every stage, a third of them stopped, created one second after another."""
+    """Store jobs that have gone through all stages, created one second apart; a third of them were stopped."""
     store, request = JobStore(path), build_ending_request()
     with store.transaction() as transaction:
         for number in range(ENDED_JOBS):
-            # Names are in another order than times.
+            # The jobs have another order by name than by time.
             name, born_ms = f"ended-{number * 7919 % ENDED_JOBS:05}", 1_700_000_000_000 + number * 1000
             job = new_training_job(
                 DEFAULT_ACCOUNT_ID, "us-east-1", f"{number:012x}", {**request, "TrainingJobName": name}, born_ms
@@ -272,17 +275,17 @@ def _describe_latency(loads: list[Load]) -> str:
 
 
 def _find_percentile(seconds: list[float], percent: int) -> float:
-    """Milliseconds that so many per cent of the requests did not exceed."""
+    """Return a percentile of the request times, in milliseconds."""
     return statistics.quantiles(seconds, n=100)[percent - 1] * 1000
 
 
 def _list_family(pid: int) -> list[int]:
-    """A process and all that descend from it."""
+    """Return the ids of a process and all of its descendants."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process has ended
             continue
         children.setdefault(parent, []).append(int(path.parent.name))
     family = [pid]
@@ -292,13 +295,13 @@ def _list_family(pid: int) -> list[int]:
 
 
 def _read_processor_seconds(pid: int) -> float:
-    """Processor time of a process, and of what it has waited for."""
+    """Return the processor seconds of a process and of the child processes that it has waited for."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _read_resident_bytes(pid: int) -> int:
-    """Resident memory; 0 of a process that has ended."""
+    """Return the resident memory of a process; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

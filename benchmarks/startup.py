@@ -1,9 +1,10 @@
 """Start-up time to the first answer. Goal: not slower than moto_server.
 
-Each is started seven times in turn. "S3" is from fork to the first ListBuckets answered with 200, which both can do;
-"SageMaker" to the first ListTrainingJobs, which in moto_server finds an empty table and in the emulator the whole
-service: state folder locked and read, back end chosen, jobs recovered. "Collecting" is the emulator with a garbage
-collector that it cannot put off until it has started.
+The servers are started in turn, seven times each. "S3" is the time from the start of the process to the first
+ListBuckets that is answered with 200, and "SageMaker" is the time to the first ListTrainingJobs. In moto_server, this
+request reads an empty table. In the emulator, it requires the whole service: the state folder is locked and read, the
+back end is chosen, and jobs are recovered. "Collecting" is an emulator that cannot defer garbage collection until it
+has started.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROUNDS = 7
-# Neither checks the signature; both read the service's name in it.
+# Neither server checks the signature, but both read the service's name from it.
 SIGNED = "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
 
 
@@ -58,7 +59,7 @@ def find_free_port() -> int:
 
 
 def answers(port: int, request: Request = LIST_BUCKETS) -> bool:
-    """Whether ``request`` is answered with 200."""
+    """Return whether ``request`` is answered with 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request(request.method, request.path, body=request.body, headers=request.headers)
@@ -73,7 +74,7 @@ def answers(port: int, request: Request = LIST_BUCKETS) -> bool:
 
 
 def time_start(command: list[str], port: int) -> tuple[float, float]:
-    """Seconds to the first answer of S3, and of SageMaker."""
+    """Return the seconds to the first answer of S3, and of SageMaker."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

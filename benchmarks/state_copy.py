@@ -1,8 +1,9 @@
 """Request overhead of state replication, beside an emulator without it.
 
-The other S3 is moto_server, on the same machine and processors. A client puts objects of 1.5 KB, then creates jobs that
-end in their first stage (as ``service`` does), one after the other; then sixteen threads create jobs at once. Medians
-of three rounds. Processor time is that of the emulator's process until the copy has everything.
+The state is replicated to moto_server on the same machine and processors. A client puts objects of 1.5 KB. Then it
+creates jobs that fail in their first stage, like those of ``service``, one after the other. Finally, sixteen threads
+create jobs at the same time. The results are medians of three rounds. The processor time is that of the emulator's
+process until the replica is complete.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def measure() -> Iterator[str]:
 
 
 def list_works(emulator: EmulatorProcess, bucket: str) -> Iterator[tuple[str, Callable[[], list[float]]]]:
-    """Yield what is done, and what does it and returns the seconds of each request."""
+    """Yield the description of each workload, and a function that runs it and returns the seconds of each request."""
     s3, sagemaker = build_client("s3", emulator.endpoint_url), build_client("sagemaker", emulator.endpoint_url)
     request, body = build_ending_request(), bytes(1500)
 
@@ -83,7 +84,7 @@ def time_call(call: Callable[[], Any]) -> float:
 
 
 def time_work(emulator: EmulatorProcess, work: Callable[[], list[float]]) -> tuple[float, float]:
-    """Return the median seconds of a request, and processor seconds of each, once nothing is left to do."""
+    """Return the median seconds and the processor seconds of a request, after all background work is done."""
     record = json.loads((emulator.state_dir / "emulator.json").read_text())
     before = read_processor_seconds(record)
     seconds = work()
@@ -92,7 +93,7 @@ def time_work(emulator: EmulatorProcess, work: Callable[[], list[float]]) -> tup
 
 
 def wait_until_settled(emulator: EmulatorProcess) -> None:
-    """Wait until jobs have ended, events are delivered, and the copy, if there is one, has not grown for a while."""
+    """Wait until jobs have ended, events are delivered, and the replica, if any, has not changed for a while."""
     last, since = "", time.monotonic()
     while time.monotonic() - since < _SETTLED_SECONDS:
         with urlopen(f"{emulator.endpoint_url}/_emulator/health") as answer:
@@ -105,7 +106,7 @@ def wait_until_settled(emulator: EmulatorProcess) -> None:
 
 @contextmanager
 def run_peer() -> Iterator[str]:
-    """Start moto_server with the bucket of a copy."""
+    """Start moto_server with a bucket for the replica, and yield its endpoint."""
     port = find_free_port()
     command = [str(Path(sys.executable).with_name("moto_server")), "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -122,7 +123,7 @@ def run_peer() -> Iterator[str]:
 
 @contextmanager
 def run_emulator(state_dir: Path, endpoint: str | None) -> Iterator[EmulatorProcess]:
-    """Run an emulator, with a copy of its state in another S3 where one is named."""
+    """Run an emulator, which replicates its state to another S3 if an endpoint is given."""
     name = "SMDEBUG_EMULATOR_S3_ENDPOINT"
     given = {} if endpoint is None else {name: endpoint, "AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
     before = {each: os.environ.get(each) for each in given}

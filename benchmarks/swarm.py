@@ -1,12 +1,14 @@
 """Container start on another Swarm node, beside `docker service create`.
 
-Also measured: a verdict there that stops a job here.
+The benchmark also measures the time until a verdict on another node stops the job.
 
-It takes the Swarm that DOCKER_HOST names, whose manager has the images (`make swarm`; `docker save … | docker load`):
-of two nodes at least, and nothing else on them. The manager's node takes no tasks while starts are timed, so that each
-is another node's. The plain service runs the same image by its id, on the node's own network and on an overlay made
-for it, as each container of a job has one. Folders of jobs are carried, or are what all nodes see where
-SMDEBUG_EMULATOR_SHARED_FOLDER says so. Goals: at most 0.5 s more than the plain service with an overlay; under 1 s.
+It uses the Swarm of DOCKER_HOST, whose manager must have the images (`make swarm`; `docker save … | docker load`). The
+Swarm must have at least two nodes without other work. While starts are timed, the manager's node accepts no tasks, so
+that each container starts on another node. The plain service runs the same image by its id, both on the node's own
+network and on a new overlay network, because each container of a job has its own overlay. Folders of jobs are copied
+between nodes, unless SMDEBUG_EMULATOR_SHARED_FOLDER names a folder that all nodes share.
+
+Goals: a start takes at most 0.5 s more than the plain service with an overlay, and a verdict takes less than 1 s.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def measure_starts(manager: str, clients: dict[str, Any]) -> Iterator[str]:
     image = run("docker", "image", "inspect", "--format", "{{.Id}}", find_local_image()).strip()
     jobs, plain, with_overlay = [], [], []
     with taking_no_tasks(manager):
-        time_job(clients["sagemaker"], clients["logs"])  # the node gets the image
+        time_job(clients["sagemaker"], clients["logs"])  # not counted, because the node first gets the image
         for _ in range(ROUNDS):
             jobs.append(time_job(clients["sagemaker"], clients["logs"]))
             plain.append(time_service(image, overlay=False))
@@ -77,7 +79,7 @@ def measure_starts(manager: str, clients: dict[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def taking_no_tasks(node_id: str) -> Iterator[None]:
-    """Keep new tasks from a node."""
+    """Pause a node inside the context, so that it accepts no new tasks."""
 
     def update(availability: str) -> None:
         run("docker", "node", "update", "--availability", availability, node_id)
@@ -90,7 +92,7 @@ def taking_no_tasks(node_id: str) -> Iterator[None]:
 
 
 def time_service(image: str, *, overlay: bool) -> float:
-    """Time a plain service from its command to the first act of its program."""
+    """Return the seconds from the creation of a plain service to the first statement of its program."""
     name = f"plain-{uuid.uuid4().hex[:8]}"
     create = ["docker", "service", "create", "--detach", "--quiet", "--no-resolve-image", "--mode", "replicated-job"]
     create += ["--name", name, "--restart-condition", "none", *(["--network", name] if overlay else [])]
@@ -124,7 +126,7 @@ def run(*command: str) -> str:
 
 
 def measure_verdicts(endpoint_url: str, clients: dict[str, Any]) -> Iterator[str]:
-    """Time verdicts of rules that are on another node than the training."""
+    """Measure verdicts of rules that run on another node than the training."""
     times, apart = [], True
     with ThreadPoolExecutor(1) as pool:
         for _ in range(ROUNDS):
@@ -143,7 +145,7 @@ def measure_verdicts(endpoint_url: str, clients: dict[str, Any]) -> Iterator[str
 
 
 def find_places(endpoint_url: str) -> list[str]:
-    """Find the node of each container of a job and its rule."""
+    """Return the node of each container of the job and its rule."""
     with urlopen(f"{endpoint_url}/_emulator/health") as health:
         nodes = json.load(health)["swarm"]["nodes"]
     return [node["id"] for node in nodes for name in node["containers"] if name.startswith("smdebug-nan-")]

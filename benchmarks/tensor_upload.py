@@ -1,8 +1,8 @@
 """Upload of 1,000 small tensor files. Goal: 10 times HTTP puts to moto_server.
 
-Ours is the uploader of a running job, on files that are there when it starts, durably stored (the emulator's S3
-survives a restart); the peer is boto3 putting the same files to a moto_server process, which keeps them in memory.
-Three rounds in turn; the event and index files of 500 steps, 1.5 KB each.
+The uploader of a running job stores files that exist when it starts. It stores them durably, because the emulator's S3
+survives a restart. For comparison, boto3 puts the same files to a moto_server process, which keeps them in memory. Both
+run in turn for three rounds. The files are the event and index files of 500 steps, of 1.5 KB each.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BUCKET = "bench"
 
 
 def write_run(folder: Path) -> list[Path]:
-    """Event and index files of ``STEPS`` steps; 1,000 files."""
+    """Write the event and index files of ``STEPS`` steps, which are 1,000 files."""
     files = []
     for step in range(STEPS):
         name = f"{step:012}"

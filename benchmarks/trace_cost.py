@@ -1,8 +1,8 @@
 """Tracing cost of a training step, beside the bare step.
 
-Measured in turn: the bare step, a hook without tracing, and traced steps and passes.
+The benchmark measures in turn the bare step, a hook without tracing, and traced steps and passes.
 
-As a script it measures in one process and prints one JSON line.
+Run as a script, this file measures in one process and prints one JSON line.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 STEP_SECONDS = 0.005
 STEPS = 1_500
-# Of Keras: turns of so many batches.
+# For Keras: number of turns, and batches per turn.
 TURNS, BATCHES = 40, 100
 FRAMEWORKS = {"pytorch": "PyTorch", "keras": "Keras"}
 
 
 def measure() -> Iterator[str]:
-    """Compare what the hooks' own calls take of a step of 5 ms, off and on."""
+    """Yield the cost of the hooks as a share of a step of 5 ms, with tracing off and on."""
     for framework, name in FRAMEWORKS.items():
         command = [sys.executable, str(Path(__file__)), framework]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -41,7 +41,7 @@ def measure() -> Iterator[str]:
 
 
 def configure(folder: str, way: str) -> None:
-    """Let the hook that is made next be outside of a job, or in one that is not traced, or is."""
+    """Configure the next hook for one way: outside a job, in a job without tracing, or in a job with tracing."""
     os.environ.pop("SMPROFILER_CONFIG_PATH", None)
     parameters = {"LocalPath": str(Path(folder, way)), "FileOpenFailThreshold": "50"}
     if way == "on, with passes":
@@ -54,7 +54,7 @@ def configure(folder: str, way: str) -> None:
 
 
 def run_keras() -> None:
-    """Time fit's steps of a small model: passes are told in the steps of DataloaderProfilingConfig only."""
+    """Measure the steps of `fit` with a small model; passes are traced only in steps of DataloaderProfilingConfig."""
     import random
 
     import numpy as np
@@ -73,14 +73,14 @@ def run_keras() -> None:
         for way in ("outside", "off", "on", "on, with passes"):
             configure(folder, way)
             hooks[way] = smd.KerasHook(str(Path(folder, f"run-{way}")), include_collections=())
-        # What lies elsewhere in memory trains faster or slower: all train one model.
+        # The location of a model in memory changes its speed, so all ways train the same model.
         model = build_model(8, 1)
         times: dict[str, list[float]] = {way: [] for way in hooks}
         order = list(hooks)
         for _ in range(TURNS):
             random.shuffle(order)
             for way in order:
-                # Processor time of all threads: what else the machine does is not counted.
+                # Processor time of all threads, which does not include other work of the machine.
                 began = time.process_time()
                 model.fit(data, callbacks=[hooks[way]], steps_per_epoch=BATCHES, verbose=0)
                 times[way].append((time.process_time() - began) / BATCHES)
@@ -90,7 +90,7 @@ def run_keras() -> None:
 
 
 def tell(times: dict[str, list[float]]) -> None:
-    """Print what each way takes more than the one outside of a job, in seconds a step."""
+    """Print the additional seconds per step of each way, compared with a hook outside a job."""
     medians = {way: statistics.median(values) for way, values in times.items()}
     sys.stdout.write(
         json.dumps({way: each - medians["outside"] for way, each in medians.items() if way != "outside"}) + "\n"
@@ -98,7 +98,7 @@ def tell(times: dict[str, list[float]]) -> None:
 
 
 def run_pytorch() -> None:
-    """Time steps of a small model, in which the hooks' share is largest; the median of rounds in turn."""
+    """Measure alternating steps of a small model, in which the share of the hooks is largest."""
     import torch
     from torch import nn
 
@@ -135,7 +135,8 @@ def run_pytorch() -> None:
         assert hooks[2].tracer.config is not None
         for hook in hooks:
             hook.close()
-    # The callbacks of the one that is on hear of the others' optimizers, too: more than one training would pay.
+    # The callbacks of the tracing hook are also called for the optimizers of the other ways, so that the result is
+    # higher than the cost in a single training.
     tell(times)
 
 

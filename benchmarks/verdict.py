@@ -1,9 +1,10 @@
 """Time from a violating step to StopTrainingJob. Goal: median under 1 s.
 
-It runs from the step's file on disk over IssuesFound to the received StopTrainingJob.
+The time starts with the step's file on disk, and ends when the StopTrainingJob request after IssuesFound is received.
 
-The script saves healthy steps, waits until its rule surely runs, then saves a step whose gradients are NaN and prints
-the modification time of that step's index file. ExplodingTensor fires, and the stop handler stops the job.
+The script saves healthy steps, and waits long enough for its rule to start. Then it saves a step whose gradients are
+NaN, and prints the modification time of that step's index file. The rule ExplodingTensor fires, and the stop handler
+stops the job.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def build_nan_request(s3: Any, name: str) -> dict[str, Any]:
 
 
 def time_verdict(clients: dict[str, Any]) -> tuple[float, float]:
-    """Seconds from the index file to IssuesFound, and to StopTrainingJob received."""
+    """Return the seconds from the index file to IssuesFound, and to the received StopTrainingJob."""
     name = f"nan-{uuid.uuid4().hex[:8]}"
     clients["sagemaker"].create_training_job(**build_nan_request(clients["s3"], name))
     while True:

@@ -1,10 +1,11 @@
 """Training steps with ten open console pages, beside none, and memory.
 
-Steps are idle or saved; the memory is the emulator's own.
+The benchmark distinguishes idle steps and saved steps. The memory is that of the emulator.
 
-The job times its steps: seconds by the clock, and of processor time of its own process. Ten threads of this one ask
-what ten pages of the console ask: the stream of changes and, each time it says so, the job, its log, its tensors and
-a line of them. Local processes only: what is measured is who takes the processor, not a container.
+The job measures its steps, as elapsed time and as processor time of its own process. Ten threads of the benchmark send
+the requests of ten console pages: they read the stream of changes and, after each change, request the job, its log, its
+tensors and the values of one tensor. The benchmark uses only local processes, because it measures the use of the
+processor and not a container.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ print("medians", json.dumps(medians), flush=True)
 
 
 class Page(threading.Thread):
-    """Asks as an open page of a job does, until the stream ends."""
+    """Sends the requests of an open job page until the stream ends."""
 
     def __init__(self, endpoint: str, job: str) -> None:
         super().__init__(daemon=True)
@@ -76,14 +77,14 @@ class Page(threading.Thread):
                         ):
                             self._ask(path + each)
             except (OSError, ValueError):
-                return  # the emulator ended, and the stream with it
+                return  # the emulator has ended, and with it the stream
 
     def _ask(self, path: str) -> None:
         try:
             with urlopen(f"{self._endpoint}/_emulator/{path}", timeout=120) as answer:
                 answer.read()
         except HTTPError as error:
-            error.close()  # nothing was saved yet, or everything that reads is busy
+            error.close()  # nothing was saved yet, or all readers are busy
         self.asked += 1
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 _AS_IT_STANDS = "\b"
-"""With what a paragraph begins that click may not wrap."""
+"""Prefix of a paragraph that click must not wrap."""
 
 
 def build_commands_page() -> str:
-    """Write the page: each command with what it does, its arguments and its options."""
+    """Return the page, which describes each command with its arguments and options."""
     lines = [
         "# Commands",
         "",
@@ -44,7 +44,7 @@ def build_commands_page() -> str:
 
 
 def list_commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command that is not hidden, with the words that lead to it, a group before its own."""
+    """Yield every command that is not hidden, with its full name as words; a group precedes its own commands."""
     for name, command in sorted(group.commands.items()):
         if not command.hidden:
             yield (*before, name), command
@@ -53,7 +53,7 @@ def list_commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[
 
 
 def _take_paragraphs(text: str) -> str:
-    """Make Markdown of click's help: a paragraph that it may not wrap is shown as it stands."""
+    """Convert click's help text to Markdown; a paragraph that must not be wrapped becomes a code block."""
     return "\n\n".join(_write_paragraph(each) for each in inspect.cleandoc(text).split("\n\n"))
 
 

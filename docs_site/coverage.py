@@ -1,8 +1,9 @@
 """API field coverage: ``python -m docs_site.coverage`` prints docs/coverage.md.
 
-An operation declares what the model cannot say (``emulator.operations.members``): the members that it acts on (all of
-them where it declares nothing), and those that it refuses, with the reason. The rest is looked up: a member that the
-operation's Describe has in its answer is echoed, any other has no effect. A path stands for all below it.
+Each operation declares in ``emulator.operations.members`` which members it acts on, and which it refuses, with the
+reason. If it declares nothing, it acts on all members. The service model determines the other cases: a member that the
+response of the matching Describe operation contains is echoed, and any other member has no effect. A path includes all
+members below it.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class Member:
     """One member of a request.
 
     Attributes:
-        path: its name behind those of the members that it is in, joined by dots; entries of lists have no name.
-        fate: what becomes of it: ``ACTED_ON``, ``ECHOED``, ``NO_EFFECT``, or ``refused`` with the reason.
-        is_leaf: nothing is in it.
+        path: the names of the enclosing members and the member's own name, joined by dots; list entries have no name.
+        fate: the effect of the member: ``ACTED_ON``, ``ECHOED``, ``NO_EFFECT``, or ``refused`` with the reason.
+        is_leaf: whether the member contains no other members.
     """
 
     path: str
@@ -60,7 +61,7 @@ class Member:
 
 
 def list_members(operation: str) -> list[Member]:
-    """List every member of the requests of an operation of ours, in the model's order."""
+    """List all members of a request of one of the emulator's own operations, in the order of the service model."""
     model = load_service_model()
     shape = model.operation_model(operation).input_shape
     declared = find_members(find_operations()[operation])
@@ -82,7 +83,7 @@ def list_members(operation: str) -> list[Member]:
 
 
 def find_describer(operation: str) -> str | None:
-    """Find the operation that shows what ``operation`` was asked for; None where none does."""
+    """Return the Describe operation that shows the request of ``operation``; None if there is none."""
     for verb in ("Create", "Update"):
         if operation.startswith(verb):
             name = f"Describe{operation.removeprefix(verb)}"
@@ -91,7 +92,7 @@ def find_describer(operation: str) -> str | None:
 
 
 def _walk(shape: Shape | None, path: str = "", inside: tuple[str, ...] = ()) -> dict[str, bool]:
-    """Every path below ``shape``, with whether nothing is below it; a shape inside of itself is not entered again."""
+    """Return all paths below ``shape``, and whether each is a leaf; a recursive shape is entered only once."""
     while shape is not None and shape.type_name == "list":
         shape = cast("ListShape", shape).member
     if shape is None or shape.type_name != "structure" or shape.name in inside:
@@ -112,7 +113,7 @@ def _list_parents(path: str) -> Iterator[str]:
 
 
 def _join_alike(members: list[Member]) -> list[Member]:
-    """Let a member stand for all that is in it, where every leaf below has one fate."""
+    """Replace all members inside a member with the member itself, if they all have the same fate."""
     joined: list[Member] = []
     for member in members:
         if joined and member.path.startswith(f"{joined[-1].path}."):
@@ -124,7 +125,7 @@ def _join_alike(members: list[Member]) -> list[Member]:
 
 
 def build_page() -> str:
-    """Build ``docs/coverage.md``."""
+    """Return the text of ``docs/coverage.md``."""
     lines = [_INTRODUCTION.format(version=__version__), "## Operations of the emulator"]
     ours = sorted(find_operations())
     for operation in ours:

@@ -24,7 +24,7 @@ READ_ELSEWHERE = {
     "XDG_CACHE_HOME": "where environments and clients' files are kept: below it, in `smdebug-emulator`",
     "XDG_STATE_HOME": "where state is kept without SMDEBUG_EMULATOR_STATE_DIR: below it, in `smdebug-emulator`",
 }
-"""Of the user's environment, beside the settings."""
+"""Variables of the user's environment that are read in addition to the settings."""
 
 SET_FOR_CLIENTS = {
     "AWS_ACCESS_KEY_ID": "signs as the emulator's account",
@@ -71,7 +71,7 @@ IN_CONTAINERS = {
 
 
 def build_environment_page() -> str:
-    """Write the page; a variable that has no word above is there with none."""
+    """Return the page; a variable without a description above is listed without one."""
     return "\n".join(
         [
             "# Environment variables",
@@ -117,7 +117,7 @@ def _list_settings() -> list[str]:
 
 
 def list_client_variables() -> list[str]:
-    """Names of what `env`, `env --role` and `run` set."""
+    """Return the names of the variables that `env`, `env --role` and `run` set."""
     with tempfile.TemporaryDirectory() as folder:
         home = {"HOME": folder, "XDG_CACHE_HOME": folder}
         for_shells = prepare_environment("http://127.0.0.1:4580", home, folder=Path(folder))
@@ -126,7 +126,7 @@ def list_client_variables() -> list[str]:
 
 
 def list_container_variables() -> list[str]:
-    """Names of what the service sets in a training container, by the source of what builds them."""
+    """Return the names of the variables that the service sets in a training container, read from its source code."""
     named = re.findall(r'"([A-Z][A-Z_]+)": ', inspect.getsource(build_environment))
     aws = build_aws_environment("us-east-1", Settings().container_credentials, "http://127.0.0.1:4580")
     return sorted({*named, *aws, "SAGEMAKER_BASE_DIR"})

@@ -10,7 +10,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def build_examples_page() -> str:
-    """Write the page."""
+    """Return the page."""
     lines = ["# Examples", "", "All of them are in `examples/` of the checkout, and each is run by a test.", ""]
     lines += ["## Notebooks", "", "In `examples/notebooks/`: `smdebug-emulator run -- jupyter lab`.", ""]
     lines += ["| notebook | shows |", "|---|---|"]

@@ -49,7 +49,7 @@ _REST = "More"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages, and decide the order of all."""
+    """Add the generated pages, and set the order of all pages."""
     for uri, build in GENERATED.items():
         files.append(File.generated(config, uri, content=build()))
     files.append(
@@ -62,7 +62,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def sort_pages(uris: list[str]) -> list[Any]:
-    """Put every page into the navigation: those that groups name by their order, the others at the end."""
+    """Return the navigation of all pages: those of each group in the group's order, and all others at the end."""
     left = sorted(set(uris) - {"index.md"})
     groups: list[Any] = [{"Home": "index.md"}]
     for title, members in GROUPS.items():
@@ -75,7 +75,7 @@ def sort_pages(uris: list[str]) -> list[Any]:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Turn links that lead out of `docs/` into the names of the files: they are in the checkout, not on the site."""
+    """Replace links to files outside `docs/` with the file names: the files are in the checkout, not on the site."""
     folder = (CHECKOUT / "docs" / page.file.src_uri).parent
 
     def keep(link: re.Match[str]) -> str:

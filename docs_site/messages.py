@@ -17,11 +17,14 @@ CHECKOUT = Path(__file__).parents[1]
 REMEDIES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8")
 )
-"""What to do where a message does not say it: ``messages`` by first words, ``refusals`` by what they are given to,
-``clients`` by what AWS's clients say themselves."""
+"""Remedies for messages that do not contain one.
+
+``messages`` contains them by the first words of a message, ``refusals`` by the exception or function that receives the
+message, and ``clients`` by messages of AWS's clients."""
 
 _ROOMS = ("emulator", "container_runtime", "sdk_compat")
-# Names of what a message is given to; those of faults in our own code, and what is shown in tests, are left out.
+# Names of the exceptions and functions that receive a message for the user. Errors that only report a defect of this
+# code, and messages that only tests show, are excluded.
 _REFUSALS = re.compile(r"fail|\w*(Error|Exception|NotFound|InUse|Exceeded|Failure|Exit|Token|Policy|BadParameter)")
 _OUR_OWN_FAULTS = re.compile(
     "(Assertion|ForbiddenClass|Key|OS|Runtime|Type|UndeclaredTransition|Unpickling|Value)Error"
@@ -61,12 +64,12 @@ _REST = "A request is refused"
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """A message of the source.
+    """A message in the source code.
 
     Attributes:
-        text: with {…} for what is put in.
-        refusal: the exception, or ``fail``, that it is given to.
-        path: of the source file, from the checkout.
+        text: text of the message, with {…} for each inserted value.
+        refusal: the exception or function, such as ``fail``, that receives the message.
+        path: path of the source file, relative to the checkout.
     """
 
     text: str
@@ -75,12 +78,12 @@ class Message:
 
     @property
     def section(self) -> str:
-        """The part of the page where it stands."""
+        """The section of the page that lists the message."""
         return next((title for title, refusals in SECTIONS.items() if self.refusal in refusals), _REST)
 
     @property
     def remedy(self) -> str:
-        """What to do: as the table says of this message, as it says itself, or as the table says of its kind."""
+        """The remedy from the table for this message, from the message itself, or from the table for its kind."""
         for words, remedy in REMEDIES["messages"].items():
             if self.text.startswith(words):
                 return remedy
@@ -90,7 +93,7 @@ class Message:
 
 
 def build_messages_page() -> str:
-    """Write the page."""
+    """Return the page."""
     messages = find_messages()
     lines = [
         "# Troubleshooting",
@@ -109,7 +112,7 @@ def build_messages_page() -> str:
 
 @cache
 def find_messages() -> list[Message]:
-    """Every message of a refusal, once."""
+    """Return every message that refuses something, without duplicates."""
     paths = [path for room in _ROOMS for path in sorted((CHECKOUT / room).rglob("*.py"))]
     found = {message for path in paths for message in _read_messages(path)}
     return sorted(message for message in found if not message.path.startswith(_LEFT_OUT))
@@ -118,7 +121,7 @@ def find_messages() -> list[Message]:
 def _read_messages(path: Path) -> Iterator[Message]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     named: dict[str, ast.expr] = {}
-    # In the order of the source: what a name was given last is what a refusal after it says.
+    # In source order, because a message refers to the value that was last assigned to a name.
     for node in sorted(ast.walk(tree), key=lambda node: getattr(node, "lineno", 0)):
         if isinstance(node, ast.Assign):
             named |= {target.id: node.value for target in node.targets if isinstance(target, ast.Name)}
@@ -134,7 +137,7 @@ def _read_messages(path: Path) -> Iterator[Message]:
 
 
 def _format_template(node: ast.expr) -> str | None:
-    """Text of a string, with {…} for what an f-string puts in; None for anything else."""
+    """Return the text of a string, with {…} for each value that an f-string inserts; None for any other expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -149,7 +152,7 @@ def _format_template(node: ast.expr) -> str | None:
 
 
 def _name_value(part: ast.expr) -> str:
-    """Return a word for what is put in: the last name of the expression."""
+    """Return a word for an inserted value: the last name in its expression."""
     names = re.findall(r"[A-Za-z_]\w*", ast.unparse(part)) or ["…"]
     last: str = names[-1]
     return last.strip("_").replace("_", " ").lower()

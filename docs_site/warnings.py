@@ -6,7 +6,7 @@ from emulator.jobs.model.warnings import WARNING_KINDS, WARNINGS_HEADER
 
 
 def build_warnings_page() -> str:
-    """Write the page: every code, what it means, and what can be done."""
+    """Return the page, which lists every warning code with its meaning and remedy."""
     return "\n".join(
         [
             "# Warnings",

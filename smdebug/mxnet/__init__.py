@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Reading side: a training script that only writes does not load it.
+    # Loaded on first access, because a training script that only writes does not need it.
     if name != "create_trial":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from smdebug.trials import create_trial

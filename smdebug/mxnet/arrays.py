@@ -14,7 +14,7 @@ from smdebug.mxnet.training_failures import TrainingsOwnError
 
 _BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 
-# Types that records hold as they are; in numpy 1.23 the name of a dtype costs more than writing a small tensor.
+# Types that records store unchanged. In numpy 1.23, reading a dtype's name takes longer than writing a small tensor.
 _DIRECT = {
     np.float32: DATA_TYPE_NUMBERS["float32"],
     np.float64: DATA_TYPE_NUMBERS["float64"],
@@ -26,12 +26,12 @@ _DIRECT = {
 
 
 class Storable(NamedTuple):
-    """An array as a record takes it.
+    """An array in the form that a record stores.
 
     Attributes:
-        array: its numbers; MXNet's own memory wherever that is possible.
-        data_type: number of the DataType that a record holds them as.
-        true_dtype: name of the array's type if a record has none like it and they are widened.
+        array: the numbers, in MXNet's own memory if possible.
+        data_type: number of the DataType of the stored numbers.
+        true_dtype: name of the array's original type, if records do not support it and the numbers are widened.
     """
 
     array: NDArray[Any]
@@ -40,13 +40,13 @@ class Storable(NamedTuple):
 
 
 def view_array(value: nd.NDArray) -> NDArray[Any]:
-    """Return an MXNet array's numbers, bfloat16 as float32.
+    """Return an MXNet array as a numpy array, with bfloat16 as float32.
 
-    They are MXNet's own memory if that is the host's, and stay what they are only until the training goes on. Sparse
-    arrays are filled with their zeros.
+    If the array is in host memory, the result shares it, and is valid only until the training continues. Sparse arrays
+    become dense.
 
     Raises:
-        TrainingsOwnError: they could not be computed.
+        TrainingsOwnError: MXNet could not compute the array.
     """
     plain = value
     if value.stype != "default":
@@ -55,13 +55,17 @@ def view_array(value: nd.NDArray) -> NDArray[Any]:
     wait_for(plain)
     array = _view_host_memory(plain) if plain.context.device_type.startswith("cpu") else plain.asnumpy()
     if array.dtype == _BFLOAT16:
-        # The upper half of a float32.
+        # A bfloat16 number is the upper half of a float32 number.
         return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return array
 
 
 def wait_for(array: nd.NDArray) -> None:
-    """Wait until MXNet has computed an array; TrainingsOwnError if it could not be."""
+    """Wait until MXNet has computed an array.
+
+    Raises:
+        TrainingsOwnError: MXNet could not compute the array.
+    """
     try:
         array.wait_to_read()
     except MXNetError as error:
@@ -69,7 +73,7 @@ def wait_for(array: nd.NDArray) -> None:
 
 
 def get_storable(value: nd.NDArray) -> Storable:
-    """Return an MXNet array in the form of a record; errors as those of `view_array`."""
+    """Return an MXNet array in the form that a record stores; raises the errors of `view_array`."""
     dtype = value.dtype
     array = view_array(value)
     data_type = _DIRECT.get(dtype)
@@ -86,10 +90,10 @@ def _view_host_memory(array: nd.NDArray) -> NDArray[Any]:
     if size == 0:
         return np.empty(shape, dtype)
     pointer = ctypes.c_void_p()
-    # MXNet's C interface: the Python one only copies.
+    # MXNet's C interface, because the Python interface always copies.
     check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
     assert pointer.value
     memory: Any = (ctypes.c_char * size).from_address(pointer.value)
-    # As long as the view lives, so does the array.
+    # Keeps the array alive as long as the view.
     memory.owner = array
     return np.ndarray(shape, dtype, memory)

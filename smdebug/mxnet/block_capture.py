@@ -11,15 +11,15 @@ from smdebug.mxnet.training_failures import gives_back_failures
 
 
 class BlockCapture(PartCapture[gluon.Block]):
-    """Saves the arrays that go into and come out of known blocks."""
+    """Saves the input and output arrays of known blocks."""
 
     def __init__(self, save: Callable[[str, nd.NDArray], None], report: Callable[[str, Exception], None]) -> None:
-        """Take what saves an array by name, and what is told of a failure."""
+        """Initialize with a function that saves an array by name, and one that reports a failure."""
         super().__init__(save, report)
         self._handles: dict[gluon.Block, Any] = {}
 
     def iterate_tensors(self, values: object) -> Iterator[nd.NDArray]:
-        """Yield the arrays in a value, lists and tuples walked; the symbols of a block that is traced are none."""
+        """Yield the arrays in a value and in nested lists and tuples; symbols of a traced block are not arrays."""
         if isinstance(values, nd.NDArray):
             yield values
         elif isinstance(values, (list, tuple)):
@@ -27,17 +27,17 @@ class BlockCapture(PartCapture[gluon.Block]):
                 yield from self.iterate_tensors(value)
 
     def wants(self, plan: StepPlan) -> list[gluon.Block]:
-        """Return the blocks of which such a step may save something."""
+        """Return the blocks of which a step with this plan may save tensors."""
         return [wanted.part for wanted in self.find_wanted(plan)]
 
     def activate(self, plan: StepPlan) -> None:
-        """Watch the blocks of which this step may save something."""
+        """Watch the blocks of which a step with this plan may save tensors."""
         for wanted in self.find_wanted(plan):
             if wanted.part not in self._handles:
                 self._handles[wanted.part] = wanted.part.register_forward_hook(_ForwardHook(self, wanted))
 
     def deactivate(self) -> None:
-        """Watch nothing, and number from 0 again."""
+        """Stop watching all blocks, and restart the numbering of tensors at 0."""
         for handle in self._handles.values():
             handle.detach()
         self._handles.clear()
@@ -52,7 +52,7 @@ class _ForwardHook:
         self._wanted = wanted
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_ForwardHook":
-        """Return itself: a copy of a block is not captured."""
+        """Return the same hook, because a copy of a block is not captured."""
         return self
 
     @gives_back_failures

@@ -12,10 +12,10 @@ __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
 
 class Collection(BaseCollection):
-    """A collection that can be asked for a block's tensors by the block itself."""
+    """A collection that accepts a block to include the block's tensors."""
 
     def add_block_tensors(self, block: gluon.Block, inputs: bool = False, outputs: bool = True) -> None:
-        """Include a block's inputs, its outputs, or both; it must be registered, or be part of what is."""
+        """Include the inputs of a block, its outputs, or both; the block must be part of a registered block."""
         name = get_block_name(block)
         if inputs:
             self.include(f"{name}{INPUT_SUFFIX}")

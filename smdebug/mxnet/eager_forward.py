@@ -1,7 +1,7 @@
 """Block-by-block execution of hybridized blocks, for steps that save them.
 
-A hybridized block is one compiled operator: what is inside it is called once, to be compiled, and never again. In a
-step that saves tensors of inner blocks the same computation runs block by block instead, and compiled in the next.
+A hybridized block is one compiled operator. The blocks inside it are called once, for compilation, and never again. In
+a step that saves tensors of inner blocks, the same computation runs block by block. The next step runs compiled again.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from smdebug.mxnet.blocks import is_tracing, list_blocks
 
 
 class EagerForward:
-    """Takes compilation away from a block for one call, and gives it back when the call has returned."""
+    """Disables compilation of a block for one call, and enables it again when the call returns."""
 
     def __init__(self, report: Callable[[str, Exception], None]) -> None:
-        """Take what is told of a failure."""
+        """Initialize with a function that reports a failure."""
         self._report = report
         self._suspended: list[gluon.HybridBlock] = []
         self._handles: list[Any] = []
 
     def begin(self, root: gluon.Block, inputs: Any) -> None:
-        """Run the call that begins now, with these inputs, block by block."""
-        # `hybridize(False)` would throw away what was compiled, and with it the script's settings.
+        """Make the call that begins now, with these inputs, run block by block."""
+        # `hybridize(False)` would discard the compiled code and the script's settings.
         active = [block for block in list_blocks(root) if _is_compiled(block)]
         if not active:
             return
@@ -38,17 +38,17 @@ class EagerForward:
         self._handles.append(root.register_forward_hook(self._after_call))
 
     def end(self) -> None:
-        """Give compilation back, if a call that failed has not done so."""
+        """Enable compilation again, if a failed call has not done so."""
         self._resume()
         for handle in self._handles:
             handle.detach()
         self._handles.clear()
 
     def _compile(self, block: gluon.HybridBlock, inputs: Any) -> None:
-        """Compile a block that its first call, had this step not been saved, would have compiled.
+        """Compile a block that its first call would have compiled if this step were not saved.
 
-        `export` demands it. And it gives parameters whose shape was not known their values, all of them before anything
-        is computed: block by block, other random numbers would be drawn in between.
+        `export` requires a compiled block. The compilation also initializes all parameters of unknown shape before
+        anything is computed. In a call block by block, other random numbers would be drawn in between.
         """
         if block._cached_op is not None or is_tracing(inputs):  # noqa: SLF001
             return
@@ -71,7 +71,7 @@ def _is_compiled(block: gluon.Block) -> bool:
 
 
 def _find_outermost(root: gluon.Block) -> list[gluon.HybridBlock]:
-    """Return the compiled blocks that are in no other compiled one: those that are one operator each."""
+    """Return the compiled blocks that are not inside another compiled block; each of them is one operator."""
     if _is_compiled(root):
         return [root]
     children = root._children.values()  # noqa: SLF001 - there is no public way to them

@@ -112,8 +112,8 @@ class Hook(BaseHook):
     @gives_back_failures
     @guarded("a step")
     def begin_step(self, block: gluon.Block, inputs: Any) -> None:
-        """Begin a step; the pre-forward hook of a registered block."""
-        # A copy of a registered block has the same callbacks.
+        """Begin a step; MXNet calls this method before the forward pass of a registered block."""
+        # A copy of a registered block has the same callbacks, but is not captured.
         if is_tracing(inputs) or block not in self._blocks:
             return
         if self._mode_from_autograd:
@@ -143,7 +143,7 @@ class Hook(BaseHook):
         self._losses.add(loss, name)
         collection = self.collection_manager.get(CollectionKeys.LOSSES)
         if not collection.matches(f"{name}{OUTPUT_SUFFIX}0"):
-            # Upstream's regex does not match a loss whose number has two digits.
+            # Upstream's regex does not match the name of a loss whose number has two digits.
             collection.include(f"^{re.escape(name)}{OUTPUT_SUFFIX}")
 
     def _wants_inside(self, root: gluon.Block, plan: StepPlan) -> bool:
@@ -197,7 +197,7 @@ class Hook(BaseHook):
         self._root_handles.clear()
 
     def get_worker(self) -> Worker:
-        """Return which worker of the training this process is."""
+        """Return the worker that this process is in the training."""
         return find_horovod_worker("mxnet")
 
 

@@ -53,7 +53,8 @@ class MxnetWatch(ZeroScriptChange[Hook]):
 
     def start(self) -> None:
         """Watch the calls of all blocks until the first model is trained, and the calls of losses permanently."""
-        # Gluon has hooks of single blocks only. A loss is a block too, so its class gets its own `__call__`.
+        # Gluon only has hooks for single blocks, so the classes are changed. A loss is also a block, and its class gets
+        # a separate `__call__`.
         self._watches_models = self._watches_losses = True
         gluon.loss.Loss.__call__ = _calling_first(gluon.Block.__call__, self._on_loss)
         self._plain_call = gluon.Block.__call__
@@ -98,7 +99,7 @@ class MxnetWatch(ZeroScriptChange[Hook]):
             gluon.Block.__call__ = self._plain_call
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stop watching models and losses."""
         super().stop()
         self._stop_watching_models()
         self._watches_losses = False

@@ -11,29 +11,30 @@ from smdebug.mxnet.blocks import get_block_name, list_blocks
 
 
 class ParameterCapture:
-    """Saves parameters by their Gluon names, and behind each its gradient if it is one of this step.
+    """Saves parameters by their Gluon names, each followed by its gradient if this step has computed it.
 
-    A parameter on several devices is saved from the first of them.
+    If a parameter is on several devices, the copy on the first device is saved.
     """
 
     def __init__(self, save: Callable[[str, nd.NDArray], None], gradient_prefix: str) -> None:
-        """Take what saves an array by name."""
+        """Initialize with a function that saves an array by name, and the name prefix of gradients."""
         self._save = save
         self._gradient_prefix = gradient_prefix
         self._roots: list[gluon.Block] = []
         self._names: dict[int, str] = {}
         self._owners: dict[str, gluon.Parameter] = {}
-        # Those whose gradients a trainer has used in this step: it takes the mark away that tells fresh from stale.
+        # Gluon marks a gradient as fresh after a backward pass. A trainer that uses the gradient removes the mark. This
+        # set contains the parameters whose gradients a trainer has used in this step.
         self._used: set[int] = set()
-        # A trainer whose kvstore updates never takes it away. Of parameters that such a trainer has, the mark is put
-        # aside while a step is saved, so that only a backward pass of this step can set it; it is back before any
-        # trainer looks, which would refuse gradients without it.
+        # A trainer that updates on a kvstore never removes the mark. For its parameters, the mark is removed while a
+        # step is saved, so that only a backward pass of this step can set it. It is restored before a trainer reads it,
+        # because the trainer would reject gradients without it.
         self._updated_by_kvstore: set[int] = set()
         self._put_aside: list[tuple[gluon.Parameter, list[nd.NDArray]]] = []
         self._stale: set[int] = set()
 
     def add_block(self, block: gluon.Block) -> None:
-        """Know a block's parameters, those it gets later included."""
+        """Add a block, whose parameters are saved from now on, including those that it gets later."""
         self._roots.append(block)
 
     def begin_step(self) -> None:
@@ -49,7 +50,7 @@ class ParameterCapture:
                 self._put_aside.append((parameter, values))
 
     def return_marks(self) -> None:
-        """Mark gradients of earlier steps as the trainer knows them; they do not count as this step's."""
+        """Restore the marks on gradients of earlier steps for the trainer; these gradients are not saved."""
         for parameter, values in self._put_aside:
             if not _has_fresh_gradient(parameter):
                 self._stale.add(id(parameter))
@@ -58,24 +59,24 @@ class ParameterCapture:
         self._put_aside.clear()
 
     def note_kvstore(self, parameter_ids: set[int]) -> None:
-        """Remember that a kvstore updates these, and leaves their gradients marked as not used."""
+        """Remember that a kvstore updates these parameters, and leaves their gradients marked as fresh."""
         self._updated_by_kvstore |= parameter_ids
 
     def note_fresh_gradients(self) -> None:
-        """Remember which gradients are of this step, before a trainer uses them."""
+        """Remember which gradients belong to this step, before a trainer uses them."""
         self._used.update(id(parameter) for _, parameter in self._iterate() if self._is_fresh(parameter))
         self.return_marks()
 
     def have_fresh_gradients_outside(self, parameter_ids: set[int]) -> bool:
-        """Return whether a parameter outside these has a gradient that waits for its trainer."""
+        """Return whether any other parameter has a gradient that its trainer has not used yet."""
         return any(id(parameter) not in parameter_ids and self._is_fresh(parameter) for _, parameter in self._iterate())
 
     def owns_any(self, parameter_ids: set[int]) -> bool:
-        """Return whether one of these is a parameter of a registered block."""
+        """Return whether any of these parameters belongs to a registered block."""
         return any(id(parameter) in parameter_ids for _, parameter in self._iterate())
 
     def save(self, plan: StepPlan, *, gradients: bool) -> None:
-        """Save the parameters that a step wants and that have a value, and the gradients that it has computed."""
+        """Save the wanted parameters that have a value, and the wanted gradients that this step has computed."""
         wanted: list[tuple[str, nd.NDArray]] = []
         for name, parameter in self._iterate():
             values = _get_values(parameter)
@@ -86,7 +87,8 @@ class ParameterCapture:
             is_of_step = gradients and (id(parameter) in self._used or self._is_fresh(parameter))
             if is_of_step and plan.select(f"{self._gradient_prefix}{name}"):
                 wanted.append((f"{self._gradient_prefix}{name}", parameter.list_grad()[0]))
-        # Trainers update in this order and in the background: once the last is there all are, and none is waited for.
+        # Trainers update parameters in this order, in the background. After the wait for the last one, all others are
+        # ready.
         for _, array in reversed(wanted):
             wait_for(array)
         for name, array in wanted:
@@ -105,7 +107,7 @@ class ParameterCapture:
                         yield self._names.get(id(parameter)) or self._name(parameter, root), parameter
 
     def _name(self, parameter: gluon.Parameter, root: gluon.Block) -> str:
-        """Return a parameter's own name; if another one has it, a number follows."""
+        """Return the name of a parameter, followed by a number if another parameter has the same name."""
         name, number = str(parameter.name), 0
         while name in self._owners and self._owners[name] is not parameter:
             number += 1
@@ -120,12 +122,12 @@ class ParameterCapture:
 
 
 def _get_values(parameter: gluon.Parameter) -> list[nd.NDArray]:
-    """Return the parameter's value on each device; none before it is initialised."""
-    # `list_data` raises for parameters without a value, and for sparse ones always.
+    """Return the parameter's value on each device; empty before the parameter is initialised."""
+    # `list_data` raises an error for parameters without a value, and for all sparse parameters.
     return parameter._data or []  # noqa: SLF001
 
 
 def _has_fresh_gradient(parameter: gluon.Parameter) -> bool:
     """Return whether a backward pass has reached the parameter since a trainer last used its gradient."""
-    # Gluon's trainer itself goes by this mark; there is no public one.
+    # Gluon's trainer uses the same private mark; there is no public one.
     return parameter.grad_req != "null" and any(value._fresh_grad for value in _get_values(parameter))  # noqa: SLF001

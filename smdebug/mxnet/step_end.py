@@ -13,15 +13,15 @@ from smdebug.mxnet.training_failures import gives_back_failures
 
 
 class StepEndWatch:
-    """Tells when every gradient of the registered blocks has been used, by one `gluon.Trainer` or by several in turn.
+    """Detects when one or several trainers have used all gradients of the registered blocks.
 
-    Gluon's trainer has no hooks of its own: its `step` and `update` are wrapped, for all trainers of the process.
+    Gluon has no trainer hooks, so `step` and `update` of `gluon.Trainer` are wrapped, for all trainers of the process.
     """
 
     def __init__(
         self, parameters: ParameterCapture, on_end: Callable[[], None], report: Callable[[str, Exception], None]
     ) -> None:
-        """Take the parameters of registered blocks, what is called at the end of a step, and what at a failure."""
+        """Initialize with the parameters of registered blocks; `on_end` is called at the end of each step."""
         self._parameters = parameters
         self._on_end = on_end
         self.report_loss = report
@@ -31,30 +31,30 @@ class StepEndWatch:
         self._is_saving = False
 
     def start(self) -> None:
-        """Watch the trainers of this process, whenever they are made."""
+        """Watch all trainers of this process, including those created later."""
         _wrap_trainer()
         if self not in _watches:
             _watches.append(self)
 
     def stop(self) -> None:
-        """Watch no trainer."""
+        """Stop watching trainers."""
         self._parameters.return_marks()
         if self in _watches:
             _watches.remove(self)
 
     def forget_trainers(self) -> None:
-        """Ask again which trainers are of interest: another block was registered."""
+        """Clear the cache of relevant trainers, because another block was registered."""
         self._is_ours.clear()
 
     def begin_step(self, is_saving: bool) -> None:
-        """Forget earlier steps; in one that saves nothing the first trainer ends the step, which is cheaper."""
+        """Forget earlier steps; the first trainer ends a step that saves nothing, because this check is cheaper."""
         self._is_saving = is_saving
         if self._used:
             self._used = set()
 
     @guarded("gradients of a step")
     def before(self, trainer: gluon.Trainer) -> None:
-        """Look at the gradients while it is still known which of them are fresh."""
+        """Record which gradients are fresh, before the trainer removes the marks."""
         if self._is_saving and self._owns_part_of(trainer):
             self._parameters.note_fresh_gradients()
         else:
@@ -63,7 +63,7 @@ class StepEndWatch:
     @gives_back_failures
     @guarded("the end of a step")
     def after(self, trainer: gluon.Trainer) -> None:
-        """End the step if this trainer was the last that it waited for."""
+        """End the step if no other trainer has to use gradients."""
         if not self._owns_part_of(trainer):
             return
         if trainer._update_on_kvstore and trainer not in self._have_kvstore:  # noqa: SLF001 - settled by its first step

@@ -1,6 +1,6 @@
 """Hooks for TensorFlow and Keras, imported by training scripts as `smd`.
 
-The hooks are loaded when they are asked for: importing this package imports no framework.
+The hooks are loaded on first access, so importing this package imports no framework.
 """
 
 from importlib import import_module

@@ -13,14 +13,14 @@ from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_varia
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 from smdebug.tensorflow.workers import trains_with_other_processes
 
-# Looked up at every step.
+# A module constant, because it is read at every step.
 _TRAIN = ModeKeys.TRAIN
-# All other numbers of Keras' logs are metrics, the losses of single outputs among them.
+# All other numbers in Keras' logs are metrics, including the losses of single outputs.
 _LOSSES = frozenset({"loss", "val_loss"})
 
 
 class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
-    """Counts the batches of `fit`, `evaluate` and `predict`, and saves what the functions that run them show."""
+    """Counts the batches of `fit`, `evaluate` and `predict`, and saves the values of their step functions."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Initialize with the arguments of BaseHook."""
@@ -36,30 +36,30 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a script has shown it steps, or will."""
+        """Whether the hook has counted a step."""
         return self.step >= 0
 
     @guarded("a value given to record_tensor_value")
     def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
-        """Save a value as a metric, or a loss of that name, if its collection is due."""
+        """Save a value if its collection is due: the losses for `loss` and `val_loss`, the metrics for other names."""
         self.recorder.save_for(_get_collection_name(tensor_name), tensor_name, tensor_value)
 
     # Called by Keras.
 
     def set_model(self, model: Any) -> None:
-        """Take the model whose steps follow."""
+        """Set the model whose steps follow."""
         super().set_model(model)
         self._times_given += 1
 
     def set_params(self, params: Any) -> None:
-        """Take what Keras says of the loop, after all of its callbacks were given the model."""
+        """Set the parameters of the loop; Keras calls this after it has passed the model to all callbacks."""
         super().set_params(params)
         if self._times_given:
             self._calls_a_step, self._times_given, self._calls = self._times_given, 0, 0
         self._may_skip = self.may_skip_steps()
 
     def may_skip_steps(self) -> bool:
-        """Return whether a step at which nothing is due is no more than counted."""
+        """Return whether a step that saves nothing only needs to be counted."""
         return self._calls_a_step == 1 and not self._is_one_of_many
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
@@ -69,7 +69,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             self._begin_batch(_TRAIN, batch)
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
-        """Begin a step of `evaluate`, or of `fit`'s validation."""
+        """Begin a step of `evaluate`, or of the validation in `fit`."""
         self._begin_batch(ModeKeys.EVAL, batch)
 
     def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - as above
@@ -77,7 +77,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self._begin_batch(ModeKeys.PREDICT, batch)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Save an epoch's means at the last step, of training or validation, whatever the interval."""
+        """Save an epoch's means with its last training or validation step, regardless of the save interval."""
         self._end_epoch(epoch, logs)
 
     @guarded("the means of an epoch")
@@ -104,29 +104,30 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     @guarded("a step")
     def _begin_batch(self, mode: ModeKeys, batch: int) -> None:
         if self._calls_a_step > 1:
-            # A hook that is given to Keras twice is called twice a step.
+            # A hook that was passed to Keras twice is called twice per step.
             self._calls += 1
             if self._calls % self._calls_a_step:
                 return
         recorder = self.recorder
         if recorder.is_open:
-            # Callbacks have added to the step: from now on it is written once, when the next one begins.
+            # Callbacks have added values to the step. From now on, a step is written once, when the next one begins.
             recorder.saves_late = True
         if mode is not recorder.mode:
             recorder.change_mode(mode)
         plan = recorder.begin()
         if plan is None and self._is_one_of_many and not recorder.is_closed:
-            # Whether this process writes or not: it would wait for ever for one that runs another function.
+            # All processes must run the same function, even those that do not write: if one runs another function, the
+            # others wait for it forever.
             plan = recorder.get_plan_of_step()
         self.prepare_step(mode, batch, plan)
 
     def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
-        """Prepare what the batch that is about to be run saves; a plan of None says that nothing is due."""
+        """Prepare the capture of the next batch; a plan of None means that nothing is due."""
 
     # A step that is due.
 
     def list_names(self, names: ModelNames) -> None:
-        """Put a model's weights and gradients into their collections, those that its first batch has made, too."""
+        """Add a model's weights and gradients to their collections, including those that its first batch created."""
         names.is_late = names.refresh()
         if names.is_listed:
             return
@@ -140,15 +141,15 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     def save_step(
         self, names: ModelNames, mode: ModeKeys, batch: int, result: Any, values: dict[str, Any], state: Any = None
     ) -> None:
-        """Save a step that has just been run, and make it visible.
+        """Save a step that has just run, and make it visible.
 
         Args:
-            names: of the model's variables.
-            mode: of the step.
-            batch: its number within the loop.
-            result: what Keras' function has returned.
-            values: what the step has shown besides, by name.
-            state: values of variables by their ids, where the variables themselves do not hold them.
+            names: names of the model's variables.
+            mode: mode of the step.
+            batch: number of the batch within the loop.
+            result: return value of Keras' step function.
+            values: other captured values of the step, by name.
+            state: values of variables by their ids, if the variables themselves do not hold them.
         """
         if self.recorder.plan is None:
             return
@@ -157,7 +158,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             self.recorder.save(name, value)
         if mode is ModeKeys.EVAL and self.recorder.plan.has_collection(CollectionKeys.METRICS):
             self._evaluated = (self.step, batch)
-        # What a prediction returns are the predictions, and no logs.
+        # The result of a prediction step is the predictions, not logs.
         for collection_name, name, value in self._read_logs(batch, None if mode == ModeKeys.PREDICT else result):
             self.recorder.save_for(collection_name, name, value)
         self.save_variables(names.weights, state)
@@ -165,16 +166,17 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             variables = get_optimizer_variables(getattr(names.model, "optimizer", None))
             self.save_variables(variables, state, CollectionKeys.OPTIMIZER_VARIABLES)
         if not self.recorder.saves_late:
-            # What callbacks add to the step comes after.
+            # Callbacks may still add values to the step later.
             self.recorder.publish()
 
     def save_variables(self, variables: dict[str, Any], state: Any, collection_name: str | None = None) -> None:
-        """Save variables by their names; `state` as in `save_step`.
+        """Save variables by their names.
 
         Args:
-            variables: by name.
+            variables: variables by name.
             state: as in `save_step`.
-            collection_name: the only collection that they may be part of; None for all that select them.
+            collection_name: the only collection that the variables may belong to; None for every collection that
+                selects them.
         """
         for name, variable in variables.items():
             value = variable if state is None else state.get(id(variable), variable)
@@ -184,7 +186,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
                 self.recorder.save_for(collection_name, name, value)
 
     def _read_logs(self, batch: int, logs: Any) -> Iterator[tuple[str, str, Any]]:
-        """Return the collection, name and value of each number of some logs, and of the batch or epoch."""
+        """Return the collection, name and value of each number in the logs, and of the batch or epoch number."""
         for name, value in {**(logs if isinstance(logs, dict) else {}), "batch": batch}.items():
             array = self.recorder.tensors.to_array(value)
             yield _get_collection_name(name), name, array.reshape(1) if array.ndim == 0 else array

@@ -11,10 +11,14 @@ __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
 
 class Collection(BaseCollection):
-    """A collection that can be given tensors, variables and layers themselves."""
+    """A collection that accepts tensors, variables and layers as well as names."""
 
     def add(self, tensors: Any) -> None:
-        """Include a tensor or variable of a graph by its name, or each of several; SMDebugTypeError for other types."""
+        """Include a tensor or variable of a graph by its name, or each item of a list, tuple or set.
+
+        Raises:
+            SMDebugTypeError: the argument has another type.
+        """
         if isinstance(tensors, (list, tuple, set)):
             for tensor in tensors:
                 self.add(tensor)
@@ -22,11 +26,11 @@ class Collection(BaseCollection):
         self.add_tensor_name(tensors if isinstance(tensors, str) else get_name(tensors))
 
     def add_for_mode(self, tensors: Any, mode: object = None) -> None:  # noqa: ARG002 - smdebug's signature
-        """Include tensors, as `add` does: which mode a tensor is of shows when it is saved."""
+        """Include tensors like `add`; the mode is ignored, because it is known when a tensor is saved."""
         self.add(tensors)
 
     def add_keras_layer(self, layer: Any, inputs: bool = False, outputs: bool = True) -> None:
-        """Include a Keras layer's inputs, its outputs, or both."""
+        """Include the inputs of a Keras layer, its outputs, or both."""
         if inputs:
             self.include(rf"^{re.escape(layer.name)}/inputs(_\d+)?$")
         if outputs:
@@ -34,7 +38,7 @@ class Collection(BaseCollection):
 
 
 def get_name(tensor: Any) -> str:
-    """Return the name of a tensor or variable of a graph, as runs hold it."""
+    """Return the name under which a run stores a tensor or variable of a graph."""
     name = tensor.path if hasattr(tensor, "path") else tensor.name
     return name if ":" in name else f"{name}:0"
 

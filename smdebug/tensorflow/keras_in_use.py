@@ -1,7 +1,7 @@
 """The Keras version behind `tf.keras`.
 
-That is the package keras: Keras 2 with TensorFlow before 2.16, Keras 3 since. Where TF_USE_LEGACY_KERAS asks for it,
-a later TensorFlow takes Keras 2 from the package tf_keras.
+By default, this is the package keras: Keras 2 before TensorFlow 2.16, and Keras 3 since then. If TF_USE_LEGACY_KERAS is
+set, a newer TensorFlow uses Keras 2 from the package tf_keras.
 """
 
 import os

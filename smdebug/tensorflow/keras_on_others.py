@@ -1,6 +1,6 @@
 """The Keras hook for Keras on torch, JAX and other backends.
 
-TensorFlow need not be installed.
+It does not require TensorFlow.
 """
 
 import sys
@@ -26,12 +26,12 @@ __all__ = ["KerasHook"]
 
 
 class ArrayWriter(TensorWriter):
-    """Writes tensors of the back end, Keras' variables and arrays, by way of numpy, under the names of TensorFlow's."""
+    """Writes tensors of the backend, Keras variables and arrays as numpy arrays, named as on TensorFlow."""
 
     keeps_index = True
 
     def to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        """Make an array of a tensor or variable, or of anything else; errors as TensorWriter raises them."""
+        """Convert a tensor, a variable or any other value to an array; raises the errors of TensorWriter."""
         if keras.ops.is_tensor(value) or isinstance(value, keras.Variable):
             array = np.asarray(keras.ops.convert_to_numpy(value))
             return array.reshape(1) if array.ndim == 0 else array
@@ -41,7 +41,8 @@ class ArrayWriter(TensorWriter):
 class KerasHook(BatchHook):
     """Saves weights, optimizer variables, losses and metrics of a model that `fit` trains; on torch, gradients too.
 
-    A step is a batch of `fit`, `evaluate` or `predict`, which set the mode; weights are saved as the step leaves them.
+    A step is a batch of `fit`, `evaluate` or `predict`, which determine the mode. Weights are saved after the step has
+    updated them.
     """
 
     tensor_writer_class = ArrayWriter
@@ -54,7 +55,7 @@ class KerasHook(BatchHook):
         _say_what_is_saved(self._back_end)
 
     def get_worker(self) -> Worker:
-        """Return which worker of the training this process is."""
+        """Return the worker that this process is in the training."""
         torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
         if self._back_end == "torch" and torch is not None and torch.distributed.is_available():
             if torch.distributed.is_initialized():
@@ -63,19 +64,19 @@ class KerasHook(BatchHook):
             return Worker.of_rank(jax.process_index(), jax.process_count())
         return super().get_worker()
 
-    # What is TensorFlow's own.
+    # Methods that only have an effect on TensorFlow.
 
     def wrap_tape(self, tape: Any) -> Any:
-        """Return the tape, of which nothing is saved."""
+        """Return the tape unchanged, and warn that nothing is saved from it."""
         self._say_nothing_is_saved("a tape")
         return tape
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
-        """Return the optimizer: that of a model which `fit` trains is saved without it."""
+        """Return the optimizer unchanged: the optimizer of a model that `fit` trains is saved automatically."""
         return optimizer
 
     def register_model(self, model: Any) -> None:  # noqa: ARG002 - as on TensorFlow
-        """Say that of a loop of the script's own nothing is saved."""
+        """Warn that nothing is saved from a custom training loop."""
         self._say_nothing_is_saved("a loop of the script's own")
 
     def _say_nothing_is_saved(self, of: str) -> None:
@@ -89,7 +90,7 @@ class KerasHook(BatchHook):
     # A step that is due.
 
     def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
-        """Put a function that saves the step in the place of Keras' own, for one call, if something is due."""
+        """Replace Keras' step function for one call with a function that saves the step, if something is due."""
         if plan is None:
             return
         model = self.model
@@ -107,7 +108,7 @@ class KerasHook(BatchHook):
 
     @guarded("the scale of the loss")
     def _get_scale(self, model: Any, mode: ModeKeys) -> float:
-        """Return what the loss of the step is multiplied by: the step may choose another for the next."""
+        """Return the scale factor of the step's loss, read before the step, because the step may change it."""
         scale = getattr(getattr(model, "optimizer", None), "dynamic_scale", None)
         if scale is None or mode != ModeKeys.TRAIN or self._back_end != "torch":
             return 1.0
@@ -142,7 +143,7 @@ def _say_what_is_saved(back_end: str) -> None:
 
 
 def _read_state(model: Any, mode: ModeKeys, state: Any) -> Iterator[tuple[int, Any]]:
-    """Return the values of a model's variables by their ids: while JAX trains it, the variables hold none."""
+    """Return the values of a model's variables by their ids: while JAX trains a model, its variables are empty."""
     variables = [model.trainable_variables, model.non_trainable_variables]
     if mode == ModeKeys.TRAIN:
         variables.append(model.optimizer.variables)
@@ -151,7 +152,7 @@ def _read_state(model: Any, mode: ModeKeys, state: Any) -> Iterator[tuple[int, A
 
 
 def _read_gradients(names: ModelNames, scale: float) -> Iterator[tuple[str, Any]]:
-    """Return the gradients that a step has left in torch's parameters, by their names."""
+    """Return, by name, the gradients that a step has left in the torch parameters."""
     names.refresh()
     for variable in names.weights.values():
         name = names.gradients.get(id(variable))

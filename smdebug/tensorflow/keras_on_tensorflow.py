@@ -23,19 +23,19 @@ from smdebug.tracing.step_tracer import StepTracer, may_be_traced
 
 __all__ = ["KerasHook"]
 
-# A search over models makes one after the other; what belongs to the older ones is not kept alive.
+# A model search creates one model after another. The functions and names of older models are not kept in memory.
 _MODELS_KEPT = 4
 
 
 def _ignore_batch(batch: int, logs: Any = None) -> None:
-    """Do nothing at the end of a batch."""
+    """Do nothing."""
 
 
 class KerasHook(BatchHook):
     """Saves weights, gradients, optimizer variables, losses, metrics, and inputs and outputs of a model and its layers.
 
-    A step is a batch of `fit`, `evaluate` or `predict`, which set the mode; weights are saved as the step leaves them.
-    Where the model is trained by a loop of the script's own, `wrap_tape` shows the steps.
+    A step is a batch of `fit`, `evaluate` or `predict`, which determine the mode. Weights are saved after the step has
+    updated them. In a custom training loop, call `wrap_tape` to capture the steps.
     """
 
     tensor_writer_class = TensorflowTensorWriter
@@ -46,7 +46,7 @@ class KerasHook(BatchHook):
         self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
         self._wants: dict[tuple[int, StepPlan], Wants] = {}
         self._variables = VariableReader()
-        # Of the names that were compared with their model last, and the step of that.
+        # Id of the names that were last compared with their model, and the step of that comparison.
         self._asked_at = (0, -1)
         self._watch: StepWatch | None = None
         if may_be_traced():
@@ -56,47 +56,47 @@ class KerasHook(BatchHook):
         self._wraps_tapes = False
         self._waits_for_logs = False
         if not IS_KERAS_3:
-            # Keras 3 would wait for the numbers of each batch to hand them to a callback that has these; Keras 2 for
-            # callbacks that do not say that they take tensors.
+            # Keras 3 waits for the numbers of each batch if a callback defines the methods for the end of a batch.
+            # Keras 2 waits only if a callback does not declare that it accepts tensors.
             self._supports_tf_logs = True
             self._call_at_end(_ignore_batch)
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a script has shown it steps, or will."""
+        """Whether the hook has counted a step, or the script has wrapped a tape."""
         return self._wraps_tapes or super().is_in_use
 
-    # What a loop of the script's own calls.
+    # Called by custom training loops.
 
     def wrap_tape(self, tape: Any) -> Any:
-        """Make a `tf.GradientTape` show the steps that it records; return it.
+        """Capture the steps that a `tf.GradientTape` records, and return the tape.
 
-        Recording begins a step of mode TRAIN, and `gradient` shows loss, weights and gradients.
+        The start of recording begins a step of mode TRAIN. A call of `gradient` saves the loss, weights and gradients.
         """
         self._wraps_tapes = True
         return wrap_tape(tape, self.tape_capture)
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
-        """Make a Keras optimizer of a loop of the script's own show its variables; return it."""
+        """Capture the variables of a Keras optimizer in a custom training loop, and return the optimizer."""
         return wrap_optimizer(optimizer, self.tape_capture)
 
     def register_model(self, model: Any) -> None:
-        """Show the layers of a model that a loop of the script's own trains, its inputs and its predictions."""
+        """Capture the layers, inputs and predictions of a model that a custom training loop trains."""
         self.tape_capture.models.add(model)
 
     # Called by Keras.
 
     def set_model(self, model: Any) -> None:
-        """Take the model whose steps follow; a script may have changed it since it saw steps."""
+        """Set the model whose steps follow; a script may have changed the model since its last step."""
         super().set_model(model)
         self._asked_at = (0, -1)
 
     def may_skip_steps(self) -> bool:
-        """Return whether a step at which nothing is due is no more than counted; what is traced of it is more."""
+        """Return whether a step that saves nothing only needs to be counted; a traced step needs more."""
         return self._watch is None and super().may_skip_steps()
 
     def prepare_step(self, mode: ModeKeys, batch: int, plan: StepPlan | None) -> None:
-        """Prepare what the batch that is about to be run saves, and what is traced of it."""
+        """Prepare the capture and the tracing of the next batch."""
         self._waits_for_logs = plan is not None and not keras_steps.runs_functions(self.model)
         if self._waits_for_logs and not IS_KERAS_3:
             self._call_at_end(self._end_batch)
@@ -112,24 +112,24 @@ class KerasHook(BatchHook):
 
     @guarded("a step")
     def _end_batch(self, batch: int, logs: Any = None) -> None:
-        """Save what Keras 2 says of a batch of a model that calls no function for it."""
+        """Save the logs of a batch, for a Keras 2 model that does not call a function for each batch."""
         self._call_at_end(_ignore_batch)
         if self._waits_for_logs:
             self._waits_for_logs = False
             self.save_step(self._get_functions(self.model)[0], self.mode, batch, logs, {})
 
     def _call_at_end(self, method: Callable[..., None]) -> None:
-        """Say what Keras 2 calls at the end of a batch; most have nothing to say there."""
+        """Set the method that Keras 2 calls at the end of a batch."""
         self.on_train_batch_end = self.on_test_batch_end = self.on_predict_batch_end = method
 
     def leave_step(self) -> None:
-        """Let go of the layers of a tape's step."""
+        """Stop capturing the layers of a tape's step."""
         self.tape_capture.end_step()
 
     # A step that is due.
 
     def _replace_function(self, model: Any, mode: ModeKeys, batch: int, plan: StepPlan) -> None:
-        """Put a function that saves the step in the place of Keras' own, for one call."""
+        """Replace Keras' step function for one call with a function that saves the step."""
         names, functions = self._get_functions(model)
         original = get_function(model, mode)
         capture = functions.get(mode, self._get_wants(names, plan), original)
@@ -144,7 +144,7 @@ class KerasHook(BatchHook):
         replace_once(model, mode, run)
 
     def save_variables(self, variables: dict[str, Any], state: Any, collection_name: str | None = None) -> None:
-        """Save variables by their names, the small ones by one call."""
+        """Save variables by their names; the small ones are read together in one call."""
         plan = self.recorder.plan
         if plan is None:
             return
@@ -166,7 +166,7 @@ class KerasHook(BatchHook):
         return found
 
     def _may_be_outdated(self, names: ModelNames) -> bool:
-        """Return whether a model has changed; between two steps of one loop there is nothing to ask that for."""
+        """Return whether a model may have changed; between two consecutive steps of a loop, this is not checked."""
         asked_at, self._asked_at = self._asked_at, (id(names), self.recorder.counters.step)
         return self._asked_at != (asked_at[0], asked_at[1] + 1) and names.is_outdated
 

@@ -4,7 +4,7 @@ from smdebug.environment import is_switched_on
 
 
 def install() -> None:
-    """Begin to watch the tapes and sessions of this process, unless USE_SMDEBUG turns smdebug off."""
+    """Start to watch the tapes and sessions of this process, unless USE_SMDEBUG turns smdebug off."""
     if is_switched_on():
         import tensorflow as tf
 
@@ -13,5 +13,5 @@ def install() -> None:
 
         watch_tapes(tf.GradientTape)
         train = tf.compat.v1.train
-        # MonitoredTrainingSession is a function that makes one.
+        # MonitoredTrainingSession is a function that creates a MonitoredSession.
         watch_sessions(train.MonitoredSession.__mro__[1], train.Optimizer)

@@ -54,7 +54,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         self._is_mode_given = False
         self._optimizers: list[Any] = []
 
-    # What a script calls.
+    # Called by scripts.
 
     def set_mode(self, mode: object) -> None:
         """Count the next steps in `mode`; from then on, an estimator no longer determines the mode."""

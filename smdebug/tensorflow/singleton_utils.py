@@ -25,20 +25,23 @@ def get_hook(
     json_config_path: str | os.PathLike[str] | None = None,
     create_if_not_exists: bool = False,
 ) -> "TensorflowHook | None":
-    """Return the hook of this process, or one made of the job's config; see `smdebug.capture.singleton.find_hook`.
+    """Return the current hook of this process, or create one from the job's config.
+
+    `smdebug.capture.singleton.find_hook` describes the details.
 
     Args:
-        hook_type: keras, session or estimator; None for whichever there is, and for keras where one is made.
-        json_config_path: config of the hook to make, None for the job's own.
-        create_if_not_exists: make one if there is none.
+        hook_type: `keras`, `session` or `estimator`. With None, the current hook may be of any type, and a new hook is
+            a Keras hook.
+        json_config_path: config file of a new hook; None for the job's config.
+        create_if_not_exists: whether to create a hook if there is none.
 
     Raises:
-        SMDebugValueError: a type that does not exist.
+        SMDebugValueError: the hook type does not exist.
         ValueError: the config cannot be read.
     """
     if hook_type is not None and hook_type not in _HOOKS:
         raise SMDebugValueError(f"{hook_type!r} is no type of hook: use one of {', '.join(_HOOKS)}, or None.")
-    # Without a hook there is nothing to find, and no reason to import TensorFlow.
+    # If no hook exists and none is to be created, TensorFlow is not imported.
     if not is_switched_on() or (get_current_hook() is None and not create_if_not_exists):
         return None
     from smdebug.tensorflow.tensorflow_hook import TensorflowHook

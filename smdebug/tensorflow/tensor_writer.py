@@ -18,12 +18,12 @@ from smdebug.writing.step_writer import StepWriter
 class TensorflowTensorWriter(TensorWriter):
     """Writes tensors, variables and arrays.
 
-    Reductions are numpy's: std and variance divide by n, l1 and l2 are norms of the flattened tensor. Their names keep
-    the `:0` of a variable's name, as those of TensorFlow's runs always did.
+    Reductions are computed with numpy: std and variance divide by n, and l1 and l2 are norms of the flattened tensor.
+    The name of a reduction keeps the `:0` of the variable's name, as in upstream's TensorFlow runs.
     """
 
     def to_array(self, value: Any) -> np.ndarray[Any, Any]:
-        """Make an array of a tensor or variable, or of anything else; errors as TensorWriter raises them."""
+        """Convert a tensor, a variable or any other value to an array; raises the errors of TensorWriter."""
         if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, str, list, tuple)):
             return super().to_array(value)
         if not hasattr(value, "numpy") and not tf.is_tensor(value):
@@ -32,11 +32,11 @@ class TensorflowTensorWriter(TensorWriter):
         return array.reshape(1) if array.ndim == 0 else array
 
     def write(self, get_writer: Callable[[], StepWriter], name: str, value: Any, selection: Selection) -> None:
-        """Write what is selected of a tensor, a variable or an array."""
+        """Write the selected forms of a tensor, a variable or an array."""
         is_array = isinstance(value, np.ndarray) or hasattr(value, "numpy") or tf.is_tensor(value)
         array, true_dtype = to_array(value) if is_array else (self.to_array(value), None)
         if array.ndim == 0 and not isinstance(value, np.ndarray):
-            # What a tensor's numpy() returns is a number, which runs hold as a vector.
+            # A tensor's numpy() may return a single number. Runs store it as a vector of one element.
             array = array.reshape(1)
         if not array.nbytes:
             return

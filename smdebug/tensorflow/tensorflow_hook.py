@@ -10,9 +10,9 @@ from smdebug.writing.run_writer import Worker
 
 
 class TensorflowHook(BaseHook):
-    """Names and forms of what TensorFlow's hooks save.
+    """Defines the tensor names and collections of the TensorFlow hooks.
 
-    Reductions are numpy's; see `smdebug.tensorflow.tensor_writer`.
+    `smdebug.tensorflow.tensor_writer` defines the reductions.
     """
 
     INPUT_TENSOR_SUFFIX = "/inputs"
@@ -43,8 +43,8 @@ class TensorflowHook(BaseHook):
     if TYPE_CHECKING:
 
         def get_collection(self, name: str, create: bool = True) -> Collection:
-            """Return a collection to configure; `manager_class` makes those of this framework's class."""
+            """Return a collection to configure; `manager_class` creates the TensorFlow class of collections."""
 
     def get_worker(self) -> Worker:
-        """Return which worker of the training this process is."""
+        """Return the worker that this process is in the training."""
         return get_worker()

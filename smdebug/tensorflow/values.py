@@ -13,7 +13,7 @@ _OF_PARTS = (tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
 
 
 def is_value(value: object) -> bool:
-    """Return whether it is a tensor of any kind, or an array, of numbers: no symbol of a model that is being built."""
+    """Return whether a value is a tensor or array of numbers, rather than a symbol of a model that is being built."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "biufc"
     if isinstance(value, _OF_PARTS):
@@ -22,7 +22,7 @@ def is_value(value: object) -> bool:
 
 
 def to_dense(value: Any) -> tf.Tensor:
-    """Return a plain tensor of a ragged (filled up with zeros) or sparse one, or of a gradient of few rows."""
+    """Convert a ragged tensor (padded with zeros), a sparse tensor or the gradient of a few rows to a plain tensor."""
     if isinstance(value, tf.RaggedTensor):
         return value.to_tensor()
     if isinstance(value, tf.SparseTensor):
@@ -31,12 +31,12 @@ def to_dense(value: Any) -> tf.Tensor:
 
 
 def to_array(value: Any) -> tuple[NDArray[Any], str | None]:
-    """Return an array of an eager tensor, a variable or an array, and its true dtype where numpy has none like it.
+    """Convert an eager tensor, a variable or an array to an array, and return its true dtype if numpy has none like it.
 
-    bfloat16 and the kinds of float8 become float32, which holds each of their values. The array may share the memory of
-    the tensor, or of a variable until that is changed.
+    bfloat16 and the float8 types become float32, which represents all of their values exactly. The array may share the
+    memory of the tensor, or that of the variable until the variable changes.
     """
-    # Sessions give arrays out by the hundred.
+    # Sessions return hundreds of arrays, which need no conversion.
     array = value if isinstance(value, np.ndarray) else _read_array(value)
     plain = get_plain_array(array)
     return plain, None if plain is array else get_dtype_name(array.dtype)
@@ -44,7 +44,7 @@ def to_array(value: Any) -> tuple[NDArray[Any], str | None]:
 
 def _read_array(value: Any) -> NDArray[Any]:
     if type(value) is ResourceVariable:
-        # What its numpy() does takes five times as long: it copies, and asks for what is not in use here.
+        # The variable's numpy() takes five times as long: it copies the value, and makes checks that are not needed.
         value = tf.raw_ops.ReadVariableOp(resource=value.handle, dtype=value.dtype)
     elif isinstance(value, _OF_PARTS):
         value = to_dense(value)

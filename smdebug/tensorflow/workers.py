@@ -9,9 +9,9 @@ from smdebug.writing.run_writer import Worker
 
 
 def get_worker() -> Worker:
-    """Return the worker by its place in TF_CONFIG, which strategies of several processes read too; else by Horovod's.
+    """Return the worker with the rank from TF_CONFIG, which multi-process strategies also read, or else from Horovod.
 
-    The replicas of one process, as those of a MirroredStrategy, are one worker.
+    The replicas of one process, such as those of a MirroredStrategy, are one worker.
     """
     hosts, rank = _read_cluster()
     if hosts > 1:
@@ -20,24 +20,24 @@ def get_worker() -> Worker:
 
 
 def trains_with_other_processes() -> bool:
-    """Return whether each step of this process is one of others too, so that all must run the same functions."""
+    """Return whether this process shares each step with other processes, so that all must run the same functions."""
     return _read_cluster()[0] > 1
 
 
 def get_rank() -> int | None:
-    """Return the place of this process among those that train together; None where it is alone."""
+    """Return the rank of this process among those that train together; None if it trains alone."""
     hosts, rank = _read_cluster()
     return rank if hosts > 1 else None
 
 
 def _read_cluster() -> tuple[int, int]:
-    """Return how many processes train together, and this one's place among them: the chief first."""
+    """Return the number of processes that train together, and the rank of this one; the chief has rank 0."""
     try:
         config: dict[str, Any] = json.loads(os.environ.get("TF_CONFIG") or "{}")
         cluster, task = config.get("cluster", {}), config.get("task", {})
         chiefs, workers = len(cluster.get("chief", ())), len(cluster.get("worker", ()))
         rank = int(task.get("index", 0)) + (chiefs if task.get("type") == "worker" else 0)
     except (ValueError, AttributeError, TypeError):
-        # Not for us to judge: the strategy that reads it says what is wrong.
+        # The strategy that reads TF_CONFIG reports the error.
         return 1, 0
     return max(chiefs + workers, 1), rank

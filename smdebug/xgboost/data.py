@@ -14,16 +14,16 @@ _LIBSVM = ("libsvm", "text/libsvm", "text/x-libsvm")
 
 
 def get_matrix(data: object, what: str) -> xgboost.DMatrix | None:
-    """Return the matrix of what a hook was given.
+    """Return the data passed to a hook as a matrix.
 
     Args:
-        data: a DMatrix of any kind, or (path of a file or of a folder of files, content type), or None. A CSV has the
-            label in its first column and no header.
+        data: a DMatrix of any kind, a pair (path of a file or of a folder of files, content type), or None. A CSV file
+            has the label in its first column and no header.
         what: the argument's name, for messages.
 
     Raises:
-        SMDebugTypeError: data of another type.
-        SMDebugValueError: there is no such file, or a content type that is not known.
+        SMDebugTypeError: the data has another type.
+        SMDebugValueError: there is no such file, or the content type is unknown.
     """
     if data is None or isinstance(data, xgboost.DMatrix):
         return data

@@ -169,7 +169,7 @@ class Hook(BaseHook, TrainingCallback):
             self._save_contributions(view, plan)
         self.recorder.end()
 
-    # What a step holds.
+    # The parts of a step.
 
     @guarded("hyperparameters")
     def _save_hyperparameters(self) -> None:
@@ -282,7 +282,7 @@ class Hook(BaseHook, TrainingCallback):
     # Implementation of Framework.
 
     def get_worker(self) -> Worker:
-        """Return which worker of the training this process is."""
+        """Return the worker that this process is in the training."""
         if not collective.is_distributed():
             return Worker.of_rank(0, 1)
         return Worker.of_rank(collective.get_rank(), collective.get_world_size())
@@ -294,7 +294,7 @@ class Hook(BaseHook, TrainingCallback):
             self._say_not_reduced()
             collection.reduction_config = ReductionConfig(save_raw_tensor=True)
 
-    # scikit-learn estimators are copied and pickled with their callbacks; the hook stays in its process.
+    # scikit-learn copies and pickles estimators with their callbacks. The hook itself is not copied to other processes.
 
     def __copy__(self) -> "Self":
         return self

@@ -7,12 +7,13 @@ import numpy as np
 
 
 def get_storable(hyperparameters: Mapping[str, Any] | list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each hyperparameter that says something; None is left out.
+    """Yield name and value of each hyperparameter whose value is not None.
 
-    Numbers and text stay as they are, also in lists; whatever else it may be is saved as its text.
+    Numbers and text are unchanged, also in lists. Any other value is converted to text.
 
     Args:
-        hyperparameters: by name, or as pairs, where XGBoost allows the same name (eval_metric) more than once.
+        hyperparameters: a mapping, or pairs (name, value), in which XGBoost allows a name more than once
+            (`eval_metric`).
     """
     merged: dict[str, Any] = {}
     for name, value in hyperparameters.items() if hasattr(hyperparameters, "items") else hyperparameters:
@@ -41,7 +42,7 @@ def _make_storable(value: Any) -> Any:
 
 
 def _fit(value: Any) -> Any:
-    # A whole number that no 64 bits hold.
+    # An integer that does not fit into 64 bits.
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return str(value)
     return value

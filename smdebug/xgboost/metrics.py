@@ -4,17 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 SPREAD_PREFIX = "std/"
-# Of the metrics that XGBoost maximises, those that smdebug's regex of the collection losses leaves out.
+# Metrics that XGBoost maximises and that smdebug's regex of the collection losses excludes.
 _NO_LOSSES = ("auc", "map")
 
 
 class Metric(NamedTuple):
-    """One number that a round was judged by.
+    """The value of a metric after a round.
 
     Attributes:
-        name: `<evaluation set>-<metric>`; the spread over the folds of a cross-validation has `std/` before it.
-        value: as XGBoost has it, NaN included.
-        is_loss: whether it belongs to the collection losses, too.
+        name: `<evaluation set>-<metric>`. The standard deviation over the folds of a cross-validation has the prefix
+            `std/`.
+        value: value from XGBoost, which may be NaN.
+        is_loss: whether the metric also belongs to the collection losses.
     """
 
     name: str
@@ -23,11 +24,11 @@ class Metric(NamedTuple):
 
 
 def get_newest_metrics(evals_log: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[Metric]:
-    """Yield the newest value of each metric; of a cross-validation the mean over its folds and the spread.
+    """Yield the newest value of each metric; for a cross-validation, the mean and standard deviation over its folds.
 
     Args:
-        evals_log: history by evaluation set and metric, as callbacks get it; pairs (mean, standard deviation) of a
-            cross-validation.
+        evals_log: history by evaluation set and metric, as XGBoost passes it to callbacks. The values of a
+            cross-validation are pairs (mean, standard deviation).
     """
     for data_name, histories in evals_log.items():
         for metric, history in histories.items():

@@ -13,7 +13,7 @@ from smdebug.xgboost.trees import get_newest_trees
 
 T = TypeVar("T")
 
-# Time and source line before what XGBoost's library says.
+# Time and source line before a message of XGBoost's library.
 _PLACE = re.compile(r"^\[[\d:]+\] \S+: ")
 
 # Upstream's name of the last SHAP value: the prediction of a model without any feature.
@@ -22,7 +22,7 @@ IMPORTANCE_TYPES = ("weight", "gain", "cover", "total_gain", "total_cover")
 
 
 class Model(Protocol):
-    """What the hook saves of a model."""
+    """The values of a model that the hook saves."""
 
     @property
     def feature_names(self) -> list[str]:
@@ -30,23 +30,26 @@ class Model(Protocol):
         ...
 
     def get_labels(self) -> NDArray[Any] | None:
-        """float32 labels of the validation data, one row a sample; None without such data."""
+        """Return the float32 labels of the validation data, one row per sample; None without such data."""
         ...
 
     def predict(self) -> NDArray[Any] | None:
-        """float32 predictions for the validation data; None without such data."""
+        """Return the float32 predictions for the validation data; None without such data."""
         ...
 
     def get_importances(self, kind: str) -> dict[str, Any]:
-        """Share of each used feature in the total importance of that type."""
+        """Return the share of each used feature in the total importance of a type."""
         ...
 
     def get_contributions(self) -> NDArray[Any] | None:
-        """float32 SHAP values of shape (rows[, classes], features + 1), the bias last; None without training data."""
+        """Return float32 SHAP values of shape (rows[, classes], features + 1); None without training data.
+
+        The last column is the bias.
+        """
         ...
 
     def get_newest_trees(self) -> dict[str, Any]:
-        """Columns of the trees of the newest round."""
+        """Return the columns of the trees of the newest round."""
         ...
 
 
@@ -63,29 +66,29 @@ class SingleModel:
 
     @property
     def feature_names(self) -> list[str]:
-        """See Model."""
+        """Names of the features; f0, f1, ... if the data has none."""
         return list(self._booster.feature_names or (f"f{at}" for at in range(self._booster.num_features())))
 
     def get_labels(self) -> NDArray[Any] | None:
-        """See Model."""
+        """Return the labels of the validation data; None without such data."""
         return None if self._validation_data is None else self._validation_data.get_label()
 
     def predict(self) -> NDArray[Any] | None:
-        """See Model."""
+        """Return the predictions for the validation data; None without such data."""
         data = self._validation_data
         return None if data is None else ask(lambda: self._booster.predict(data))
 
     def get_importances(self, kind: str) -> dict[str, Any]:
-        """See Model."""
+        """Return the share of each used feature in the total importance of a type."""
         return normalise(ask(lambda: self._booster.get_score(importance_type=kind)))
 
     def get_contributions(self) -> NDArray[Any] | None:
-        """See Model."""
+        """Return the SHAP values of the training data; None without such data."""
         data = self._train_data
         return None if data is None else ask(lambda: self._booster.predict(data, pred_contribs=True))
 
     def get_newest_trees(self) -> dict[str, Any]:
-        """See Model."""
+        """Return the columns of the trees of the newest round."""
         return ask(lambda: get_newest_trees(self._booster, self.feature_names))
 
 
@@ -99,19 +102,19 @@ class CrossValidation:
 
     @property
     def feature_names(self) -> list[str]:
-        """See Model."""
+        """Names of the features, which are the same in all folds."""
         return self._models[0].feature_names
 
     def get_labels(self) -> NDArray[Any] | None:
-        """Labels of all held-out parts, one fold after the other."""
+        """Return the labels of all held-out parts, one fold after the other."""
         return _join(model.get_labels() for model in self._models)
 
     def predict(self) -> NDArray[Any] | None:
-        """Predictions for all held-out parts, in the order of the labels."""
+        """Return the predictions for all held-out parts, in the order of the labels."""
         return _join(model.predict() for model in self._models)
 
     def get_importances(self, kind: str) -> dict[str, Any]:
-        """Mean over the folds; a fold that does not use a feature counts as 0."""
+        """Return the mean importances over the folds; a fold that does not use a feature counts as 0."""
         totals: dict[str, Any] = {}
         for model in self._models:
             for feature, share in model.get_importances(kind).items():
@@ -119,7 +122,7 @@ class CrossValidation:
         return {feature: total / len(self._models) for feature, total in totals.items()}
 
     def get_contributions(self) -> NDArray[Any] | None:
-        """SHAP values of all held-out parts, in the order of the labels."""
+        """Return the SHAP values of all held-out parts, in the order of the labels."""
         return _join(model.get_contributions() for model in self._models)
 
     def get_newest_trees(self) -> dict[str, Any]:

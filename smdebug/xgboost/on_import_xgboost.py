@@ -32,7 +32,7 @@ class UnattendedXgboostHook(UnattendedHook, Hook):
 
 
 class _Call:
-    """The arguments of a call by name, whether positional or keyword.
+    """The arguments of a call, by name, whether they are positional or keyword arguments.
 
     Positional arguments after the first three are deprecated, but scripts still use them.
     """
@@ -71,7 +71,7 @@ class _Call:
 
 
 class XgboostWatch(ZeroScriptChange[Hook]):
-    """Gives the trainings of this process a hook."""
+    """Adds a hook to the trainings of this process."""
 
     def __init__(self) -> None:
         super().__init__()

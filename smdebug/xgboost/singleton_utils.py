@@ -9,5 +9,8 @@ __all__ = ["del_hook", "get_hook", "set_hook"]
 
 
 def get_hook(json_config_path: str | os.PathLike[str] | None = None) -> Hook | None:
-    """Return the hook of this process, or one made of the job's config; see `smdebug.capture.singleton.find_hook`."""
+    """Return the current hook of this process, or create one from the job's config.
+
+    `smdebug.capture.singleton.find_hook` describes the details.
+    """
     return find_hook(Hook, json_config_path, create_if_not_exists=True)

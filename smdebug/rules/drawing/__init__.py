@@ -1,4 +1,4 @@
 """Rendering of numbers as HTML pages, SVG pictures and notebooks.
 
-The modules here know no rule.
+The modules of this package do not depend on any rule.
 """

@@ -1,6 +1,6 @@
 """Self-contained HTML pages of charts and tables.
 
-Inline SVG and CSS; a page needs neither a network nor scripts.
+Pages use inline SVG and CSS, and need neither network access nor scripts.
 """
 
 import math
@@ -14,7 +14,7 @@ from smdebug.rules.drawing.svg import Scale, element, polyline
 
 _WIDTH, _HEIGHT, _MARGIN = 560, 300, 68
 _LEGEND, _BINS = 200, 30
-# Half the width of a pie's place.
+# Half the width of the area of a pie chart.
 _PIE = 90
 _COLOURS = (
     "#1f5fa8",
@@ -41,7 +41,7 @@ th { background: #f3f3f3; } svg { max-width: 100%; height: auto; } svg text { fo
 
 
 def render_page(title: str, sections: Sequence[tuple[str, str]]) -> str:
-    """Return the page; sections are (heading, HTML)."""
+    """Return the page; each section is a pair (heading, HTML)."""
     body = "\n".join(f"<h2>{escape(heading)}</h2>\n{content}" for heading, content in sections)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
@@ -50,7 +50,7 @@ def render_page(title: str, sections: Sequence[tuple[str, str]]) -> str:
 
 
 def render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table; numbers with six digits, to the right in their column, texts to the left."""
+    """Return a table; numbers have up to six digits and are aligned to the right, and text is aligned to the left."""
     numeric = [bool(rows) and all(isinstance(row[at], (int, float)) for row in rows) for at in range(len(head))]
     cells = "".join(_render_cell("th", each, is_number=number) for each, number in zip(head, numeric, strict=True))
     lines = "".join(
@@ -71,13 +71,13 @@ def render_text(text: str) -> str:
 
 
 def render_details(title: str, content: str) -> str:
-    """Return HTML that is folded under a title until a reader opens it."""
+    """Return HTML that is collapsed under a title until the reader expands it."""
     return f"<details><summary>{escape(title)}</summary>{content}</details>\n"
 
 
 def render_matrix(rows: Sequence[Sequence[int]], row_name: str, column_name: str) -> str:
-    """Return a table of counts whose cells are the darker the larger their part of the row is."""
-    # The names are above and beside the numbers, not in each cell, so that a page is wide enough for ten classes.
+    """Return a table of counts, in which a cell is darker if it is a larger share of its row."""
+    # The names are above and beside the numbers, not in each cell, so that ten classes fit into the page.
     heads = "".join(f"<th>{number}</th>" for number in range(len(rows)))
     lines = []
     for number, row in enumerate(rows):
@@ -89,13 +89,13 @@ def render_matrix(rows: Sequence[Sequence[int]], row_name: str, column_name: str
 
 
 def _shade(share: float) -> str:
-    """Return white for 0, the first colour of all for 1, and writing that can be read on it."""
+    """Return the CSS of a background between white for 0 and the first colour for 1, with a readable text colour."""
     red, green, blue = (round(255 - share * (255 - int(_COLOURS[0][at : at + 2], 16))) for at in (1, 3, 5))
     return f"background:#{red:02x}{green:02x}{blue:02x};color:{'#fff' if share > 0.5 else '#1c1c1c'}"
 
 
 def render_lines(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str, y_label: str) -> str:
-    """Lines through points (x, y), one a series, and their names beside them; what is not finite is left out."""
+    """Return a chart with one line per series of points (x, y), and a legend; non-finite points are omitted."""
     finite = {
         name: [p for p in points if math.isfinite(p[0]) and math.isfinite(p[1])] for name, points in series.items()
     }
@@ -117,7 +117,7 @@ def render_lines(series: Mapping[str, Sequence[tuple[float, float]]], x_label: s
 
 
 def render_histogram(values: NDArray[np.float64], x_label: str) -> str:
-    """Return how many of some finite numbers lie in each of thirty parts of their range."""
+    """Return a histogram of finite numbers with thirty bins of equal width."""
     counts, edges = np.histogram(values, bins=_BINS)
     axes = _Axes([(float(edges[0]), 0.0), (float(edges[-1]), float(counts.max()))])
     bottom = axes.y.place(0.0)
@@ -131,7 +131,7 @@ def render_histogram(values: NDArray[np.float64], x_label: str) -> str:
 
 
 def render_bars(values: Mapping[str, float]) -> str:
-    """Draw horizontal bars, one per name, in the given order (longest first)."""
+    """Return a chart of horizontal bars, one per name, in the given order (longest first)."""
     longest = max((abs(value) for value in values.values() if math.isfinite(value)), default=0.0) or 1.0
     parts = []
     for number, (name, value) in enumerate(values.items()):
@@ -144,7 +144,7 @@ def render_bars(values: Mapping[str, float]) -> str:
 
 
 def render_pie(values: Mapping[str, float], title: str) -> str:
-    """Return a circle cut into the parts of their sum that some numbers make, and their names beside it."""
+    """Return a pie chart that shows each number's share of the sum, with the names beside it."""
     total = sum(values.values())
     parts = [element("text", title, x=8, y=16, font_weight="bold")]
     at = 0.0
@@ -170,11 +170,11 @@ def render_pie(values: Mapping[str, float], title: str) -> str:
 
 
 def render_boxes(boxes: Mapping[str, Sequence[float]], y_label: str) -> str:
-    """Return a box for each name: whiskers from the 5th to the 95th percentile, box from p25 to p75, a line at p50.
+    """Return a box plot: whiskers from the 5th to the 95th percentile, a box from p25 to p75, and a line at p50.
 
     Args:
-        boxes: the five percentiles of each name, in rising order.
-        y_label: what they are of, in percent: the axis goes from 0 to 100.
+        boxes: the five percentiles of each name, in ascending order.
+        y_label: label of the y axis, which goes from 0 to 100 percent.
     """
     width = max(_WIDTH, 2 * _MARGIN + 72 * len(boxes))
     scale = Scale([0.0, 100.0], _HEIGHT - _MARGIN, 10)
@@ -199,7 +199,7 @@ def render_boxes(boxes: Mapping[str, Sequence[float]], y_label: str) -> str:
 
 
 class _Axes:
-    """Scales that show all of some points."""
+    """Axes that cover all given points."""
 
     def __init__(self, points: Sequence[tuple[float, float]]) -> None:
         self.x = Scale([x for x, _ in points], _MARGIN, _WIDTH - 10)

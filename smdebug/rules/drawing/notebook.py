@@ -1,6 +1,6 @@
 """Notebooks, and the XGBoost report as a notebook with its code.
 
-It has the report's figures, each with the code that makes it.
+The notebook contains the report's figures, each with the code that draws it.
 """
 
 import json
@@ -117,7 +117,7 @@ if is_regression and not objective.startswith(("rank:", "survival:")):
     axes.legend([f"{low:.4g} to {high:.4g}" for low, high in zip(edges, edges[1:])])
     axes.set(xlabel="round", ylabel="|label - prediction|")"""
 
-# Code by the section of the page that it makes; None: it makes none.
+# Cells as (section of the report page that the code draws, heading, code). The section is None if the code draws none.
 _CELLS = (
     (None, "## The run", _OPEN),
     ("loss", "", _METRICS),
@@ -135,10 +135,10 @@ _CELLS = (
 
 
 def render_notebook(title: str, path: str) -> str:
-    """Return a notebook (nbformat 4.5, as JSON) that reads a run by itself.
+    """Return a notebook (nbformat 4.5, as JSON) whose code reads a run.
 
     Args:
-        title: its heading.
+        title: heading of the notebook.
         path: folder or `s3://` prefix of the run.
     """
     cells = [("markdown", f"# {title}")]
@@ -151,7 +151,7 @@ def render_notebook(title: str, path: str) -> str:
 
 
 def build_notebook(cells: Sequence[tuple[str, str]]) -> str:
-    """Return a notebook of cells; each is its kind, markdown or code, and its text."""
+    """Return a notebook as JSON; each cell is a pair of its kind, `markdown` or `code`, and its text."""
     notebook = {
         "cells": [_make_cell(kind, f"cell-{number}", text) for number, (kind, text) in enumerate(cells)],
         "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},

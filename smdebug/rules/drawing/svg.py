@@ -4,21 +4,21 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-# Numbers beyond are drawn here: the distance of two of them is still a number.
+# Numbers beyond this limit are drawn at the limit, so that the distance between two numbers remains finite.
 FURTHEST = 1e300
 _TICKS = 4
 
 
 def element(tag: str, content: str | None = None, **attributes: str | float) -> str:
-    """Return an element; places are given to a tenth of a pixel.
+    """Return an SVG element; coordinates are rounded to a tenth of a pixel.
 
     >>> element("text", "a < b", x=1, y=2.25, text_anchor="end")
     '<text x="1" y="2.2" text-anchor="end">a &lt; b</text>'
 
     Args:
-        tag: what it is.
-        content: its text; None: it has none.
-        attributes: with an underscore for each hyphen, and `class_` for class.
+        tag: name of the element.
+        content: text of the element; None for an element without content.
+        attributes: attributes, with an underscore for each hyphen, and `class_` for class.
     """
     given = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{value:.1f}"'
@@ -30,19 +30,19 @@ def element(tag: str, content: str | None = None, **attributes: str | float) -> 
 
 
 def polyline(points: Iterable[tuple[float, float]], colour: str, width: float, **attributes: str) -> str:
-    """Return a line through places of the picture."""
+    """Return a line through points of the picture."""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return element("polyline", points=path, fill="none", stroke=colour, stroke_width=width, **attributes)
 
 
 class Scale:
-    """Values to places between two ends of the picture.
+    """Maps values to coordinates between two positions of the picture.
 
     Args:
-        values: all of them lie on it.
-        start: where the lowest is.
-        end: where the highest is.
-        logarithmic: whether equal quotients are equally far apart; the values are above 0 then.
+        values: values that the scale covers.
+        start: coordinate of the lowest value.
+        end: coordinate of the highest value.
+        logarithmic: whether the scale is logarithmic; all values have to be above 0 then.
     """
 
     def __init__(self, values: Sequence[float], start: float, end: float, *, logarithmic: bool = False) -> None:
@@ -50,19 +50,19 @@ class Scale:
         seen = [math.log10(value) if logarithmic else value for value in values] or [0.0, 1.0]
         low, high = min(seen), max(seen)
         if high - low < 1 / FURTHEST:
-            # A half more or less is nothing to a large number.
+            # For a large number, the margin has to grow with the number: adding 0.5 would not change it.
             margin = max(0.5, abs(low) / 1e9)
             low, high = low - margin, high + margin
         self._low, self._high = low, high
         self._start, self._end = start, end
 
     def place(self, value: float) -> float:
-        """Where a value is."""
+        """Return the coordinate of a value."""
         at = math.log10(value) if self._logarithmic else value
         return self._start + (self._end - self._start) * ((at - self._low) / (self._high - self._low))
 
     def ticks(self) -> list[float]:
-        """Round values between both ends."""
+        """Return the round values between both ends of the scale."""
         apart = (self._high - self._low) / _TICKS
         step = math.ceil(apart) if self._logarithmic else _round_up(apart)
         first = math.ceil(self._low / step - 1e-9)
@@ -72,6 +72,6 @@ class Scale:
 
 
 def _round_up(value: float) -> float:
-    """Return the next of 1, 2 and 5 times a power of ten."""
+    """Round a value up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(value))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * (1 - 1e-9))

@@ -28,12 +28,12 @@ from smdebug.rules.measuring.evaluation import (
 )
 from smdebug.rules.measuring.losses import is_better_higher
 
-# The predictions of these objectives (an order, a time) cannot be compared with a label number by number.
+# The predictions of these objectives are an order or a time, which cannot be compared with the labels one by one.
 _UNCOMPARED = ("rank:", "survival:")
 _MOST_FEATURES = 20
 _MOST_POINTS = 2000
 _MOST_CLASSES = 20
-# Of a longer training every second, fourth, … round's predictions are measured.
+# In a longer training, only the predictions of every second, fourth, … round are measured.
 _MOST_ROUNDS = 400
 
 Points = list[tuple[float, float]]
@@ -43,9 +43,9 @@ class Section(NamedTuple):
     """A kind of section.
 
     Attributes:
-        heading: stands above, before what it is of.
-        meaning: what is seen in it.
-        what_to_do: where it looks bad.
+        heading: heading of the section, which may be followed by the name of its subject.
+        meaning: explanation of what the section shows.
+        what_to_do: advice for bad results.
     """
 
     heading: str
@@ -131,14 +131,14 @@ SECTIONS = {
 
 @dataclass
 class XgboostRun:
-    """What a page shows of a training.
+    """The data of a training that the page shows.
 
     Attributes:
         metrics: points (round, value) of each metric of each data set.
-        hyperparameters: by name.
-        importance: by kind, and then by feature.
-        labels, predictions: as they were saved last.
-        last_step: the round taken in last.
+        hyperparameters: hyperparameters by name.
+        importance: feature importance by kind, and then by feature.
+        labels, predictions: the newest saved values.
+        last_step: the newest round.
     """
 
     metrics: dict[str, Points] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class XgboostRun:
         return pair_classes(self.labels, self.predictions, self._objective)
 
     def _compare_numbers(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Labels and predictions of a regression, those that are finite; None where they cannot be compared."""
+        """Return the finite labels and predictions of a regression; None if they cannot be compared."""
         assert self.labels is not None
         assert self.predictions is not None
         labels, predictions = self.labels.reshape(-1), self.predictions.reshape(-1)
@@ -301,7 +301,7 @@ class XgboostRun:
 
 
 def _frame(kind: str, content: str, of: str = "", *, is_first: bool = True) -> tuple[str, str]:
-    """Return heading and content; what it means stands in the first of a kind."""
+    """Return the heading and content of a section; only the first section of a kind contains the explanation."""
     section = SECTIONS[kind]
     advice = f"What to do: {section.what_to_do}" if section.what_to_do else ""
     text = "".join(map(render_text, filter(None, (section.meaning, advice)))) if is_first else ""

@@ -1,8 +1,9 @@
 """Detection of activation functions' tensors in every framework.
 
 Names: MXNet `dense0_relu_output_0` and `relu0_output_0`, Keras `re_lu_1/outputs` and `relu/outputs`, PyTorch
-`layer1.0.relu_output_0` and `relu1_output_0`. A module whose name does not tell, as the third of an nn.Sequential
-(`2_output_0`) or one called `act`, is recognised by what it does where both its input and its output were saved.
+`layer1.0.relu_output_0` and `relu1_output_0`. Some names do not reveal the function, such as that of the third module
+of an nn.Sequential (`2_output_0`), or `act`. Such a module is recognised by its values if both its input and its output
+were saved.
 """
 
 import re
@@ -33,7 +34,7 @@ def build_names_regex(kinds: Iterable[str], side: str) -> str:
 
 
 def tell_by_name(name: str) -> str | None:
-    """Return the function that a tensor belongs to, if its name says so."""
+    """Return the activation function that the name of a tensor contains; None if it contains none."""
     lower = name.lower()
     return next((kind for kind in (SIGMOID, TANH) if kind in lower), RELU if re.search(_KINDS[RELU], lower) else None)
 

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The label of samples that PyTorch's losses pass over, unless told another.
+# The label of samples that PyTorch's losses ignore by default.
 IGNORED = -100
-# XGBoost's objectives that learn numbers, or an order.
+# Prefixes of XGBoost's objectives that learn numbers or an order.
 _NO_CLASSES = ("reg:", "count:", "rank:", "survival:")
 
 
 def to_labels(labels: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Class numbers of labels: whole numbers of any shape, or zeros and a one along the last axis (one-hot).
+    """Return the class numbers of labels, which are integers of any shape, or one-hot along the last axis.
 
     Returns:
-        A vector; None where these are no class numbers, as the targets of a regression.
+        A vector; None if the labels are not class numbers, for example the targets of a regression.
     """
     if labels.dtype.kind not in "biuf":
         return None
@@ -31,18 +31,18 @@ def to_labels(labels: NDArray[Any]) -> NDArray[np.int64] | None:
 def to_predicted(
     predictions: NDArray[Any], labels: NDArray[np.int64], *, argmax: bool = False
 ) -> NDArray[np.int64] | None:
-    """Class numbers of predictions: the highest of each sample's scores, or what a single number stands for.
+    """Return the class numbers of predictions: the class with the highest score, or the class of a single number.
 
     Args:
-        predictions: (samples, classes) scores, or one number a sample: a class number, or, where all labels are 0 or 1,
-            a probability of class 1, which counts from 0.5 on. Numbers below 0 or above 1 that are no class numbers are
-            scores of class 1 (logits), which count above 0.
+        predictions: scores of shape (samples, classes), or one number per sample. A single number is a class number or,
+            if all labels are 0 or 1, a probability of class 1, which selects class 1 from 0.5 on. If numbers below 0 or
+            above 1 are not class numbers, all numbers are logits of class 1, which select class 1 above 0.
         labels: class numbers of the samples.
-        argmax: whether the last axis holds scores; without it they are taken for scores where there are more numbers
-            than labels.
+        argmax: whether the last axis contains scores. If False, this is assumed only if there are more predictions than
+            labels.
 
     Returns:
-        One number a label; None where the predictions do not fit the labels, as those of a regression or a ranking.
+        One class number per label; None if the predictions do not match the labels, as in a regression or a ranking.
     """
     if predictions.dtype.kind not in "biuf" or not predictions.size or not np.isfinite(predictions).all():
         return None
@@ -59,14 +59,15 @@ def to_predicted(
 
 
 def order_scores(predictions: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any] | None:
-    """Predictions with their scores on the last axis: PyTorch's losses take (samples, classes, ...).
+    """Return predictions with their scores on the last axis; PyTorch's losses expect (samples, classes, ...).
 
     Args:
-        predictions: as saved.
-        labels: as saved, (samples, ...); of other shapes nothing can be told, and the predictions stay as they are.
+        predictions: predictions as saved.
+        labels: labels as saved, of shape (samples, ...). If they have another shape, the axis of the scores is unknown,
+            and the predictions are returned unchanged.
 
     Returns:
-        The predictions; None where the classes may be on either axis.
+        The predictions; None if either axis may be that of the classes.
     """
     if predictions.ndim < 3 or predictions.ndim != labels.ndim + 1:
         return predictions
@@ -78,13 +79,13 @@ def order_scores(predictions: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any
 def pair_classes(
     labels: NDArray[Any], predictions: NDArray[Any], objective: str = ""
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Class numbers of labels and of predictions; None where what is learned are no classes.
+    """Return the class numbers of labels and of predictions; None if the model does not learn classes.
 
     Args:
-        labels: one a sample, or one-hot.
+        labels: one label per sample, or one-hot.
         predictions: as in `to_predicted`.
-        objective: XGBoost's name of what is learned, where it is known. Without it, labels of many different values are
-            taken for those of a regression.
+        objective: XGBoost's objective, if known. If it is unknown, labels with many different values are treated as
+            those of a regression.
     """
     if objective.startswith(_NO_CLASSES) and objective != "reg:logistic":
         return None
@@ -103,12 +104,12 @@ def pair_classes(
 def count_pairs(
     labels: NDArray[np.int64], predicted: NDArray[np.int64], categories: int | None = None
 ) -> NDArray[np.int64]:
-    """Return the confusion matrix: element [label, prediction] counts the samples; numbers outside are left out.
+    """Return the confusion matrix, whose element [label, prediction] counts samples; other class numbers are ignored.
 
     Args:
-        labels: class numbers from 0.
-        predicted: class numbers of the same samples.
-        categories: rows and columns; None: one more than the highest number.
+        labels: class numbers, from 0 on.
+        predicted: predicted class numbers of the same samples.
+        categories: number of rows and columns; None for one more than the highest class number.
     """
     if categories is None:
         categories = int(max(labels.max(initial=0), predicted.max(initial=0))) + 1

@@ -9,7 +9,7 @@ _MOST_BINS = 10
 
 
 class Scores(NamedTuple):
-    """Precision, recall and F1, of one class or of all by one kind of average."""
+    """Precision, recall and F1 of one class, or their average over all classes."""
 
     precision: float
     recall: float
@@ -17,7 +17,9 @@ class Scores(NamedTuple):
 
 
 def compute_class_scores(matrix: NDArray[np.int64]) -> list[Scores]:
-    """Precision, recall and F1 of each class; 0 where nothing was predicted as it, or no sample is of it.
+    """Return precision, recall and F1 of each class.
+
+    Precision is 0 for a class that was never predicted, and recall is 0 for a class without samples.
 
     >>> compute_class_scores(np.array([[3, 1], [0, 4]]))[1]
     Scores(precision=0.8, recall=1.0, f1=0.888888888888889)
@@ -35,9 +37,10 @@ def compute_class_scores(matrix: NDArray[np.int64]) -> list[Scores]:
 
 
 def compute_average_scores(matrix: NDArray[np.int64]) -> dict[str, Scores]:
-    """Micro, macro and weighted averages over the classes that a label or a prediction has.
+    """Return the micro, macro and weighted averages over the classes that occur in labels or predictions.
 
-    Micro counts all samples alike, macro all classes alike, weighted the classes by their samples.
+    The micro average gives all samples equal weight. The macro average gives all classes equal weight. The weighted
+    average weights each class by its number of samples.
 
     >>> compute_average_scores(np.array([[3, 1], [0, 4]]))["micro"]
     Scores(precision=0.875, recall=0.875, f1=0.875)
@@ -56,7 +59,7 @@ def compute_average_scores(matrix: NDArray[np.int64]) -> dict[str, Scores]:
 
 
 def compute_diagonal_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Part of each label's samples that was predicted right; NaN of a label without samples.
+    """Return the share of each label's samples that was predicted correctly; NaN for a label without samples.
 
     >>> compute_diagonal_shares(np.array([[3, 1], [0, 0]])).tolist()
     [0.75, nan]
@@ -67,7 +70,7 @@ def compute_diagonal_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def choose_label_bins(labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Edges of ten bins of one width over the labels, or of one a value where there are no more values than that.
+    """Return the edges of ten equally wide bins over the labels, or of one bin per value for up to ten values.
 
     >>> choose_label_bins(np.array([1.0, 3.0, 1.0])).tolist()
     [1.0, 2.0, 3.0]
@@ -85,7 +88,7 @@ def choose_label_bins(labels: NDArray[Any]) -> NDArray[np.float64]:
 def compute_errors_by_bin(
     labels: NDArray[Any], predictions: NDArray[Any], edges: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Mean of |label - prediction| in each bin of labels; NaN of an empty bin.
+    """Return the mean of |label - prediction| in each bin of labels; NaN for an empty bin.
 
     >>> compute_errors_by_bin(np.array([0.0, 1.0, 9.0]), np.array([1.0, 1.0, 7.0]), np.array([0, 5, 10])).tolist()
     [0.5, 2.0]
@@ -102,8 +105,8 @@ def compute_roc(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[list[tuple[
     """Return the ROC curve of labels 0 and 1, and the area below it.
 
     Returns:
-        Points (false positive rate, true positive rate) from (0, 0) to (1, 1), one a distinct score, and the area by
-        the trapezoidal rule; NaN where only one class is there.
+        Points (false positive rate, true positive rate) from (0, 0) to (1, 1), one for each distinct score, and the
+        area by the trapezoidal rule. The area is NaN if only one class occurs.
 
     >>> compute_roc(np.array([1, 0]), np.array([0.9, 0.1]))
     ([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)], 1.0)

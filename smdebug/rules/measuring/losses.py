@@ -35,7 +35,7 @@ _LONGEST_SCALAR_RECORD = 256
 
 
 def is_better_higher(name: str) -> bool:
-    """Whether higher is better for a metric of XGBoost, such as `validation-auc`, so that it is not a loss."""
+    """Return whether a metric of XGBoost, such as `validation-auc`, is better when it is higher, and is not a loss."""
     return _RISING.search(name) is not None
 
 
@@ -145,7 +145,7 @@ def read_phase_losses(
 class Patience:
     """Counts losses since the best one.
 
-    A loss is a new best where it is below the best so far by more than delta; NaN is never one.
+    A loss is a new best if it is below the best so far by more than delta; NaN is never a new best.
 
     >>> patience = Patience()
     >>> [patience.add(loss, 0.5) for loss in (3.0, 2.0, 1.6, 1.4)]
@@ -157,7 +157,7 @@ class Patience:
         self.waited = 0
 
     def add(self, loss: float, delta: float) -> int:
-        """Add the next loss; returns how many losses in a row were not a new best."""
+        """Add the next loss, and return the number of consecutive losses that were not a new best."""
         if loss < self.best - delta:
             self.best, self.waited = loss, 0
         else:

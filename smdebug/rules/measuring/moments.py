@@ -12,7 +12,7 @@ VARIANCE_REDUCTIONS = (("variance", False), ("std", False))
 
 
 def compute_abs_mean(values: NDArray[Any]) -> float:
-    """mean(|x|) over all elements, in single precision at least; NaN if empty.
+    """Return mean(|x|) over all elements, computed in single precision or better; NaN if empty.
 
     >>> compute_abs_mean(np.array([-1.0, 2.0]))
     1.5
@@ -21,17 +21,17 @@ def compute_abs_mean(values: NDArray[Any]) -> float:
         return math.nan
     absolute = np.abs(widen(values.reshape(-1)))
     total = float(np.add.reduce(absolute))
-    # Sums of numbers near the end of single precision's range leave it.
+    # A sum of very large numbers may overflow single precision.
     return (total if math.isfinite(total) else float(np.add.reduce(absolute, dtype=np.float64))) / values.size
 
 
 def widen(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the same numbers in single precision at least, so that what is made of them overflows no small type."""
+    """Return the same numbers in single precision or better, so that computations do not overflow a small type."""
     return values if values.dtype.itemsize >= 4 and values.dtype.kind in "fc" else values.astype(np.float64)
 
 
 def compute_variance(values: NDArray[Any]) -> float:
-    """mean(|x - mean(x)|^2) over all elements, in double precision; NaN if empty.
+    """Return mean(|x - mean(x)|^2) over all elements, computed in double precision; NaN if empty.
 
     >>> compute_variance(np.array([1.0, 3.0]))
     1.0
@@ -47,7 +47,10 @@ def compute_variance(values: NDArray[Any]) -> float:
 
 
 def read_variance(tensors: StepTensors, place: WorkerTensor) -> float | None:
-    """Return the saved variance, else the square of the saved std, else that of the values; None if none was saved."""
+    """Return the saved variance, the square of the saved std, or the variance of the values, whichever was saved.
+
+    The result is None if none of them was saved.
+    """
     variance = tensors.read_reduction(place, "variance")
     if variance is not None:
         return variance

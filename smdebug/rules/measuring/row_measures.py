@@ -1,9 +1,9 @@
 """Statistics of many small tensors at once, one for each row of a matrix.
 
-They are exact to a thousandth at least.
+The relative error is at most one thousandth.
 
-Sums are made in the tensor's own precision. A rule takes them to see which tensors are far from firing, and looks at
-the others by themselves, in the precision that it promises.
+Sums are computed in the tensor's own precision. A rule uses these statistics to exclude tensors that are far from
+firing, and examines each remaining tensor separately, in the precision that the rule guarantees.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from smdebug.reading.stacks import Measures, StackRows
 
-# A variance is that of the centred values where the mean's square is more than this part of the squares' mean.
+# The variance is computed from centred values if the square of the mean exceeds this share of the mean of the squares.
 _CENTRED_BELOW = 0.5
 
 
 def measure(rows: StackRows, name: str) -> NDArray[np.float64]:
-    """One of MEASURES, one value a tensor."""
+    """Return one of MEASURES, as one value per tensor."""
     return rows.measure(name, MEASURES[name])
 
 
 def measure_change(rows: StackRows, before: StackRows) -> NDArray[np.float64]:
-    """mean(|now - before|) of each tensor; both hold the same tensors."""
+    """Return mean(|now - before|) of each tensor; both arguments contain the same tensors."""
     found = []
     with np.errstate(all="ignore"):
         for now, then in rows.pair(before):
@@ -35,29 +35,30 @@ def measure_change(rows: StackRows, before: StackRows) -> NDArray[np.float64]:
 
 
 def _sum(matrix: NDArray[Any]) -> NDArray[np.float64]:
-    # Three times as quick as add.reduce, and without the threads of a BLAS.
+    # Three times as fast as add.reduce, and without the threads of a BLAS library.
     sums: NDArray[np.float64] = np.einsum("ij->i", matrix).astype(np.float64)
     return sums
 
 
 def _measure_abs(matrix: NDArray[Any]) -> Measures:
-    """mean(|x|), infinite or NaN where some element is, and how many elements are 0, exact."""
+    """Return mean(|x|), which is infinite or NaN if an element is, and the exact number of zeros."""
     absolute = np.abs(matrix)
     elements = matrix.shape[1]
     zeros = np.zeros(len(matrix))
-    # Most tensors have no zero at all, which their smallest absolute value tells; NaN compares as neither.
+    # Most tensors have no zeros, which their smallest absolute value shows. The zeros of a tensor with NaN are counted.
     for row in np.flatnonzero(~(np.minimum.reduce(absolute, axis=1) > 0)):
         zeros[row] = elements - np.count_nonzero(matrix[row])
     return {"abs_mean": _sum(absolute) / elements, "zeros": zeros}
 
 
 def _measure_variance(matrix: NDArray[Any]) -> Measures:
-    """mean((x - mean(x))^2)."""
+    """Return mean((x - mean(x))^2)."""
     elements = matrix.shape[1]
     means = _sum(matrix) / elements
     squares = np.einsum("ij,ij->i", matrix, matrix).astype(np.float64) / elements
     variances = squares - means * means
-    # What is left where the mean is large is inexact: these are centred first, and the mean's rounding is taken out.
+    # The difference is inexact if the mean is large. Such tensors are centred first, and the rounding error of the mean
+    # is subtracted.
     far = np.flatnonzero(~(means * means <= _CENTRED_BELOW * squares))
     if far.size:
         centred = matrix[far] - means[far, None].astype(matrix.dtype)
@@ -67,7 +68,7 @@ def _measure_variance(matrix: NDArray[Any]) -> Measures:
 
 
 def _measure_shape(matrix: NDArray[Any]) -> Measures:
-    """Return the first element, and how many there are."""
+    """Return the first element, and the number of elements."""
     return {"first": matrix[:, 0].astype(np.float64), "size": np.full(len(matrix), float(matrix.shape[1]))}
 
 

@@ -9,18 +9,18 @@ from smdebug.mode_keys import ModeKeys
 
 _KERAS_LOOPS = frozenset({"fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"})
 _KERAS = ("keras.", "tf_keras.")
-# The methods of an estimator that run sessions, by what these do.
+# The estimator methods that run sessions, with the mode of each.
 _ESTIMATOR_METHODS = {
     "_train_model": ModeKeys.TRAIN,
     "_evaluate_run": ModeKeys.EVAL,
     "predict": ModeKeys.PREDICT,
 }
-# What starts a thread for each replica of a strategy, and waits for them.
+# Module, function and local variable of the code that starts a thread for each replica of a strategy.
 _STARTS_REPLICAS = ("tensorflow.python.distribute.mirrored_run", "_call_for_each_replica", "threads")
 
 
 def is_inside_keras_loop() -> bool:
-    """Return whether a Keras loop runs in this thread or builds its functions, or started this replica's thread."""
+    """Return whether a Keras loop runs or builds its functions in this thread, or started this replica's thread."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to see who calls
     if _is_in_loop(frame):
         return True
@@ -29,7 +29,7 @@ def is_inside_keras_loop() -> bool:
 
 
 def find_estimator_mode() -> ModeKeys | None:
-    """Return what the estimator that calls is doing; None where none does. One that trains may evaluate meanwhile."""
+    """Return the mode of the calling estimator, which may evaluate during a training; None if no estimator calls."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as above
     while frame is not None:
         mode = _ESTIMATOR_METHODS.get(frame.f_code.co_name)
@@ -40,16 +40,16 @@ def find_estimator_mode() -> ModeKeys | None:
 
 
 def put_first_in_session(hook: object) -> None:
-    """Put a hook before all others of the session that is calling its `begin`.
+    """Move a hook before all other hooks of the session that is calling its `begin`.
 
-    What a run has shown is then saved before another hook, one that saves checkpoints, begins an evaluation.
+    The tensors of a run are then saved before another hook begins an evaluation, such as one that saves checkpoints.
     """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as above
     while frame is not None and frame.f_globals.get("__name__") != "tensorflow.python.training.monitored_session":
         frame = frame.f_back
     session: Any = None if frame is None else frame.f_locals.get("self")
     if hasattr(session, "_hooks"):
-        # Another list: TensorFlow is going through the one that there is.
+        # A new list, because TensorFlow is iterating over the current one.
         session._hooks = sorted(session._hooks, key=lambda found: found is not hook)  # noqa: SLF001 - no public way
 
 
@@ -64,7 +64,7 @@ def _is_in_loop(frame: FrameType | None) -> bool:
 
 
 def _find_starter() -> FrameType | None:
-    """Return where the thread of a replica was started; None in any other thread."""
+    """Return the frame that started the thread of a replica; None in any other thread."""
     thread = threading.current_thread()
     module, function, local = _STARTS_REPLICAS
     if type(thread).__module__ != module:

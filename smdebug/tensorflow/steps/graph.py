@@ -13,18 +13,19 @@ v1 = tf.compat.v1
 
 # Stateful for TensorFlow, although these operations only read a variable.
 _READS = frozenset({"ReadVariableOp", "VarHandleOp", "Variable", "VariableV2"})
-# Sparse updates take the values of a gradient, which are what is saved of it.
+# A sparse update takes the values of a gradient, and these values are saved.
 _UPDATE = re.compile("(Resource)?(Sparse)?Apply[A-Z]")
 # Limits memory use if a script creates new fetches for each run.
 _MOST_RECALLED = 64
-# Attribute of the graph: the two objects refer to each other, and are freed together.
+# The result is an attribute of the graph. The two objects refer to each other, and are freed together.
 _KEPT_AS = "_smdebug_fetched_graph"
 
 
 class NamedTensors:
-    """Tensors to fetch, as one fetch for a session; the fetched value is a dictionary of arrays by name.
+    """Tensors that a session fetches as one object; the fetched value is a dictionary of arrays by name.
 
-    If a session fetches a dictionary, it checks the type of each value, which takes as long as the fetch itself.
+    A dictionary is not used for this: a session checks the type of each value in it, which takes as long as the fetch
+    itself.
     """
 
     def __init__(self, tensors: dict[str, Any]) -> None:
@@ -42,7 +43,7 @@ register_session_run_conversion_functions(NamedTensors, _expand)
 
 
 class FetchedGraph:
-    """Tensors of one graph by their names in the run, and those that a run computes anyway.
+    """Finds the tensors of one graph by name, and those that a call of the session's `run` computes anyway.
 
     Attributes:
         trainable: names of the trainable variables.

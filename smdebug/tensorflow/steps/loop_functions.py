@@ -5,7 +5,7 @@ from typing import Any
 
 from smdebug.mode_keys import ModeKeys
 
-# By mode: the attribute that Keras calls, and the method that it is made of.
+# For each mode: the model attribute that Keras calls, and the method that this function runs.
 FUNCTIONS = {
     ModeKeys.TRAIN: ("train_function", "train_step"),
     ModeKeys.EVAL: ("test_function", "test_step"),
@@ -14,14 +14,14 @@ FUNCTIONS = {
 
 
 def get_function(model: Any, mode: ModeKeys) -> Any:
-    """Return Keras' own function of a mode."""
+    """Return Keras' own step function for a mode."""
     found = getattr(model, FUNCTIONS[mode][0])
-    # Where another callback has ended a training before its step, ours is still there.
+    # If another callback stopped the training before the step, the attribute still holds the replacement.
     return getattr(found, "smdebug_original", found)
 
 
 def replace_once(model: Any, mode: ModeKeys, run: Callable[..., Any]) -> None:
-    """Have the next batch run by `run`; Keras' own function is back in its place before that is called."""
+    """Make Keras call `run` for the next batch; Keras' own function is restored before `run` is called."""
     attribute, original = FUNCTIONS[mode][0], get_function(model, mode)
 
     def run_once(*given: Any) -> Any:
@@ -33,7 +33,7 @@ def replace_once(model: Any, mode: ModeKeys, run: Callable[..., Any]) -> None:
 
 
 def _set(model: Any, attribute: str, function: Any) -> None:
-    # Past Keras' own setting of attributes, which looks at each value for what it has to keep track of.
+    # This bypasses Keras' `__setattr__`, which examines each value for objects to track.
     if attribute in vars(model):
         vars(model)[attribute] = function
     else:

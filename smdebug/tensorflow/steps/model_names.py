@@ -8,18 +8,19 @@ _BIAS = re.compile("^(?!gradient).*bias")
 
 
 class ModelNames:
-    """Names of one model's variables, gradients and layers, as long as it has the same ones.
+    """Names of a model's variables, gradients and layers; they are valid until the model changes.
 
-    A variable is `<layer>/weights/<path>:0`, `<layer>` being the layer of the model or of a model inside it that holds
-    it, and `<path>` what Keras calls the variable; its gradient is `gradients/<path>Grad`. A layer is called what Keras
-    calls it, or, where several of a model share a name, by its path. What still clashes is numbered.
+    The name of a variable is `<layer>/weights/<path>:0`. `<layer>` is the layer that holds the variable, in the model
+    or in a model inside it, and `<path>` is the variable's name in Keras. The name of its gradient is
+    `gradients/<path>Grad`. A layer has its name in Keras, or its path if several layers of the model have the same
+    name. Names that are still not unique get a number.
     """
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        # Whether the collections of a hook know these names.
+        # Whether these names were added to the collections of a hook.
         self.is_listed = False
-        # Whether a step was over before what it had changed was taken up.
+        # Whether a step changed the model, so that the names were updated only after the step.
         self.is_late = False
         self._read()
 
@@ -41,16 +42,16 @@ class ModelNames:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the model has got other layers or variables since, or froze some."""
+        """Whether layers or variables of the model were added, replaced or frozen since the names were read."""
         return self._signature != _get_signature(self.model)
 
     @property
     def is_built(self) -> bool:
-        """Whether no layer waits for its first batch to make its variables, or other layers."""
+        """Whether all layers have created their variables and inner layers; some do so only with their first batch."""
         return self.model.built and all(layer.built for layer in _flatten(self.model))
 
     def refresh(self) -> bool:
-        """Take up what the model has got since, as by its first batch; return whether there was any."""
+        """Read the names again if the model has changed, as after its first batch; return whether it has."""
         if not self.is_outdated:
             return False
         self.is_listed = False
@@ -59,11 +60,11 @@ class ModelNames:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the model has no variables, or none yet."""
+        """Whether the model has no variables yet."""
         return not self.weights
 
     def get_weight_names(self) -> list[str]:
-        """Return the names of variables that are no biases."""
+        """Return the names of all variables except biases."""
         return [name for name in self.weights if not is_bias(name)]
 
     def _name_layers(self) -> None:
@@ -79,12 +80,12 @@ class ModelNames:
 
 
 def is_bias(name: str) -> bool:
-    """Return whether a tensor is one of the collection biases, whose regex this is."""
+    """Return whether a name matches the regex of the collection biases."""
     return bool(_BIAS.search(name))
 
 
 def get_path(variable: Any) -> str:
-    """Return what Keras or TensorFlow calls a variable, without the index of an output."""
+    """Return the name of a variable in Keras or TensorFlow, without the index of an output."""
     path = variable.path if hasattr(variable, "path") else variable.name
     return str(path).partition(":")[0]
 
@@ -95,12 +96,12 @@ def get_gradient_name(path: str) -> str:
 
 
 def get_optimizer_variables(optimizer: Any) -> dict[str, Any]:
-    """Return an optimizer's variables by their names; none where they are not made yet."""
+    """Return an optimizer's variables by their names; empty if they do not exist yet."""
     variables = getattr(optimizer, "variables", None)
     if callable(variables):
         variables = variables()
     found: dict[str, Any] = {}
-    # Keras' legacy optimizers have variables of their hyperparameters, too, once they have made an update.
+    # After the first update, Keras' legacy optimizers also have variables for their hyperparameters.
     hyper = getattr(optimizer, "_hyper", {})
     settings = [hyper[name] for name in sorted(hyper) if hasattr(hyper[name], "assign")]
     for variable in (*(variables or ()), *settings):
@@ -123,7 +124,7 @@ def _flatten(model: Any) -> list[Any]:
 def _get_signature(model: Any) -> tuple[Any, ...]:
     layers = _flatten(model)
     if hasattr(model, "_trainable_weights"):
-        # Keras 2: a layer's own lists, from which it makes that of all weights anew each time it is asked.
+        # Keras 2: the layer's own lists are cheap to read, while `weights` builds a new list on each access.
         own = (tuple(map(id, (*layer._trainable_weights, *layer._non_trainable_weights))) for layer in (model, *layers))  # noqa: SLF001 - no public way
         return (*map(id, layers), *own)
     variables = ((id(variable), variable.trainable) for variable in _get_weights(model))
@@ -134,7 +135,7 @@ def _get_weights(layer: Any) -> list[Any]:
     try:
         return list(layer.weights)
     except ValueError:
-        # Keras 2 refuses to say that there are none before the first batch has made them.
+        # Before the first batch creates the weights, Keras 2 raises an error instead of returning an empty list.
         return []
 
 

@@ -1,6 +1,6 @@
 """TensorFlow profiler traces as files for TensorBoard and trace viewers.
 
-Perfetto and chrome://tracing open them, too.
+Perfetto and chrome://tracing can open them too.
 """
 
 import gzip
@@ -10,17 +10,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# Where TensorFlow's versions keep how a profile is written.
+# Modules that define the profile format, in different versions of TensorFlow.
 _FORMATS = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tensorflow.core.profiler.protobuf.xplane_pb2")
 
 
 def write_operator_trace(profile: Path, folder: Path, name: str) -> None:
-    """Move a profile to its place, with the trace events of each host beside it, which newer TensorFlows do not write.
+    """Copy a profile to a folder, and add the trace events of each host, which newer TensorFlow versions do not write.
 
     Args:
         profile: folder that TensorFlow has written to.
-        folder: the place.
-        name: of the empty file that tells of which process and time it is.
+        folder: destination folder.
+        name: name, without its suffix, of an empty metadata file that identifies the process and the time range.
     """
     for path in sorted(profile.rglob("*")):
         if not path.is_file():
@@ -36,7 +36,7 @@ def write_operator_trace(profile: Path, folder: Path, name: str) -> None:
 
 
 def read_trace_events(content: bytes) -> Iterator[dict[str, Any]]:
-    """Return the events of a profile in the trace event format; times in microseconds."""
+    """Yield the events of a profile in the trace event format, with times in microseconds."""
     space = _find_format().XSpace.FromString(content)
     for process, plane in enumerate(space.planes, 1):
         if not plane.lines:
@@ -67,7 +67,7 @@ def _find_format() -> Any:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that is whole as soon as it is there."""
+    """Write a file atomically, so that it is never visible with incomplete content."""
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_bytes(content)
     temporary.replace(path)

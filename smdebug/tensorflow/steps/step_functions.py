@@ -1,8 +1,9 @@
 """Keras step functions that also return captured tensors.
 
-Keras calls `model.train_function` (or `test_function`, or `predict_function`) once a batch. Steps with nothing due run
-the very function that Keras has compiled. For a step that is due, another function takes its place for one call: it
-runs the same `train_step` on the same data, compiled in the same way, so that the model is updated exactly once.
+Keras calls `model.train_function` (or `test_function`, or `predict_function`) once per batch. A step that saves nothing
+runs the unchanged function that Keras has compiled. For a step that is due, another function replaces it for one call.
+This function runs the same `train_step` on the same data, compiled in the same way, so the model is updated exactly
+once.
 """
 
 import time
@@ -30,37 +31,37 @@ class _Built(NamedTuple):
 
 
 class StepFunctions:
-    """The functions of one model that return more than Keras' own, built when they are first needed."""
+    """Step functions of one model that also return captured tensors; each is built when it is first needed."""
 
     def __init__(
         self, names: ModelNames, say: Callable[[str, Exception], None], watch: StepWatch | None = None
     ) -> None:
-        """Take what reports the loss of a value, and what hears of steps while they are traced."""
+        """Initialize; `say` reports the loss of a value, and `watch` receives the times of traced steps."""
         self._names = names
         self._say = say
         self._watch = watch
-        # A step's by what is wanted of it; None for one of which only times are.
+        # By mode and wanted tensors; None for a function that only measures times.
         self._built: dict[tuple[ModeKeys, Wants | None], _Built] = {}
 
     def get(self, mode: ModeKeys, wants: Wants, original: Any) -> Callable[[Any], tuple[Any, Values]]:
-        """Return a function that does what Keras' `original` does, and returns its result and the wanted values."""
+        """Return a function that does the same as Keras' `original`, and returns its result and the wanted values."""
         if wants.is_empty:
             return lambda data: (original(data), {})
         return self._get_built(mode, wants, original, lambda: self._build(mode, wants))
 
     def get_split(self, mode: ModeKeys, original: Any) -> Callable[[Any], Any]:
-        """Return a function that does what Keras' `original` does, and shows the waiting for data and the passes."""
+        """Return a function that does the same as Keras' `original`, and traces the waiting for data and the passes."""
         return self._get_built(mode, None, original, lambda: self._build_split(mode))
 
     def _get_built(
         self, mode: ModeKeys, wants: Wants | None, original: Any, build: Callable[[], Callable[[Any], Any]]
     ) -> Callable[[Any], Any]:
         found = self._built.get((mode, wants))
-        # Keras makes a new one when a model is compiled again: of another optimizer, other losses or metrics.
+        # Keras creates a new function when a model is compiled again, with another optimizer, other losses or metrics.
         if found is None or found.original is not original:
             found = self._built[mode, wants] = _Built(original, build())
             if self._watch is not None and self._watch.tracer is not None:
-                # Its first call, which is this step's, compiles it.
+                # TensorFlow compiles the function at its first call, which belongs to this step.
                 self._watch.tracer.note_compilation()
         return found.function
 
@@ -69,7 +70,7 @@ class StepFunctions:
         assert watch is not None
         strategy = model.distribute_strategy
         replicas = strategy.num_replicas_in_sync
-        # Of several replicas there is no one time, and what XLA compiles tells none.
+        # Several replicas have no common time, and code compiled by XLA cannot read the time.
         has_marks = mode == ModeKeys.TRAIN and replicas == 1 and not keras_steps.is_compiled_by_xla(model)
 
         @_as_it_is
@@ -95,7 +96,7 @@ class StepFunctions:
         return lambda data: self._run_steps(run_and_show, mode, data)[0]
 
     def _compile(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function compiled as Keras compiles its own."""
+        """Compile a function in the way Keras compiles its own."""
         model = self._names.model
         if model.run_eagerly:
             return run
@@ -107,7 +108,7 @@ class StepFunctions:
     def _build(self, mode: ModeKeys, wants: Wants) -> Callable[[Any], tuple[Any, Values]]:
         model = self._names.model
         strategy = model.distribute_strategy
-        # Whoever asks for the function hears what this Keras lacks; whoever runs it does not.
+        # If this Keras lacks a tapped method, the error is raised here, and not when the function runs.
         find_tapped()
 
         @_as_it_is
@@ -118,7 +119,7 @@ class StepFunctions:
                 collector.add_batch("inputs", x)
                 collector.add_batch("labels", y)
             except ValueError as error:
-                # A train_step of the script's own may take data of any form.
+                # A custom train_step may accept data of any form.
                 collector.report("inputs and labels", error)
             with collector.active():
                 result = keras_steps.run_step(model, FUNCTIONS[mode][1], data)
@@ -139,15 +140,15 @@ class StepFunctions:
     def _run_steps(
         self, function: Callable[[Any], tuple[Any, Values]], mode: ModeKeys, data: Any
     ) -> tuple[Any, Values]:
-        """Run the steps of one execution; what the last one shows is what there is to save.
+        """Run the steps of one execution, and return the result and the values of the last step.
 
         Args:
-            function: of one step.
-            mode: of the steps; the results of predictions lie one behind the other, otherwise it is the last one.
-            data: what Keras' function was given.
+            function: function that runs one step.
+            mode: mode of the steps. In PREDICT, the result is the concatenated results of all steps.
+            data: the data passed to Keras' function.
 
         Raises:
-            StopIteration: there is no data left, as Keras expects it.
+            StopIteration: there is no data left; Keras expects this exception.
         """
         iterator, times = keras_steps.get_batches(self._names.model, mode, data)
         result, values = function(self._fetch(iterator))
@@ -164,18 +165,18 @@ class StepFunctions:
         return result, values
 
     def _fetch(self, iterator: Iterator[Any]) -> Any:
-        """Return the next batch as steps expect it: data sets stand an Optional where there is nothing."""
+        """Return the next batch with None in place of each Optional, by which data sets represent missing data."""
         batch = next(iterator) if self._watch is None else self._watch.fetch(iterator)
         return tf.nest.map_structure(lambda part: None if isinstance(part, tf.experimental.Optional) else part, batch)
 
 
 def _as_it_is(function: _Function) -> _Function:
-    """Keep TensorFlow from rewriting the Python of a function, as Keras does for its own."""
+    """Prevent AutoGraph from rewriting the Python code of a function, as Keras does for its own functions."""
     return cast("_Function", tf.autograph.experimental.do_not_convert(function))
 
 
 def _join(strategy: Any, name: str, value: Any) -> Any:
-    """Return what all replicas show together: gradients are summed already, batches lie one behind the other."""
+    """Combine a value of all replicas: concatenate batches, and take gradients, which are already sums, from one."""
     parts = strategy.experimental_local_results(value)
     if name.startswith("gradients/") or parts[0].shape.rank == 0:
         return parts[0]

@@ -16,52 +16,52 @@ from smdebug.tracing.step_tracer import StepTracer
 
 
 class StepWatch:
-    """See `smdebug.tracing.step_tracer.Watch`.
+    """The `smdebug.tracing.step_tracer.Watch` for TensorFlow.
 
     Attributes:
-        splits: whether the steps of Keras' loops are run so that the waiting for data and the passes show.
+        splits: whether steps of Keras' loops run in a function that traces the waiting for data and the passes.
     """
 
     name = "tensorflow"
     tells_modes = True
 
     def __init__(self) -> None:
-        """Watch nothing yet."""
+        """Initialize without a tracer."""
         self.tracer: StepTracer | None = None
         self.splits = False
         self._profile: Path | None = None
         self._profile_began = 0.0
 
     def start(self) -> None:
-        """See `Watch`: steps are shown one by one, with `time_call`."""
+        """Do nothing: each step is traced by a call of `time_call`."""
 
     def stop(self) -> None:
-        """See `Watch`."""
+        """Do nothing, like `start`."""
 
     def start_loading(self) -> None:
-        """See `Watch`."""
+        """Start to trace the waiting for data and the passes of each step."""
         self.splits = True
 
     def stop_loading(self) -> None:
-        """See `Watch`."""
+        """Stop tracing the waiting for data and the passes."""
         self.splits = False
 
     # A step of Keras' loops.
 
     def time_call(self, model: Any, attribute: str, split: Callable[[Any], Callable[[Any], Any]]) -> None:
-        """Let the next call of the function that Keras makes a step with tell when it is over.
+        """Make the next call of Keras' step function report its end to the tracer.
 
         Args:
-            model: whose function it is.
-            attribute: of the model, which holds it.
-            split: returns, for Keras' own function, one that shows the waiting for data and the passes.
+            model: model that Keras runs.
+            attribute: attribute of the model that holds the step function.
+            split: returns, for Keras' own function, a function that traces the waiting for data and the passes.
         """
         found = getattr(model, attribute)
         inner = split(found) if self.splits and not hasattr(found, "smdebug_original") else found
         tracer = self.tracer
 
         def run_timed(data: Any) -> Any:
-            # Past Keras' own setting of attributes, which looks at each value for what it has to keep track of.
+            # This bypasses Keras' `__setattr__`, which examines each value for objects to track.
             vars(model)[attribute] = found
             try:
                 return inner(data)
@@ -73,10 +73,10 @@ class StepWatch:
         vars(model)[attribute] = run_timed
 
     def fetch(self, iterator: Iterator[Any]) -> Any:
-        """Return the next batch, and record how long it was waited for while that is traced.
+        """Return the next batch, and record the waiting time if it is traced.
 
         Raises:
-            StopIteration: there is none left.
+            StopIteration: there is no batch left.
         """
         if not self.splits:
             return next(iterator)
@@ -87,7 +87,13 @@ class StepWatch:
         return batch
 
     def show_passes(self, name: str, began: float, marks: dict[str, Any]) -> None:
-        """Record the passes of a step by the times at which they were over, in seconds since the epoch."""
+        """Record the forward and backward pass of a step.
+
+        Args:
+            name: name of the model.
+            began: start of the step, in seconds since the epoch.
+            marks: end of the passes `forward` and `backward`, in seconds since the epoch.
+        """
         if self.tracer is None or not marks:
             return
         forward, backward = float(marks["forward"]), float(marks["backward"])
@@ -97,19 +103,19 @@ class StepWatch:
     # TensorFlow's own profiler.
 
     def start_detailed(self, step: int) -> None:  # noqa: ARG002 - of `Watch`
-        """See `Watch`."""
+        """Start TensorFlow's profiler, unless it is already running."""
         folder = Path(tempfile.mkdtemp(prefix="smdebug-profile-"))
         try:
             tf.profiler.experimental.start(str(folder))
         except tf.errors.OpError as error:
-            # TensorBoard's callback, or the script, runs it.
+            # The callback of TensorBoard or the script has started the profiler.
             shutil.rmtree(folder, ignore_errors=True)
             get_logger().warning("TensorFlow's profiler runs already, and is left to who runs it: %s", error.message)
             return
         self._profile, self._profile_began = folder, time.time()
 
     def stop_detailed(self, step: int) -> None:
-        """See `Watch`."""
+        """Stop TensorFlow's profiler, if `start_detailed` has started it, and write its trace."""
         folder, self._profile = self._profile, None
         if folder is None:
             return
@@ -128,7 +134,10 @@ class StepWatch:
 
 @contextmanager
 def marked_passes() -> Iterator[dict[str, Any]]:
-    """Let tapes tell when a forward and a backward pass are over, in a function being traced or run: their times."""
+    """Make tapes mark the end of the forward and the backward pass inside the context, and yield the times.
+
+    It works in functions that are being traced and in functions that run.
+    """
     marks: dict[str, Any] = {}
     written = tf.GradientTape.gradient
 
@@ -147,7 +156,7 @@ def marked_passes() -> Iterator[dict[str, Any]]:
 
 
 def _mark(values: Any) -> Any:
-    """Return the time at which values are there, as a tensor."""
+    """Return a tensor with the time at which the values have been computed."""
     known = [value for value in tf.nest.flatten(values) if isinstance(value, (tf.Tensor, tf.IndexedSlices))]
     with tf.control_dependencies(known):
         return tf.timestamp()

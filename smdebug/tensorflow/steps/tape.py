@@ -30,11 +30,11 @@ from smdebug.tracing.step_tracer import StepTracer
 
 
 class TracedStep:
-    """The step that each call of the function being traced makes.
+    """The step in a function that is being traced; each later call of the function is a step.
 
     Attributes:
         graph: graph of the function.
-        is_due: boolean tensor: whether the running step saves something.
+        is_due: boolean tensor that is true if the running step saves something.
     """
 
     def __init__(self, graph: Any, is_due: Any) -> None:
@@ -43,7 +43,7 @@ class TracedStep:
 
 
 class _Recording(threading.local):
-    """What the tapes of one thread record: a strategy traces each replica in a separate thread."""
+    """The recording state of one thread's tapes; a strategy traces each replica in a separate thread."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -54,7 +54,7 @@ class _Recording(threading.local):
 
 
 class TapeCapture:
-    """Saves the values that the tapes and optimizers of a custom loop show.
+    """Saves the values of the tapes and optimizers of a custom loop.
 
     Attributes:
         models: models whose layers, inputs and predictions are also saved.
@@ -69,7 +69,7 @@ class TapeCapture:
         """Initialize with the recorder, a function that returns what a plan wants of models, and the tracer."""
         self.models = RegisteredModels()
         self._recorder = recorder
-        # By their ids; a search over models makes one after the other.
+        # By their ids. The references are weak, because a model search creates one optimizer after another.
         self._optimizers: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._get_wants = get_wants
         self._tracer = tracer
@@ -77,7 +77,7 @@ class TapeCapture:
         self._said_xla = False
 
     def report_loss(self, lost: str, error: Exception) -> None:
-        """Report a loss once."""
+        """Report once that values are lost."""
         self._recorder.report_loss(lost, error)
 
     # Called for a tape.
@@ -120,7 +120,7 @@ class TapeCapture:
 
     @property
     def _is_timed(self) -> bool:
-        """Whether passes are timed now: a function that is only being traced is not."""
+        """Whether passes are timed now; this is not the case while a function is only being traced."""
         return (
             self._tracer is not None
             and self._tracer.config is not None
@@ -133,7 +133,7 @@ class TapeCapture:
 
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
-        """Save the gradients requested from a tape, and the values that the step has shown before."""
+        """Save the gradients requested from a tape, and the values that were captured earlier in the step."""
         if not self._is_wanted():
             return
         values = self._get_loss(target) | self._get_gradients(sources, gradients)
@@ -162,7 +162,7 @@ class TapeCapture:
         if id(optimizer) in self._optimizers:
             return
         self.add_optimizer(optimizer)
-        # A function may be traced only once.
+        # A function may be traced only once, so the variables must be added in this trace.
         if not tf.executing_eagerly() and self._is_wanted():
             self._save_optimizer(optimizer)
 
@@ -205,7 +205,7 @@ class TapeCapture:
             self._recorder.save(name, value)
 
     def _find_wants(self) -> Wants:
-        """Return what models have to show: at this step, or in a function that is traced for all steps."""
+        """Return the wanted tensors of models, for this step, or for all steps if a function is being traced."""
         if self.models.model is None:
             return Wants()
         plan = self._recorder.plan
@@ -270,7 +270,7 @@ class TapeCapture:
         self._recording.taps.enter_context(self._recording.collector.active())
 
     def _is_wanted(self) -> bool:
-        """Return whether values shown now are to be saved, or may be saved when the traced function runs."""
+        """Return whether values are saved now, or may be saved later, when the traced function runs."""
         if not self._recording.is_step:
             return False
         return self._is_saving if tf.executing_eagerly() else self._get_traced() is not None
@@ -328,7 +328,7 @@ def wrap_tape(tape: Any, capture: TapeCapture) -> Any:
         capture.on_gradient(target, sources, result)
         return result
 
-    # AutoGraph would rewrite these functions during tracing, and older versions fail to.
+    # AutoGraph would rewrite these functions during tracing, which fails in older versions.
     as_it_is = tf.autograph.experimental.do_not_convert
     tape._push_tape, tape._pop_tape, tape.gradient = as_it_is(push_tape), as_it_is(pop_tape), as_it_is(compute)  # noqa: SLF001 - as above
     tape.smdebug_capture = capture

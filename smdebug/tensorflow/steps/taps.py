@@ -22,12 +22,12 @@ from smdebug.tensorflow.values import is_value, to_dense
 
 
 class Collector:
-    """Collects the values of one run, or one trace, of a step's Python code."""
+    """Collects the values of a step while its Python code runs or is traced."""
 
     def __init__(
         self, names: ModelNames | RegisteredModels, wants: Wants, say: Callable[[str, Exception], None]
     ) -> None:
-        """Initialize; `say` reports the loss of a value, because no error may reach the step."""
+        """Initialize; `say` reports the loss of a value, because an error must not reach the step."""
         self._names = names
         self._wants = wants
         self._say = say
@@ -68,7 +68,7 @@ class Collector:
             self.add_batch("predictions", result)
             return
         if id(layer) not in self._names.layers:
-            # The first batch has created it.
+            # The first batch has created the layer.
             self._names.refresh()
         name = self._names.layers.get(id(layer), "")
         if name in self._wants.layer_inputs:
@@ -180,7 +180,7 @@ def tapped_classes() -> Iterator[None]:
 
 
 def _tap_call(original: Any) -> Any:
-    # AutoGraph does not rewrite the Python of Keras modules, and takes this function for one of Keras.
+    # AutoGraph does not rewrite the Python code of Keras' modules, and treats this wrapped function as one of them.
     @wraps(original)
     def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - stands in for it
         result = original(layer, *args, **kwargs)
@@ -203,7 +203,7 @@ def _tap_update(original: Any) -> Any:
             return original(optimizer, *args, **kwargs)
         try:
             given = kwargs.pop(keras_steps.UPDATE_TAKES) if keras_steps.UPDATE_TAKES in kwargs else args[0]
-            # It may be an iterator.
+            # The argument may be an iterator.
             args = (list(given), *args[1:])
             collector.add_gradients(optimizer, keras_steps.read_update(optimizer, *args, **kwargs))
         except Exception as error:  # noqa: BLE001 - the step must not see it

@@ -1,6 +1,6 @@
 """Batched reading of many small variables, by one TensorFlow call.
 
-A call takes longer than the copy of a small variable.
+For a small variable, the call takes longer than the copy.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,10 +11,11 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-# A larger one is read by itself: so many bytes take as long to copy as a call takes.
+# Copying this number of bytes takes as long as one call. A larger variable is read in a separate call.
 _SMALL_BYTES = 64 * 1024
 _FEWEST = 4
-# By what is read together: the weights of a model, its optimizer's variables, and the same of some other models.
+# One reader for each set of variables that are read together: the weights of a model, the variables of its optimizer,
+# and the same for some other models.
 _MOST_KEPT = 16
 
 
@@ -28,22 +29,22 @@ class _Slice(NamedTuple):
 
 
 class _Reader(NamedTuple):
-    """A function of TensorFlow that returns one flat tensor a group, and what is where in each."""
+    """A TensorFlow function that returns one flat tensor per group, and the slices of each tensor."""
 
     read: Callable[[], Sequence[Any]]
     slices: list[list[_Slice]]
-    # Kept, so that no other has the id of one.
+    # Kept alive, so that no other variable gets the id of one of these.
     variables: list[Any]
 
 
 class VariableReader:
-    """Reads variables as arrays of their own memory: what a later step does to the variables does not show in them."""
+    """Reads variables as arrays with their own memory, which later steps do not change."""
 
     def __init__(self) -> None:
         self._readers: dict[tuple[int, ...], _Reader] = {}
 
     def read(self, variables: dict[str, Any]) -> dict[str, NDArray[Any]]:
-        """Return, by name, the values of those that are small and can be read together; the others are left out."""
+        """Return, by name, the values of the small variables that can be read together, and omit all others."""
         if len(variables) < _FEWEST or not tf.executing_eagerly():
             return {}
         key = tuple(map(id, variables.values()))
@@ -55,7 +56,7 @@ class VariableReader:
         try:
             flats = [np.asarray(flat) for flat in reader.read()]
         except tf.errors.OpError:
-            # One of them has no value. Read by itself it is what is lost, and said.
+            # One of the variables has no value. If each is read separately, only this one is lost and reported.
             return {}
         return {
             part.name: flat[part.start : part.end].reshape(part.shape)
@@ -80,7 +81,7 @@ def _build_reader(variables: dict[str, Any]) -> _Reader:
 
 
 def _get_plain(variable: Any) -> Any:
-    """Return a variable of TensorFlow, Keras 3's own or the other's, if it is small, and in one place; None if not."""
+    """Return a TensorFlow variable, or that of a Keras 3 variable; None if it is large, or not a single resource."""
     plain: Any = variable if isinstance(variable, tf.Variable) else getattr(variable, "_value", None)
     if type(plain) is not ResourceVariable or not plain.shape.is_fully_defined():
         return None

@@ -9,7 +9,7 @@ from smdebug.tensorflow.steps.registered_models import RegisteredModels
 
 
 class Selected:
-    """All names that a rule selects, for a model that makes its variables, and so their names, of its first batch."""
+    """The names that a condition selects, for a model whose names are unknown before its first batch."""
 
     def __init__(self, is_selected: Callable[[str], bool]) -> None:
         self._is_selected = is_selected
@@ -19,13 +19,13 @@ class Selected:
 
 
 class Wants(NamedTuple):
-    """What is to come out of a step besides its logs; equal wants share a compiled function.
+    """The tensors that a step returns in addition to its logs; equal wants share a compiled function.
 
     Attributes:
-        gradients: names of gradients.
+        gradients: names of wanted gradients.
         layer_inputs: names of the layers whose inputs are wanted.
         layer_outputs: names of the layers whose outputs are wanted.
-        batch: which of `inputs`, `labels` and `predictions` are.
+        batch: the wanted ones of `inputs`, `labels` and `predictions`.
     """
 
     gradients: frozenset[str] | Selected = frozenset()
@@ -35,12 +35,19 @@ class Wants(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the step as it is shows all that is wanted."""
+        """Whether the unchanged step already returns everything that is wanted."""
         return not any(self)
 
 
 def choose_wants(names: ModelNames | RegisteredModels, plan: StepPlan, input_suffix: str, output_suffix: str) -> Wants:
-    """Return what a plan wants of a model; behind a layer's name, the suffixes make those of its tensors."""
+    """Return the tensors that a plan wants of a model.
+
+    Args:
+        names: names of the model or models.
+        plan: plan of the step.
+        input_suffix: suffix that turns a layer's name into the name of its inputs.
+        output_suffix: suffix that turns a layer's name into the name of its outputs.
+    """
 
     def is_gradient_wanted(name: str) -> bool:
         return any(collection.matches(name) for collection in plan.due)

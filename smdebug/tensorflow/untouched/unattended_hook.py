@@ -1,6 +1,6 @@
 """The automatically created Keras hook.
 
-It is apart from its creator's module, since it imports Keras.
+It has a separate module, because it imports Keras.
 """
 
 from smdebug.capture.zero_script_change import UnattendedHook
@@ -8,4 +8,4 @@ from smdebug.tensorflow.keras import KerasHook
 
 
 class UnattendedKerasHook(UnattendedHook, KerasHook):
-    """A Keras hook whose configuration's mistakes end no training."""
+    """A Keras hook whose configuration errors do not stop the training."""

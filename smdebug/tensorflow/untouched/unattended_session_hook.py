@@ -1,6 +1,6 @@
 """The automatically created session hook.
 
-It is apart from its creator's module, since it imports TensorFlow.
+It has a separate module, because it imports TensorFlow.
 """
 
 from smdebug.capture.zero_script_change import UnattendedHook
@@ -8,4 +8,4 @@ from smdebug.tensorflow.session import SessionHook
 
 
 class UnattendedSessionHook(UnattendedHook, SessionHook):
-    """A session hook whose configuration's mistakes end no training."""
+    """A session hook whose configuration errors do not stop the training."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class KerasWatch(ZeroScriptChange["KerasHook"]):
-    """Gives this process one hook, made of the job's config when the first training begins."""
+    """Creates one hook for this process, from the job's config, when the first training begins."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,11 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
         self._is_making = False
 
     def get_hook(self, *, make: bool) -> "KerasHook | None":
-        """Return the hook of this process if it is to be called for the script, made if it may be."""
+        """Return the hook that captures the script's training, if any.
+
+        Args:
+            make: whether to create the hook if there is none.
+        """
         if self.is_over or self._is_making:
             return None
         current = get_current_hook()
@@ -54,20 +58,20 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
         self.say_capturing("Keras", self.hook)
 
     def _meet(self, current: Any) -> None:
-        """Leave the capture to a hook of the script's own, or call it where the script leaves its training to us."""
+        """Use the hook that the script created if it has no steps yet; otherwise leave the capture to the script."""
         from smdebug.tensorflow.keras import KerasHook
 
-        # A script may have asked for the job's hook only to save a scalar of its own.
+        # A script may have created the job's hook only to save a scalar.
         if self.hook is None and isinstance(current, KerasHook) and not current.is_in_use:
             self.hook = current
         else:
             self.leave_to_script()
 
-    # What the framework's classes call.
+    # Called by the framework's classes.
 
     @guarded("the steps of a Keras loop")
     def add_callback(self, callbacks: Any, *, is_training: bool) -> None:
-        """Put the hook among the callbacks of a loop of Keras."""
+        """Add the hook to the callbacks of a Keras loop."""
         if any(found is get_current_hook() for found in callbacks):
             self.is_over = self.is_over or self.hook is None
             return
@@ -77,12 +81,12 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
 
     @property
     def _tapes(self) -> "TapeCapture | None":
-        """What is told of tapes; None without a hook, and where Keras runs on something else than TensorFlow."""
+        """The hook's capture of tapes; None without a hook, or if Keras does not run on TensorFlow."""
         return getattr(self.hook, "tape_capture", None)
 
     @guarded("a step")
     def on_push(self, *, is_new: bool) -> None:
-        """Note that a tape records."""
+        """Handle the start of a tape's recording."""
         from smdebug.tensorflow.steps.caller import is_inside_keras_loop
 
         if not is_inside_keras_loop():
@@ -92,25 +96,25 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
 
     @guarded("a step")
     def on_pop(self) -> None:
-        """Note that a tape does not record any more."""
+        """Handle the end of a tape's recording."""
         if self._tapes is not None:
             self._tapes.on_pop()
 
     @guarded("what is traced of a forward pass")
     def on_forward_end(self) -> None:
-        """Note that gradients are about to be computed."""
+        """Handle the end of the forward pass: gradients are about to be computed."""
         if self._tapes is not None:
             self._tapes.on_forward_end()
 
     @guarded("what is traced of a backward pass")
     def on_backward_end(self) -> None:
-        """Note that gradients have been computed."""
+        """Handle the end of the backward pass: gradients have been computed."""
         if self._tapes is not None:
             self._tapes.on_backward_end()
 
     @guarded("gradients, weights and loss of a step")
     def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
-        """Save what a tape was asked for."""
+        """Save the gradients requested from a tape."""
         if self._tapes is not None:
             self._tapes.on_gradient(target, sources, gradients)
 
@@ -119,7 +123,7 @@ _capture = KerasWatch()
 
 
 def watch_keras(callback_list: Any) -> None:
-    """Put the hook into every list of callbacks that Keras makes for a loop of its own."""
+    """Add the hook to every callback list that Keras creates for one of its loops."""
     original = callback_list.__init__
     if hasattr(original, "smdebug_original"):
         return
@@ -131,14 +135,15 @@ def watch_keras(callback_list: Any) -> None:
         if model is None:
             original(self, callbacks, add_history, *args, **kwargs)
             return
-        # As Keras has them; Keras 2 asks them once, when it makes the list, what they want to hear of.
+        # Flattened as Keras does it. Keras 2 asks the callbacks which calls they need once, when it creates the list.
         given = _flatten(callbacks)
         count = len(given)
-        # Only fit asks for a history of its epochs.
+        # Only fit requests a history of its epochs.
         _capture.add_callback(given, is_training=add_history)
         original(self, given, add_history, *args, **kwargs)
         for added in given[count:]:
-            # In a list of a script's own, made without any, nobody has said that the model was given once.
+            # If a script creates the list without parameters, Keras does not call set_params, and the hook would not
+            # learn how often the model was set.
             added.set_params(added.params)
 
     __init__.smdebug_original = original  # type: ignore[attr-defined]
@@ -152,7 +157,7 @@ def _flatten(callbacks: Any) -> list[Any]:
 
 
 def watch_tapes(tape_class: Any) -> None:
-    """Show every tape of this process to the hook, apart from those of Keras' own steps."""
+    """Report every tape of this process to the hook, except those of Keras' own steps."""
     push, pop, gradient = tape_class._push_tape, tape_class._pop_tape, tape_class.gradient  # noqa: SLF001 - see tape.wrap_tape
     if hasattr(push, "smdebug_original"):
         return

@@ -1,6 +1,6 @@
 """Automatic hooks of unmodified scripts that train in a MonitoredSession.
 
-No framework is imported here: the classes to watch are given.
+This module does not import the framework: the caller passes the classes to watch.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SessionWatch(ZeroScriptChange["SessionHook"]):
-    """Gives the first session whose graph has gradients a hook, made of the job's config."""
+    """Creates a hook from the job's config for the first session whose graph has gradients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,16 +24,16 @@ class SessionWatch(ZeroScriptChange["SessionHook"]):
 
     @guarded("gradients")
     def on_gradients(self, optimizer: Any, pairs: Any) -> None:
-        """Note what an optimizer of a graph has computed; a graph without is not trained."""
+        """Record the gradients that an optimizer adds to a graph; a graph without gradients is not trained."""
         if not self.is_over:
             self._shown.append((optimizer, [gradient for gradient, _ in pairs]))
 
     @guarded("everything")
     def add_hook(self, hooks: list[Any]) -> None:
-        """Put the hook among those of a session that is made."""
+        """Add the hook to the hooks of a new session."""
         if self.is_over:
             return
-        # Asked for with each session, training or not: TensorFlow is there.
+        # TensorFlow is already loaded whenever a session is created.
         from smdebug.tensorflow.steps.caller import find_estimator_mode
 
         mode = find_estimator_mode()
@@ -42,7 +42,7 @@ class SessionWatch(ZeroScriptChange["SessionHook"]):
             return
         if self.hook is None:
             if get_current_hook() is not None:
-                # The script has a hook of its own.
+                # The script has its own hook.
                 self.stop()
                 return
             from smdebug.tensorflow.untouched.unattended_session_hook import UnattendedSessionHook
@@ -59,11 +59,11 @@ _watch = SessionWatch()
 
 
 def watch_sessions(session_class: Any, optimizer_class: Any) -> None:
-    """Show the optimizers and sessions of this process to the hook.
+    """Report the optimizers and sessions of this process to the hook.
 
     Args:
-        session_class: the one that all monitored sessions are derived from.
-        optimizer_class: the one that all optimizers of graphs are derived from.
+        session_class: base class of all monitored sessions.
+        optimizer_class: base class of all graph optimizers.
     """
     make_session, compute = session_class.__init__, optimizer_class.compute_gradients
     if hasattr(make_session, "smdebug_original"):
