@@ -1,1 +1,1 @@
-"""The ``smdebug-emulator`` command: one module for each group of commands."""
+"""The ``smdebug-emulator`` command: one package for each group of commands."""

@@ -94,7 +94,7 @@ class StopRequest(Event):
 
 
 class JobRun(ABC, Generic[J, A]):
-    """Drives one job to its end. The job's own thread calls ``live``; other threads may ask it to stop.
+    """Drives one job to its end. The job's own thread calls ``drive``; other threads may ask it to stop.
 
     Attributes:
         record: Type of the job's record in the store.

@@ -1,4 +1,4 @@
-"""Life of a rule evaluation: a processing job beside the training that it judges."""
+"""Rule job run: a processing job beside the training job that it judges."""
 
 from __future__ import annotations
 

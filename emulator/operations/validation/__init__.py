@@ -1,1 +1,1 @@
-"""Request validation beyond the service model, one module for each operation."""
+"""Request validation beyond the service model, one module for each kind of job."""
