@@ -25,21 +25,24 @@ def tabulate(log: str) -> str:
     Raises:
         ValueError: the log has no durations.
     """
+    # In milliseconds.
     folders: Counter[str] = Counter()
     files: dict[str, Counter[str]] = {}
     tests: dict[str, set[str]] = {}
     for seconds, path, test in _DURATION.findall(log):
         parts = path.split("/")
         folder = "/".join(parts[:2]) if parts[0] in _MIRRORS and len(parts) > 2 else parts[0]
-        folders[folder] += float(seconds)
-        files.setdefault(folder, Counter())[parts[-1]] += float(seconds)
+        duration = round(1000 * float(seconds))
+        folders[folder] += duration
+        files.setdefault(folder, Counter())[parts[-1]] += duration
         tests.setdefault(folder, set()).add(path + test)
     if not folders:
         raise ValueError("The log has no durations: run pytest with --durations=0.")
     rows = [
-        f"| `{folder}` | {seconds:.0f} | {seconds / folders.total():.0%} | {len(tests[folder])} | "
-        + "`{}` {:.0f} s |".format(*files[folder].most_common(1)[0])
-        for folder, seconds in folders.most_common()
+        f"| `{folder}` | {duration / 1000:.0f} | {duration / folders.total():.0%} | {len(tests[folder])} | "
+        f"`{slowest}` {most / 1000:.0f} s |"
+        for folder, duration in folders.most_common()
+        for slowest, most in files[folder].most_common(1)
     ]
     return "\n".join(["| folder | seconds | share | tests | slowest file |", "|---|---|---|---|---|", *rows])
 

@@ -1,4 +1,4 @@
-"""SageMaker operations: one module for each resource, one function for each operation.
+"""SageMaker operations: a module for each resource, a function for each operation.
 
 The function's name is the operation's in snake case: ``def stop_training_job(request, context) -> response``. A
 function that returns None passes the request to moto, which has the resource. ``validation`` checks create requests.
