@@ -271,7 +271,12 @@ def test_one_collection_may_be_included_by_its_name_alone(make_hook: MakeHook) -
     assert make_hook(include_collections="weights").include_collections == ["weights", "default"]
 
 
-@pytest.mark.parametrize("wrong", [[["weights"]], [5], 5.0])
+def test_lists_within_the_list_of_collections_are_joined(make_hook: MakeHook) -> None:
+    hook = make_hook(include_collections=[["weights", "gradients"], "biases"])
+    assert hook.include_collections == ["weights", "gradients", "biases", "default"]
+
+
+@pytest.mark.parametrize("wrong", [[["weights", 5]], [5], 5.0])
 def test_collections_that_are_not_names_are_refused_when_the_hook_is_made(make_hook: MakeHook, wrong: Any) -> None:
     with pytest.raises((SMDebugTypeError, TypeError)):
         make_hook(include_collections=wrong)

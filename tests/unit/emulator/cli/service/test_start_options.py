@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         (["--shared-folder", "/nowhere/at/all"], "give a folder that is there"),
         (["--tls-key", ""], "give a file"),
         (["--retention", "7"], "give an age such as 12h or 7d"),
+        (["--warm", "pytorch training"], "give names of images separated by commas"),
     ],
 )
 def test_an_option_that_means_nothing_is_named(options: list[str], said: str) -> None:
@@ -90,6 +91,7 @@ GIVEN = {
     "registry": "registry.example:5000/images",
     "account_id": "210987654321",
     "faults": "s3:error=0.1,delay=200ms",
+    "warm": "pytorch-training,sagemaker-xgboost",
     "max_jobs": "7",
     "disk_reserve": "2G",
     "container_user": f"{os.getuid()}:7",
