@@ -60,8 +60,10 @@ def test_every_command_says_whose_the_socket_is_and_what_mends_it(engine: Path, 
     started = run_as_nobody(engine, "engine", "start")
     assert (started.returncode, started.stderr) == (1, sentence), started
     doctor = run_as_nobody(engine, "doctor", "--state-dir", str(tmp_path))
-    assert f"note    engine    {what}; until then jobs run as local processes\n" in doctor.stdout
-    assert f"-> {remedy}\n" in doctor.stdout
+    # Its table folds long paths at the width of the terminal.
+    unfolded = "".join(doctor.stdout.split())
+    assert "".join(f"note engine {what}; until then jobs run as local processes".split()) in unfolded
+    assert "".join(f"-> {remedy}".split()) in unfolded
 
 
 def test_docker_that_is_asked_for_is_refused(engine: Path, tmp_path: Path) -> None:
