@@ -21,7 +21,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check images engine bench screenshots docs audit licences lock lint types imports pages clean
+.PHONY: help setup demo test soak check images image engine bench screenshots docs audit licences lock lint types imports pages clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -111,6 +111,9 @@ images: .venv/.runs ## build the Docker images whose inputs changed
 images-if-engine: .venv/.runs
 	@if $(BIN)/smdebug-emulator engine status --quiet; then $(MAKE) --no-print-directory images; \
 	else echo "No Docker engine answers: local processes are used in place of containers (make engine starts one)."; fi
+
+image: .venv/.runs ## build the Docker image of the emulator itself: docs/how_to/run_in_a_container.md
+	@$(BIN)/smdebug-emulator images build emulator --runtime docker
 
 engine: .venv/.runs ## start a Docker engine on this machine (root, Debian)
 	@$(BIN)/smdebug-emulator engine start

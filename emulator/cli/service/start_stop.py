@@ -25,6 +25,7 @@ from emulator.cli.service.init_folder import list_scripts, run_scripts
 from emulator.cli.setting_options import list_given, setting_options, write_arguments
 from emulator.console.page import CONSOLE
 from emulator.exceptions import StartupError
+from emulator.gateway.addresses import is_in_container
 from emulator.security.keys import NAME as KEYS_NAME
 from emulator.settings import DEFAULT_S3_BUCKET, Settings
 from emulator.state.folder import describe_unwritable, wait_until_free
@@ -268,6 +269,11 @@ def _introduce(emulator: Emulator, *, asked_for_signatures: bool) -> Iterator[st
         why = "" if asked_for_signatures else ", since other machines reach it"
         where = "" if asked_for_signatures else f" Its own key is in {settings.state_dir / KEYS_NAME}."
         yield f"Signatures are required{why}.{where} The console opens at {link}"
+        if advertised and is_in_container():
+            yield (
+                "If the port is published on the host's loopback interface only (docker run -p 127.0.0.1:4580:4580), "
+                "SMDEBUG_EMULATOR_BEHIND=loopback serves it without TLS and signatures."
+            )
     if settings.ca_bundle is not None:
         shown = "a generated certificate" if settings.tls_certificate is None else str(settings.tls_certificate)
         yield (

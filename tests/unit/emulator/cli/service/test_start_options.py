@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         (["--shared-folder", "/nowhere/at/all"], "give a folder that is there"),
         (["--tls-key", ""], "give a file"),
         (["--retention", "7"], "give an age such as 12h or 7d"),
+        (["--behind", "nat"], "is not 'loopback'"),
+        (["--accepted-hosts", "sagemaker:4580"], "give host names separated by commas"),
         (["--warm", "pytorch training"], "give names of images separated by commas"),
     ],
 )
@@ -103,6 +105,8 @@ GIVEN = {
     "allow_internet": "1",
     "host": "192.0.2.9",
     "advertise": "lab.example",
+    "behind": "loopback",
+    "accepted_hosts": "sagemaker,lab.example",
     "tls": "1",
     "tls_certificate": "a.pem",
     "tls_key": "b.pem",
