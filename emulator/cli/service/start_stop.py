@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NOT_LINUX = (
+    "The emulator runs on Linux. Start it in a container: docker run --publish 127.0.0.1:4580:4580 --env "
+    "SMDEBUG_EMULATOR_BEHIND=loopback --security-opt seccomp=unconfined smdebug-emulator/emulator"
+)
 _STOP_SECONDS = 180.0
 # mallopt(3) of glibc: M_ARENA_MAX.
 _M_ARENA_MAX = -8
@@ -87,6 +91,8 @@ def start(
     for package in ("emulator", "container_runtime"):
         logging.getLogger(package).setLevel(log_level.upper())
     settings = replace(read_settings(state_dir), **list_given(options))
+    if sys.platform != "linux":
+        fail(NOT_LINUX)
     _warn_of_original()
     if detach:
         _start_detached(settings, log_level, init_folder)
