@@ -1,4 +1,4 @@
-"""Tests of the library and the commands without the modules that only Linux and macOS have."""
+"""Tests of the library and the commands without modules that Windows lacks."""
 
 from __future__ import annotations
 
