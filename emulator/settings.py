@@ -198,10 +198,11 @@ class Settings:
         parse=parse_images,
         wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
         metavar="IMAGES",
-        help="Start local processes as forks of interpreters that have imported their frameworks: ahead for these "
-        "images, separated by commas; for others with their first job, until ten minutes after the last.",
+        help="Import the frameworks of these images, separated by commas, at the start: local processes are then forks "
+        "of a warm interpreter. Other images' are imported with their first job, and kept until ten minutes after the last.",
         write=",".join,
     )
+    no_warm: bool = flag("Start each local process with a new interpreter, which imports its framework itself.")
     writable_root: bool = flag(
         "Let Docker containers of jobs write anywhere in their file system, not only in /opt/ml, /tmp and home."
     )

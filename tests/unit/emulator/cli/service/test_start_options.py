@@ -94,6 +94,7 @@ GIVEN = {
     "account_id": "210987654321",
     "faults": "s3:error=0.1,delay=200ms",
     "warm": "pytorch-training,sagemaker-xgboost",
+    "no_warm": "1",
     "max_jobs": "7",
     "disk_reserve": "2G",
     "container_user": f"{os.getuid()}:7",
