@@ -21,7 +21,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check images engine bench screenshots docs audit licences lock lint types imports pages clean
+.PHONY: help setup demo test soak check images image engine bench screenshots docs audit licences lock release lint types imports pages clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -112,6 +112,9 @@ images-if-engine: .venv/.runs
 	@if $(BIN)/smdebug-emulator engine status --quiet; then $(MAKE) --no-print-directory images; \
 	else echo "No Docker engine answers: local processes are used in place of containers (make engine starts one)."; fi
 
+image: .venv/.runs ## build the Docker image of the emulator itself: docs/how_to/run_in_a_container.md
+	@$(BIN)/smdebug-emulator images build emulator --runtime docker
+
 engine: .venv/.runs ## start a Docker engine on this machine (root, Debian)
 	@$(BIN)/smdebug-emulator engine start
 
@@ -160,6 +163,19 @@ lock: $(AUDITORS)/.made ## choose the images' packages anew, with the hashes of 
 licences: $(AUDITORS)/.made ## list the licences of the packages in .venv and in the images
 	@$(AUDITORS)/bin/pip-licenses --python $(BIN)/python --from mixed --order license --format markdown
 	@$(BIN)/python -m container_runtime.images.licences
+
+RELEASE ?= .release
+RELEASE_ARGS ?=
+
+RELEASE_TOOLS := .cache/release-tools
+
+$(RELEASE_TOOLS)/.made: pyproject.toml .venv/.runs
+	@$(PYTHON) -m venv $(RELEASE_TOOLS)
+	@$(BIN)/python -m pip --python $(RELEASE_TOOLS)/bin/python install --quiet --disable-pip-version-check --group release
+	@touch $@
+
+release: $(RELEASE_TOOLS)/.made .venv/.docs ## make everything of a release but its upload, in .release; RELEASE_ARGS=--rehearse
+	@$(BIN)/python -m release $(RELEASE) --tools $(RELEASE_TOOLS)/bin/python $(RELEASE_ARGS)
 
 clean: ## remove .venv, caches, the site and what the demo left
 	rm -rf .venv .cache .demo .docs .mypy_cache .ruff_cache .pytest_cache

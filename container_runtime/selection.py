@@ -97,6 +97,7 @@ def select_runtime(
     # A local import, because --runtime process needs no Docker client.
     from container_runtime.docker.engine import DockerEngine
     from container_runtime.docker.local_images import missing_images
+    from container_runtime.docker.own_container import check_mounted_folder
 
     try:
         missing = missing_images(catalogue)
@@ -114,6 +115,7 @@ def select_runtime(
         reason = f"A Docker engine answers, but images are missing ({_BUILD}): containers run as local processes."
         return _choose_local(state_dir, catalogue, warm, reason)
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
+    check_mounted_folder(state_dir)
     sidecars = None if allow_internet else state_dir / "sidecars"
     engine = DockerEngine(name_instance(state_dir), catalogue, user, sidecars)
     return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {reach}.")

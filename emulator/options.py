@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
 _ACCESS_KEY = re.compile(r"[\w-]{4,128}")
 _IMAGE = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252})")
 _AGE = re.compile(r"(\d{1,9})([smhd])")
 _AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -118,6 +119,18 @@ def parse_host(text: str) -> str:
     from ipaddress import ip_address  # few commands need it
 
     return str(ip_address(text))
+
+
+def parse_host_names(text: str) -> tuple[str, ...]:
+    """Return host names separated by commas, in lower case.
+
+    Raises:
+        ValueError: a name is empty or has characters that no host name has.
+    """
+    names = tuple(each.strip().lower() for each in text.split(",")) if text else ()
+    if not all(map(_HOST_NAME.fullmatch, names)):
+        raise ValueError("it is no list of host names")
+    return names
 
 
 def parse_images(text: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from emulator.options import (
     parse_file,
     parse_folders,
     parse_host,
+    parse_host_names,
     parse_images,
     parse_user,
 )
@@ -197,10 +198,11 @@ class Settings:
         parse=parse_images,
         wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
         metavar="IMAGES",
-        help="Start local processes as forks of interpreters that have imported their frameworks: ahead for these "
-        "images, separated by commas; for others with their first job, until ten minutes after the last.",
+        help="Import the frameworks of these images, separated by commas, at the start: local processes are then forks "
+        "of a warm interpreter. Other images' are imported with their first job, and kept until ten minutes after the last.",
         write=",".join,
     )
+    no_warm: bool = flag("Start each local process with a new interpreter, which imports its framework itself.")
     writable_root: bool = flag(
         "Let Docker containers of jobs write anywhere in their file system, not only in /opt/ml, /tmp and home."
     )
@@ -267,6 +269,24 @@ class Settings:
         metavar="ADDRESS",
         help="Address or name by which other machines reach this one; checked at the start.",
         default_words="--host's",
+    )
+    behind: Literal["loopback"] | None = option(
+        None,
+        parse=str,
+        fits=("loopback",).__contains__,
+        wanted="use loopback",
+        choices=("loopback",),
+        help="This emulator is in a container whose port is published on the host's loopback interface only (docker "
+        "run -p 127.0.0.1:4580:4580): it listens on the container's addresses without TLS and signatures.",
+    )
+    accepted_hosts: tuple[str, ...] = option(
+        (),
+        parse=parse_host_names,
+        wanted="give host names separated by commas",
+        metavar="NAMES",
+        help="More host names by which clients address this emulator, separated by commas, such as its service's in a "
+        "compose file; requests to other names are refused.",
+        write=",".join,
     )
     tls: bool = flag("Use TLS even if only this machine can connect.")
     tls_certificate: Path | None = option(

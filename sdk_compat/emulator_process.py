@@ -46,7 +46,7 @@ class EmulatorProcess:
         port: int = 0,
         account_id: str = "123456789012",
         allow_internet: bool = False,
-        warm: str = "",
+        warm: str | None = "",
         remove: Path | None = None,
         in_terminal: bool = True,
     ) -> None:
@@ -58,7 +58,8 @@ class EmulatorProcess:
             port: the TCP port; 0 for any free port.
             account_id: the AWS account of clients whose access key does not specify one.
             allow_internet: whether Docker containers can access the internet.
-            warm: images, separated by commas, whose frameworks are imported in advance for local processes.
+            warm: images, separated by commas, whose frameworks are imported in advance for local processes; None
+                to start every local process with a new interpreter.
             remove: a folder that the emulator deletes when it ends.
             in_terminal: whether Ctrl-C in the terminal also stops the emulator.
 
@@ -71,7 +72,7 @@ class EmulatorProcess:
         command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port)]
         command += ["--runtime", runtime, "--state-dir", str(state_dir), "--until-stdin-ends"]
         command += ["--account", account_id, *(["--allow-internet"] if allow_internet else [])]
-        command += ["--warm", warm] if warm else []
+        command += ["--no-warm"] if warm is None else ["--warm", warm] if warm else []
         command += [] if remove is None else ["--remove", str(remove)]
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(

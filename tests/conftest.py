@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # The suite competes with the jobs that it starts.
 os.environ["SMDEBUG_EMULATOR_JOB_NICENESS"] = "0"
+# Most emulators of tests have one job, which gains nothing from imports for the next one; RunningEmulator has many.
+os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
 
 # Whole jobs: the tests of one folder and back end share emulators, and are one worker's. What takes longest is first.
 FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
 
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _MARKS = {"process": (), "docker": (pytest.mark.docker,), "swarm": (pytest.mark.docker,)}
 BACK_ENDS = [
@@ -23,7 +26,12 @@ CONTAINERS = [each for each in BACK_ENDS if each.id != "process"]
 
 
 class RunningEmulator(EmulatorProcess):
-    """An emulator in a process of its own, as a user runs it."""
+    """An emulator in a process of its own, as a user runs it: with warm interpreters."""
+
+    def __init__(self, state_dir: Path, **options: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("SMDEBUG_EMULATOR_NO_WARM", raising=False)
+            super().__init__(state_dir, **options)
 
     def client(self, service: str, region: str = "us-east-1") -> Any:
         return make_client(self.endpoint_url, service, region)

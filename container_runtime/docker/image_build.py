@@ -28,7 +28,7 @@ from container_runtime.images.catalogue import (
     ImageCatalogue,
     local_name,
 )
-from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
+from container_runtime.images.installation import ROOT, collect_emulator, collect_smdebug, locate_cache
 from container_runtime.images.lock_files import LOCK, read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels, key_of_requirements
 from container_runtime.runtime import ContainerRuntimeError
@@ -74,6 +74,7 @@ def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
         parts = [base_key, repr((definition.entrypoint, sorted(definition.environment.items())))]
         parts += [repr(sorted(each.items())) for each in (definition.links, definition.commands) if each]
         parts += [smdebug_key] if definition.with_smdebug else []
+        parts += [key_of_contents(collect_emulator(root))] if definition.with_emulator else []
         # The lock files of the folder are left out: the key of the base covers the one that this image uses.
         files = [each for each in read_files(definition.folder, {"image.toml"}) if not each[0].endswith(LOCK)]
         key = hash_parts(files, *parts)
@@ -171,6 +172,8 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
     contents |= {path.name: path for path in definition.programs}
     if definition.with_smdebug:
         contents |= {f"smdebug/{name}": content for name, content in collect_smdebug(root).items()}
+    if definition.with_emulator:
+        contents |= {f"project/{name}": content for name, content in collect_emulator(root).items()}
     with tempfile.TemporaryFile() as context:
         write_context(context, contents)
         _run_build(

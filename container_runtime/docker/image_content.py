@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-# Bytecode, and the file that a wheel and an image have as smdebug_autoload.pth but only a checkout has inside smdebug.
+# Bytecode, the sources of the console's page, and the file that a wheel and an image have as smdebug_autoload.pth but
+# only a checkout has inside smdebug.
 # Without them an image and its key are the same whether it is built from a wheel or from a checkout.
-_LEFT_OUT = frozenset({"__pycache__", "autoload.pth"})
+_LEFT_OUT = frozenset({"__pycache__", "autoload.pth", "web"})
 
 
 def key_of_contents(contents: Mapping[str, Path | bytes]) -> str:

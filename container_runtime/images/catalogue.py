@@ -35,6 +35,7 @@ _KEYS = {
     **dict.fromkeys(("commands", "environment", "links"), dict),
     "environments": list,
     "on_demand": bool,
+    "with_emulator": bool,
     "with_smdebug": bool,
     "warm_scripts": bool,
 }
@@ -90,6 +91,7 @@ class ImageDefinition:
         note: message for the log of every job that runs the image, or None.
         requirements: requirements that pip installs in the image.
         with_smdebug: whether this project's smdebug package is installed in the image.
+        with_emulator: whether all of this project's packages are.
         entrypoint: program and arguments that run before a container's command.
         environment: environment variables of every container of the image.
         links: symbolic links in site-packages: link name to a pattern of the target, for example a library under the
@@ -113,6 +115,7 @@ class ImageDefinition:
     note: str | None = None
     requirements: tuple[str, ...] = ()
     with_smdebug: bool = False
+    with_emulator: bool = False
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)

@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 DEFINITIONS_FOLDER = ROOT / "rules_images"
 
+_PACKAGES = ("container_runtime", "emulator", "rules_images", "sdk_compat", "smdebug")
+_AUTOLOAD = "smdebug_autoload.pth"
 _SMDEBUG_VERSION = "1.0.34+emulator"
 
 
@@ -29,13 +31,23 @@ def collect_smdebug(root: Path = ROOT) -> dict[str, Path | bytes]:
     The metadata satisfies a ``requirements.txt`` that lists upstream's ``smdebug``. Otherwise pip would install that
     over these files. The metadata has no ``RECORD``, because pip refuses to replace a package that it cannot uninstall.
     """
-    # A wheel has this file in site-packages, a checkout has it in the package that it imports.
-    autoload = root / "smdebug_autoload.pth"
     information = f"smdebug-{_SMDEBUG_VERSION}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: smdebug\nVersion: {_SMDEBUG_VERSION}\n"
     return {
         "smdebug": root / "smdebug",
-        autoload.name: autoload if autoload.exists() else root / "smdebug" / "autoload.pth",
+        _AUTOLOAD: _locate_autoload(root),
         f"{information}/METADATA": metadata.encode(),
         f"{information}/INSTALLER": b"smdebug-emulator\n",
     }
+
+
+def collect_emulator(root: Path = ROOT) -> dict[str, Path | bytes]:
+    """Return the files and folders of this installation, by name in a site-packages folder."""
+    autoload = _locate_autoload(root)
+    return {**{name: root / name for name in _PACKAGES}, _AUTOLOAD: autoload}
+
+
+def _locate_autoload(root: Path) -> Path:
+    # A wheel has this file in site-packages, a checkout has it in the package that it imports.
+    found = root / _AUTOLOAD
+    return found if found.exists() else root / "smdebug" / "autoload.pth"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +36,9 @@ IDLE_SECONDS = 600.0
 # Space for the variables of a container's processes, which /proc shows; the most that Linux allows one variable.
 _SPACE_BYTES = 120 * 1024
 _READY = b"ready"
+# Longer than the imports of the slowest framework take on a busy machine.
+_LONGEST_WAIT_SECONDS = 60.0
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +55,20 @@ class WarmOptions:
 
 
 class WarmInterpreter:
-    """One warm interpreter: a child process that ends when this process does.
-
-    Attributes:
-        variables: its environment variables, but for those that each container has its own values of.
-    """
+    """One warm interpreter: a child process that ends when this process does."""
 
     def __init__(
         self, definition: ImageDefinition, python: Path, variables: Mapping[str, str], folder: Path, idle: float | None
     ) -> None:
-        """Start it. It is ready when its imports are done."""
-        self.variables = dict(variables)
+        """Start it. It is ready when its imports are done.
+
+        Args:
+            definition: the image.
+            python: the interpreter.
+            variables: its environment variables, but for those that each container has its own values of.
+            folder: folder for its files.
+            idle: seconds without a fork after which it ends; None for never.
+        """
         self._folder = Path(tempfile.mkdtemp(prefix=f"{definition.name}-", dir=folder))
         for name in ("home", "tmp"):
             (self._folder / name).mkdir()
@@ -78,7 +86,7 @@ class WarmInterpreter:
             self.process = subprocess.Popen(
                 [python, _PROGRAM, json.dumps(request), str(theirs.fileno())],
                 env={
-                    **self.variables,
+                    **variables,
                     **{name: str(self._folder / place) for name, place in private.items()},
                     SPACE_VARIABLE: "x" * _SPACE_BYTES,
                 },
@@ -98,6 +106,11 @@ class WarmInterpreter:
             with suppress(BlockingIOError, ConnectionError):
                 self._ready = self._socket.recv(len(_READY)) == _READY
         return self._ready
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is ready, until it has ended, or for some seconds."""
+        with suppress(OSError, ValueError):  # closed by another thread
+            select.select([self._socket], [], [], seconds)
 
     @property
     def has_ended(self) -> bool:
@@ -156,6 +169,7 @@ class WarmInterpreters:
         self._interpreters: dict[str, WarmInterpreter] = {}
         # Images whose interpreter could not do its imports; another try would end in the same way.
         self._failed: dict[str, str] = {}
+        self._closed = False
         shutil.rmtree(folder, ignore_errors=True)
         if options is not None:
             folder.mkdir(parents=True, mode=0o700)
@@ -206,6 +220,7 @@ class WarmInterpreters:
     def close(self) -> None:
         """End all interpreters. The containers that were forked from them go on."""
         with self._lock:
+            self._closed = True
             for interpreter in self._interpreters.values():
                 interpreter.end()
             self._interpreters.clear()
@@ -219,32 +234,36 @@ class WarmInterpreters:
         folder: Path,
         lock: int,
     ) -> tuple[str | None, str | None]:
-        """Start a container's supervisor as a fork.
+        """Start a container's supervisor as a fork, after the imports of the image's first warm interpreter.
+
+        A new interpreter in its place would do the same imports at the same time, and take longer.
 
         Returns:
             The error of the container's start, or an empty string; None if the container has to start cold. Then the
-            second value says why, or is None if no warm interpreter was ready.
+            second value says why, or is None if this back end is being closed.
         """
-        with self._lock:
-            if definition.name in self._failed:
-                return None, self._failed[definition.name]
-            interpreter = self._find(definition, python, variables)
-            if not interpreter.is_ready:
+        changed = find_changed_variable({**variables, **environment}, variables, definition.warm_variables)
+        if changed is not None:
+            return None, f"its environment sets {changed}, which is read when modules are imported"
+        deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+        while time.monotonic() < deadline:
+            with self._lock:
+                if self._closed or definition.name in self._failed:
+                    return None, self._failed.get(definition.name)
+                interpreter = self._find(definition, python, variables)
+                if interpreter.is_ready:
+                    error = interpreter.ask(folder, lock)
+                    if error is not None:
+                        return error, None
+                    self._interpreters.pop(definition.name).end()
+                    self._find(definition, python, variables)
+                    return None, "it had ended, or its files have changed"
                 if interpreter.has_ended:
                     self._failed[definition.name] = f"no warm interpreter can be made: {interpreter.read_output()}"
                     self._interpreters.pop(definition.name).end()
-                return None, self._failed.get(definition.name)
-            changed = find_changed_variable(
-                {**variables, **environment}, interpreter.variables, definition.warm_variables
-            )
-            if changed is not None:
-                return None, f"its environment sets {changed}, which is read when modules are imported"
-            error = interpreter.ask(folder, lock)
-            if error is not None:
-                return error, None
-            self._interpreters.pop(definition.name).end()
-            self._find(definition, python, variables)
-            return None, "it had ended, or its files have changed"
+                    return None, self._failed[definition.name]
+            interpreter.wait(_POLL_SECONDS)
+        return None, f"its imports have taken {_LONGEST_WAIT_SECONDS:.0f} s"
 
     def _describe(self, definition: ImageDefinition) -> tuple[Path, dict[str, str]] | None:
         """Return the interpreter of an image and the variables of all its containers; None if it is not built yet."""

@@ -113,7 +113,7 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
             registry=settings.registry,
             carry=settings.shared_folder is None,
             lost=settings.state_dir / WORK_FOLDERS if restored else None,
-            warm=WarmOptions(settings.warm) if settings.warm else None,
+            warm=None if settings.no_warm else WarmOptions(settings.warm),
         )
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from emulator import VERSION
 from emulator.components.component import Component
 from emulator.gateway.addresses import check_advertised
-from emulator.gateway.authentication import LOOPBACK_HOSTS
+from emulator.gateway.authentication import HOST_OF_CONTAINERS, LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,7 +120,13 @@ class Gateway(Component):
         ports, settings, replica = self._ports, self._ports.settings, self._replica.replica
         advertised = ports.addresses.advertised
         self.services = GatewayServices(
-            {*LOOPBACK_HOSTS, *ports.addresses.listening, *filter(None, [advertised])},
+            {
+                *LOOPBACK_HOSTS,
+                *ports.addresses.listening,
+                *filter(None, [advertised]),
+                *settings.accepted_hosts,
+                *([HOST_OF_CONTAINERS] if settings.behind else []),
+            },
             self._pages.application,
             has_sagemaker_operation,
             partial(find_account, default=settings.account_id),

@@ -6,16 +6,17 @@ import contextlib
 import ipaddress
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from emulator.settings import Settings
 
 LOOPBACK = "127.0.0.1"
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - of a container only, see _find_published
+_CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 _ANSWER_SECONDS = 10.0
 # In a range reserved for documentation (RFC 5737): the kernel looks up the route, and nothing is sent.
 _ELSEWHERE = ("192.0.2.1", 9)
@@ -43,8 +44,11 @@ def find_addresses(settings: Settings) -> Addresses:
     """Determine the addresses from the settings.
 
     Raises:
-        StartupError: other machines could not reach the advertised address.
+        StartupError: other machines could not reach the advertised address, or ``behind`` is given outside a
+            container.
     """
+    if settings.behind:
+        return _find_published(settings)
     host, advertised = settings.host, settings.advertise
     if advertised is None:
         if host is None or read_address(host).is_loopback:
@@ -59,6 +63,49 @@ def find_addresses(settings: Settings) -> Addresses:
         )
     host = host or found
     return Addresses((host,) if ipaddress.ip_address(host).is_unspecified else (LOOPBACK, host), advertised)
+
+
+def is_in_container() -> bool:
+    """Return whether Docker or Podman started this process in a container."""
+    return any(Path(name).exists() for name in _CONTAINER_MARKS)
+
+
+def _find_published(settings: Settings) -> Addresses:
+    """Return the addresses of an emulator whose only clients are those of a port published on the loopback interface.
+
+    They cannot be told from clients on other machines, so the container's own addresses are served as the loopback
+    interface is. Outside a container that would open this machine to its network.
+    """
+    if not is_in_container():
+        raise StartupError(
+            f"--behind {settings.behind} is for an emulator in a container, and this machine is none: without it, the "
+            "emulator listens on the loopback interface."
+        )
+    if shared := [name for name in _list_interfaces() if not _is_virtual(name)]:
+        raise StartupError(
+            f"--behind {settings.behind} would open this emulator to the network: the container shares the machine's "
+            f"interface {shared[0]}. Leave --behind out and give --host {LOOPBACK} (SMDEBUG_EMULATOR_HOST), or start "
+            "the container without --network host."
+        )
+    if settings.advertise is not None:
+        raise StartupError(
+            f"--behind {settings.behind} serves only the machine that publishes the port, and --advertise "
+            f"{settings.advertise} other machines: give one of them."
+        )
+    return Addresses((EVERY_ADDRESS,))
+
+
+def _list_interfaces() -> list[str]:
+    return [name for _, name in socket.if_nameindex() if name != "lo"]
+
+
+def _is_virtual(interface: str) -> bool:
+    """Return whether an interface is one end of a pair, as those of containers are."""
+    folder = Path("/sys/class/net", interface)
+    try:
+        return (folder / "iflink").read_text() != (folder / "ifindex").read_text()
+    except OSError:
+        return False
 
 
 def check_advertised(addresses: Addresses, port: int, bundle: Path) -> None:

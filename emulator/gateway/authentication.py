@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+# By this name other containers reach ports that the machine has published.
+HOST_OF_CONTAINERS = "host.docker.internal"
 # The header from which moto reads the account of a request.
 ACCOUNT_HEADER = "HTTP_X_MOTO_ACCOUNT_ID"
 # Values of Sec-Fetch-Site for requests that no other web page caused; clients other than browsers do not send it.

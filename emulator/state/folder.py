@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
-import pwd
 import shlex
 import stat
 import time
@@ -17,6 +15,10 @@ from typing import TYPE_CHECKING
 
 from emulator import VERSION
 from emulator.exceptions import StartupError
+
+with suppress(ModuleNotFoundError):  # Windows, where commands are clients of an emulator elsewhere
+    import fcntl
+    import pwd
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -189,6 +191,8 @@ def _take_lock(lock: TextIO) -> bool:
 
 
 def _try_lock(lock: TextIO) -> bool:
+    if "fcntl" not in globals():
+        return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -41,7 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="IMAGES",
         default="",
         help="Images, separated by commas, whose frameworks are imported ahead, such as pytorch-training, for jobs "
-        "that are local processes.",
+        "that are local processes. Those of other images are imported with their first job.",
+    )
+    group.addoption(
+        "--sagemaker-no-warm",
+        action="store_true",
+        help="Start each job that is a local process with a new interpreter.",
     )
     group.addoption(
         "--sagemaker-keep",
@@ -77,7 +82,7 @@ def sagemaker_emulator(
             folder / "state",
             runtime=config.getoption("--sagemaker-runtime"),
             allow_internet=config.getoption("--sagemaker-allow-internet"),
-            warm=config.getoption("--sagemaker-warm"),
+            warm=None if config.getoption("--sagemaker-no-warm") else config.getoption("--sagemaker-warm"),
         )
         # These import boto3, which is slow, so they are imported while the emulator starts.
         from sdk_compat.pytest_plugin.around_tests import AroundTests

@@ -31,7 +31,8 @@ def watch_forks(watched: LeavesToParent) -> None:
 
 @cache
 def _register() -> None:
-    os.register_at_fork(after_in_child=_leave_all_to_parent)
+    if hasattr(os, "fork"):  # Windows has no such call
+        os.register_at_fork(after_in_child=_leave_all_to_parent)
 
 
 def _leave_all_to_parent() -> None:

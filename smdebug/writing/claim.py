@@ -1,12 +1,17 @@
 """Ownership of a run, among the processes of one worker that could write it."""
 
 import errno
-import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from smdebug.format.locations import CLAIM_FILE
 from smdebug.logger import get_logger
+
+with suppress(ModuleNotFoundError):  # Windows has no such locks
+    import fcntl
+
+_HAS_LOCKS = "fcntl" in globals()
 
 
 class Claim:
@@ -27,7 +32,7 @@ class Claim:
         while True:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(descriptor)
             except BlockingIOError:
                 os.close(descriptor)
                 return False
@@ -52,8 +57,11 @@ class Claim:
         """Remove the file and release the lock, so that other processes may write."""
         if self._descriptor is None:
             return
-        self._path.unlink(missing_ok=True)
+        if _HAS_LOCKS:
+            self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
+        if not _HAS_LOCKS:
+            self._path.unlink(missing_ok=True)  # an open file cannot be removed there
         self._descriptor = None
 
     def forget(self) -> None:
@@ -61,3 +69,15 @@ class Claim:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file if the platform has locks.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
+        OSError: the file system or the platform has no locks; its ``errno`` is ENOTSUP on the platform.
+    """
+    if not _HAS_LOCKS:
+        raise OSError(errno.ENOTSUP, "this platform has no file locks")
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

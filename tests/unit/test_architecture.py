@@ -21,6 +21,7 @@ FOLDERS = (
     "docs_site",
     "emulator",
     "examples",
+    "release",
     "rules_images",
     "sdk_compat",
     "smdebug",

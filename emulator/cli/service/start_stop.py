@@ -25,6 +25,7 @@ from emulator.cli.service.init_folder import list_scripts, run_scripts
 from emulator.cli.setting_options import list_given, setting_options, write_arguments
 from emulator.console.page import CONSOLE
 from emulator.exceptions import StartupError
+from emulator.gateway.addresses import is_in_container
 from emulator.security.keys import NAME as KEYS_NAME
 from emulator.settings import DEFAULT_S3_BUCKET, Settings
 from emulator.state.folder import describe_unwritable, wait_until_free
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NOT_LINUX = (
+    "The emulator runs on Linux. Start it in a container: docker run --publish 127.0.0.1:4580:4580 --env "
+    "SMDEBUG_EMULATOR_BEHIND=loopback --security-opt seccomp=unconfined smdebug-emulator/emulator"
+)
 _STOP_SECONDS = 180.0
 # mallopt(3) of glibc: M_ARENA_MAX.
 _M_ARENA_MAX = -8
@@ -86,6 +91,8 @@ def start(
     for package in ("emulator", "container_runtime"):
         logging.getLogger(package).setLevel(log_level.upper())
     settings = replace(read_settings(state_dir), **list_given(options))
+    if sys.platform != "linux":
+        fail(NOT_LINUX)
     _warn_of_original()
     if detach:
         _start_detached(settings, log_level, init_folder)
@@ -268,6 +275,11 @@ def _introduce(emulator: Emulator, *, asked_for_signatures: bool) -> Iterator[st
         why = "" if asked_for_signatures else ", since other machines reach it"
         where = "" if asked_for_signatures else f" Its own key is in {settings.state_dir / KEYS_NAME}."
         yield f"Signatures are required{why}.{where} The console opens at {link}"
+        if advertised and is_in_container():
+            yield (
+                "If the port is published on the host's loopback interface only (docker run -p 127.0.0.1:4580:4580), "
+                "SMDEBUG_EMULATOR_BEHIND=loopback serves it without TLS and signatures."
+            )
     if settings.ca_bundle is not None:
         shown = "a generated certificate" if settings.tls_certificate is None else str(settings.tls_certificate)
         yield (

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from threading import Condition, Lock
 from typing import TYPE_CHECKING
 
+from container_runtime.machine import count_memory_bytes
 from emulator.state.disk import is_disk_full
 
 if TYPE_CHECKING:
@@ -124,5 +125,4 @@ class Admission:
 
 def find_most_jobs() -> int:
     """Return the default limit of running hosts for this machine's processors and memory."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(_FEWEST, min(_JOBS_A_PROCESSOR * len(os.sched_getaffinity(0)), memory // _JOB_BYTES))
+    return max(_FEWEST, min(_JOBS_A_PROCESSOR * len(os.sched_getaffinity(0)), count_memory_bytes() // _JOB_BYTES))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from container_runtime.machine import count_memory_bytes
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.model.training_job import FinalMetric
 from emulator.jobs.staging.instance_types import find_memory_bytes
@@ -39,7 +39,7 @@ _MAX_NAME = 255
 _MAX_VALUE = 2.0**360
 _MAX_TIME = 1e11
 
-MACHINE_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+MACHINE_MEMORY_BYTES = count_memory_bytes()
 
 
 @dataclass(frozen=True, slots=True)

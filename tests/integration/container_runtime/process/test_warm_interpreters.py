@@ -8,6 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -218,10 +221,37 @@ def test_an_interpreter_that_was_killed_is_replaced(warm: LocalProcesses, progra
     killed = find_interpreter(warm)
     killed.process.kill()
     killed.process.wait()
-    assert run(warm, build_spec(programs, "sees"))[0][-2:-1] == ["False"]
-    assert find_interpreter(warm) is not killed
-    wait_until_ready(warm)
     assert run(warm, build_spec(programs, "sees"))[0][0] == "True"
+    assert find_interpreter(warm) is not killed
+
+
+def test_the_first_containers_wait_for_the_imports_of_one_interpreter(tmp_path: Path, programs: Path) -> None:
+    (programs.parent / "modules" / "imported.py").write_text("import time\ntime.sleep(0.5)\n")
+    runtime = make_runtime(tmp_path, "first", WarmOptions())
+    with ThreadPoolExecutor() as pool:
+        specs = [replace(build_spec(programs, "sees"), name=f"tiny-{number}") for number in range(3)]
+        for lines, code in pool.map(partial(run, runtime), specs):
+            assert (lines[0], code) == ("True", 0)
+    assert len(list((tmp_path / "first-warm").iterdir())) == 1
+    runtime.close()
+
+
+def test_a_container_does_not_wait_for_imports_that_it_cannot_use(tmp_path: Path, programs: Path) -> None:
+    (programs.parent / "modules" / "imported.py").write_text("import time\ntime.sleep(600)\n")
+    runtime = make_runtime(tmp_path, "other", WarmOptions(("tiny",)))
+    lines, code = run(runtime, build_spec(programs, "sees", DECIMAL_CONTEXT="1"))
+    assert (lines[1], code) == ("False", 0)
+    runtime.close()
+
+
+def test_a_back_end_that_is_closed_starts_what_waits(tmp_path: Path, programs: Path) -> None:
+    (programs.parent / "modules" / "imported.py").write_text("import time\ntime.sleep(600)\n")
+    runtime = make_runtime(tmp_path, "closed", WarmOptions(("tiny",)))
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(run, runtime, build_spec(programs, "sees"))
+        find_interpreter(runtime).wait(0.1)
+        runtime.close()
+        assert waiting.result()[1] == 0
 
 
 def test_an_interpreter_whose_files_changed_is_replaced(warm: LocalProcesses, programs: Path) -> None:
@@ -237,7 +267,7 @@ def test_an_interpreter_whose_files_changed_is_replaced(warm: LocalProcesses, pr
 
 
 def test_an_idle_interpreter_ends(tmp_path: Path, programs: Path) -> None:
-    runtime = make_runtime(tmp_path, "idle", WarmOptions(idle_seconds=0.01))
+    runtime = make_runtime(tmp_path, "idle", WarmOptions(idle_seconds=0.5))
     run(runtime, build_spec(programs, "sees"))
     interpreter = find_interpreter(runtime)
     wait_until(lambda: interpreter.has_ended)

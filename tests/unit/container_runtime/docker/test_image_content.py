@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def checkout(tmp_path: Path) -> Path:
     """A small installation of the same shape."""
     shutil.copytree(DEFINITIONS_FOLDER, tmp_path / "rules_images")
-    (tmp_path / "smdebug").mkdir()
+    for package in ("container_runtime", "emulator", "sdk_compat", "smdebug"):
+        (tmp_path / package).mkdir()
     (tmp_path / "smdebug" / "__init__.py").write_text("")
     (tmp_path / "smdebug" / "autoload.pth").write_text("")
     return tmp_path
@@ -62,15 +63,16 @@ def leave_bytecode(checkout: Path) -> None:
 
 
 TRAINING = {definition.name for definition in ImageCatalogue(DEFINITIONS_FOLDER / "training")}
+EMULATOR = {"emulator"}
 RULES = {"sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator"}
 
 
 @pytest.mark.parametrize(
     ("change", "rebuilt", "bases"),
     [
-        (add_module, TRAINING | RULES, set()),
-        (add_requirement, {"lambda"}, {"lambda"}),
-        (change_entry_point, {"lambda"}, set()),
+        (add_module, TRAINING | RULES | EMULATOR, set()),
+        (add_requirement, {"lambda"} | EMULATOR, {"lambda"}),
+        (change_entry_point, {"lambda"} | EMULATOR, set()),
         (leave_bytecode, set(), set()),
     ],
 )
@@ -109,7 +111,8 @@ def test_a_wheel_and_its_checkout_build_the_same_images(checkout: Path, tmp_path
     """pip puts the line of a checkout's smdebug/autoload.pth where Python looks for it, and nowhere else."""
     wheel = tmp_path / "site-packages"
     shutil.copytree(checkout / "rules_images", wheel / "rules_images")
-    shutil.copytree(checkout / "smdebug", wheel / "smdebug")
+    for package in ("container_runtime", "emulator", "sdk_compat", "smdebug"):
+        shutil.copytree(checkout / package, wheel / package)
     (wheel / "smdebug" / "autoload.pth").rename(wheel / "smdebug_autoload.pth")
     of_wheel, of_checkout = plan(wheel), plan(checkout)
     assert {name: of_wheel[name].key for name in of_wheel} == {name: of_checkout[name].key for name in of_checkout}
@@ -126,7 +129,7 @@ def test_key_follows_every_file_that_goes_in(checkout: Path, name: str) -> None:
     before = plan(checkout)
     (checkout / name).write_text("changed\n")
     after = plan(checkout)
-    assert {each for each in after if after[each].key != before[each].key} == TRAINING | RULES
+    assert {each for each in after if after[each].key != before[each].key} == TRAINING | RULES | EMULATOR
 
 
 def test_files_are_read_sorted(tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from emulator.exceptions import StartupError
+from emulator.gateway import addresses
 from emulator.gateway.addresses import Addresses, check_advertised, find_addresses, find_own_address
 from emulator.gateway.listener import Listener
 from emulator.security.certificates import Certificates
 from emulator.settings import Settings, format_url
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 
@@ -42,6 +46,37 @@ def test_all_addresses_are_advertised_as_the_one_that_leads_to_others() -> None:
 def test_what_means_whoever_asks_is_refused(name: str) -> None:
     with pytest.raises(StartupError, match="means whichever machine asks"):
         find_addresses(Settings(advertise=name))
+
+
+@pytest.mark.parametrize(
+    ("in_container", "interfaces", "given", "said"),
+    [
+        (False, [], {}, "is for an emulator in a container"),
+        (True, ["eth0"], {}, "would open this emulator to the network"),
+        (True, [], {"advertise": "192.0.2.9"}, "serves only the machine that publishes the port"),
+    ],
+)
+def test_plain_answers_on_every_address_are_refused_elsewhere(
+    in_container: bool,
+    interfaces: list[str],
+    given: dict[str, Any],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mark").touch()
+    monkeypatch.setattr(addresses, "_CONTAINER_MARKS", (str(tmp_path / ("mark" if in_container else "none")),))
+    monkeypatch.setattr(addresses, "_list_interfaces", lambda: interfaces)
+    monkeypatch.setattr(addresses, "_is_virtual", lambda _name: False)
+    with pytest.raises(StartupError, match=said):
+        find_addresses(Settings(behind="loopback", **given))
+
+
+def test_a_container_with_interfaces_of_its_own_listens_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_CONTAINER_MARKS", ("/",))
+    monkeypatch.setattr(addresses, "_list_interfaces", lambda: ["eth0"])
+    monkeypatch.setattr(addresses, "_is_virtual", lambda _name: True)
+    assert find_addresses(Settings(behind="loopback", host="0.0.0.0")) == Addresses(("0.0.0.0",))
 
 
 def test_a_name_that_nobody_knows_is_refused() -> None:

@@ -1,0 +1,19 @@
+"""Memory of this machine, or of the container that this process is in."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def count_memory_bytes() -> int:
+    """Return the bytes of memory that processes can use: the container's limit if it is below the machine's memory."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in _LIMITS:
+        # A limit that is not set is the word `max`, or a number above the machine's memory.
+        with suppress(OSError, ValueError):
+            found = min(found, int(Path(name).read_text(encoding="ascii")))
+    return found

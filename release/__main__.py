@@ -1,0 +1,161 @@
+"""Files of a release: distributions, list of packages, provenance, changes and documentation.
+
+``make release`` runs it. Everything but the upload is done: the files are in one folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+_LOCK = ROOT / "rules_images" / "emulator" / "emulator-py3.11-x86_64.lock"
+
+
+class ReleaseError(Exception):
+    """The release cannot be made; the text is one line that says what to do."""
+
+
+def main() -> None:
+    """Make the files of a release."""
+    parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
+    parser.add_argument("folder", type=Path, help="folder for the files; it must not exist")
+    parser.add_argument("--tools", type=Path, default=Path(sys.executable), help="interpreter that has build and twine")
+    parser.add_argument(
+        "--rehearse", action="store_true", help="accept a commit without the version's tag, and changes"
+    )
+    given = parser.parse_args()
+    try:
+        make_release(given.folder, given.tools, rehearse=given.rehearse)
+    except ReleaseError as error:
+        raise SystemExit(str(error)) from error
+
+
+def make_release(folder: Path, tools: Path, *, rehearse: bool) -> None:
+    """Make the files of a release.
+
+    Args:
+        folder: folder for the files.
+        tools: interpreter of an environment with build, twine and cyclonedx-bom (dependency group ``release``).
+        rehearse: whether to accept a commit without the version's tag, and uncommitted changes.
+
+    Raises:
+        ReleaseError: the commit is not that of the version's tag, or a step failed.
+    """
+    if folder.exists():
+        raise ReleaseError(f"{folder} exists: remove it, or name another folder.")
+    version = read_version()
+    if not rehearse:
+        check_commit(version)
+    folder.mkdir(parents=True)
+    # The wheel is built from the sdist, so the sdist is complete.
+    _run([str(tools), "-m", "build", "--outdir", str(folder), str(ROOT)], "building the distributions")
+    distributions = sorted(folder.iterdir())
+    _run([str(tools), "-m", "twine", "check", "--strict", *map(str, distributions)], "checking the metadata")
+    _write_sbom(tools, folder / "sbom.cdx.json")
+    (folder / "CHANGES.md").write_text(read_changes(version), encoding="utf-8")
+    site = folder / "docs" / version
+    command = [sys.executable, "-m", "mkdocs", "--quiet", "build", "--site-dir", str(site.absolute())]
+    _run(command, "building the documentation")
+    (folder / "provenance.json").write_text(json.dumps(describe_provenance(distributions), indent=2), encoding="utf-8")
+    files = [*distributions, *(folder / name for name in ("CHANGES.md", "provenance.json", "sbom.cdx.json"))]
+    sums = "".join(f"{hash_file(each)}  {each.name}\n" for each in files)
+    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
+    print(f"{folder} holds version {version}; what is left is: twine upload {folder}/*.whl {folder}/*.tar.gz")  # noqa: T201
+
+
+def read_version() -> str:
+    """Return the version in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return str(project["version"])
+
+
+def check_commit(version: str) -> None:
+    """Check that the checkout is the commit of the version's tag, without changes.
+
+    Raises:
+        ReleaseError: it is not.
+    """
+    if changed := _git("status", "--porcelain"):
+        raise ReleaseError(f"The checkout has changes ({changed.splitlines()[0].strip()}, …): commit them first.")
+    tags = _git("tag", "--points-at", "HEAD").split()
+    if f"v{version}" not in tags:
+        raise ReleaseError(
+            f"This commit has no tag v{version}: set it with git tag v{version}, or change the version in "
+            "pyproject.toml and emulator/__init__.py; --rehearse goes on without."
+        )
+
+
+def read_changes(version: str, changelog: str | None = None) -> str:
+    """Return the section of a version in CHANGELOG.md, without its heading.
+
+    Raises:
+        ReleaseError: the changelog has no such section.
+    """
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8") if changelog is None else changelog
+    found = re.search(rf"^## {re.escape(version)}(?: .*)?\n((?:(?!^## ).*\n?)*)", text, re.MULTILINE)
+    if found is None:
+        raise ReleaseError(f"CHANGELOG.md has no section {version}: add a line `## {version}` and what is new.")
+    return found[1].strip() + "\n"
+
+
+def describe_provenance(distributions: list[Path]) -> dict[str, Any]:
+    """Return an in-toto statement that says from which commit the distributions were built, and with what."""
+    return {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": each.name, "digest": {"sha256": hash_file(each)}} for each in distributions],
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": "python -m build",
+                "externalParameters": {},
+                "resolvedDependencies": [
+                    {"uri": "git:HEAD", "digest": {"gitCommit": _git("rev-parse", "HEAD").strip()}}
+                ],
+            },
+            "runDetails": {"builder": {"id": "make release", "version": {"python": sys.version.split()[0]}}},
+        },
+    }
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_sbom(tools: Path, path: Path) -> None:
+    # The packages and hashes of the extra `emulator`, as its image installs them.
+    requirements = path.with_name("requirements.txt")
+    lines = _LOCK.read_text(encoding="utf-8").splitlines()
+    requirements.write_text("\n".join(line for line in lines if not line.startswith("#")), encoding="utf-8")
+    command = [str(tools), "-m", "cyclonedx_py", "requirements", "--output-file", str(path), str(requirements)]
+    _run(command, "listing the packages")
+    requirements.unlink()
+
+
+def _git(*arguments: str) -> str:
+    command = [shutil.which("git") or "git", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise ReleaseError(f"git {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _run(command: list[str], what: str) -> None:
+    print(f"{what} ...", flush=True)  # noqa: T201
+    done = subprocess.run(command, check=False, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise ReleaseError(f"{what} failed:\n" + "\n".join(done.stdout.strip().splitlines()[-15:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Tests of the emulator's own image: jobs inside its container and beside it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from container_runtime.docker.border import connect
+from container_runtime.docker.engine import INSTANCE_LABEL
+from container_runtime.docker.image_build import build_images
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.installation import locate_cache
+from container_runtime.images.lock_files import read_requirements
+from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
+from container_runtime.selection import name_instance
+from examples.frameworks.job import stage_scripts
+from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    StartContainer = Callable[..., str]
+
+pytestmark = pytest.mark.docker
+IMAGE = "smdebug-emulator/emulator"
+BEHIND = ("--env", "SMDEBUG_EMULATOR_BEHIND=loopback")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def image() -> None:
+    build_images(["emulator"])
+
+
+@pytest.fixture
+def start() -> Iterator[StartContainer]:
+    """Start the image with options of ``docker run``; return the URL of its port. Remove it at the end."""
+    names: list[str] = []
+
+    def start_container(*options: str, name: str = "") -> str:
+        name = name or draw_name()
+        names.append(name)
+        run("docker", "run", "--detach", "--name", name, "--publish", "127.0.0.1::4580", *BEHIND, *options, IMAGE)
+        deadline = time.monotonic() + 120
+        while run("docker", "inspect", "--format", "{{.State.Health.Status}}", name) != "healthy":
+            assert time.monotonic() < deadline, run("docker", "logs", name)
+            time.sleep(0.2)
+        return f"http://{run('docker', 'port', name, '4580/tcp')}"
+
+    yield start_container
+    for name in names:
+        run("docker", "stop", "--time", "60", name)  # nothing if a test has stopped it
+        code = run("docker", "inspect", "--format", "{{.State.ExitCode}}", name)
+        logs = run("docker", "logs", name)
+        run("docker", "rm", "--volumes", name)
+        assert code == "0", logs
+
+
+def draw_name() -> str:
+    return f"emulator-image-{uuid.uuid4().hex[:8]}"
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(
+        command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout.strip()
+
+
+def client(service: Any, endpoint_url: str) -> Any:
+    """A client as AWS's users have it: any credentials, and the endpoint."""
+    keys: dict[str, Any] = {"aws_access_key_id": "any", "aws_secret_access_key": "any"}
+    return boto3.client(service, endpoint_url=endpoint_url, region_name="us-east-1", **keys)
+
+
+def train(endpoint_url: str) -> dict[str, Any]:
+    """Train SageMaker's XGBoost algorithm under one rule; return the description with the rule's verdict."""
+    s3, sagemaker = client("s3", endpoint_url), client("sagemaker", endpoint_url)
+    stage_scripts(s3, "xgboost")
+    stage_cancer(s3)
+    name = f"image-{uuid.uuid4().hex[:8]}"
+    request = build_algorithm_request(name, ALGORITHM)
+    request["DebugHookConfig"] = {
+        "S3OutputPath": "s3://frameworks-example/tensors",
+        "CollectionConfigurations": [
+            {"CollectionName": "metrics", "CollectionParameters": {"save_interval": "1"}},
+        ],
+    }
+    request["DebugRuleConfigurations"] = [
+        {
+            "RuleConfigurationName": "falls",
+            "RuleEvaluatorImage": "sagemaker-debugger-rules",
+            "RuleParameters": {"rule_to_invoke": "LossNotDecreasing", "collection_names": "metrics"},
+        }
+    ]
+    sagemaker.create_training_job(**request)
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        found: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+        (rule,) = found["DebugRuleEvaluationStatuses"]
+        if found["TrainingJobStatus"] != "InProgress" and rule["RuleEvaluationStatus"] != "InProgress":
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"the job has not ended: {found}")
+
+
+def count_left(state_dir: Path) -> int:
+    """Containers and networks that the emulator of a state folder has on the engine."""
+    filters = {"label": f"{INSTANCE_LABEL}={name_instance(state_dir)}"}
+    api = connect()
+    try:
+        return len(api.containers(all=True, filters=filters)) + len(api.networks(filters=filters))
+    finally:
+        api.close()
+
+
+def test_jobs_run_inside_the_container(start: StartContainer) -> None:
+    xgboost = next(each for each in ImageCatalogue() if each.name == "sagemaker-xgboost")
+    wheels = fetch_wheels(read_requirements(xgboost, IMAGE_PYTHON), locate_cache())
+    mount = f"{wheels}:/state/cache/smdebug-emulator/wheels/{wheels.name}:ro"
+
+    url = start("--security-opt", "seccomp=unconfined", "--volume", mount)
+
+    ended = train(url)
+    assert ended["TrainingJobStatus"] == "Completed", ended
+    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound", ended
+
+
+def test_jobs_run_beside_the_container(start: StartContainer, tmp_path: Path) -> None:
+    name, state_dir = draw_name(), tmp_path / "state"
+    url = start(
+        *("--user", "0:0", "--volume", "/var/run/docker.sock:/var/run/docker.sock"),
+        *("--volume", f"{tmp_path}:{tmp_path}", "--env", f"SMDEBUG_EMULATOR_STATE_DIR={state_dir}"),
+        name=name,
+    )
+
+    ended = train(url)
+
+    assert ended["TrainingJobStatus"] == "Completed", ended
+    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound", ended
+    assert count_left(state_dir)  # its sidecars
+    run("docker", "stop", "--time", "60", name)
+    assert count_left(state_dir) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--network", "host", *BEHIND), "would open this emulator to the network"),
+        (
+            (*BEHIND, "--user", "0:0", "--volume", "/var/run/docker.sock:/var/run/docker.sock"),
+            "-e SMDEBUG_EMULATOR_STATE_DIR=",
+        ),
+        ((*BEHIND, "--env", "SMDEBUG_EMULATOR_ADVERTISE=lab"), "serves only the machine that publishes the port"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line(options: tuple[str, ...], text: str) -> None:
+    done = subprocess.run(
+        ["docker", "run", "--rm", *options, IMAGE], check=False, capture_output=True, text=True, timeout=120
+    )
+
+    assert done.returncode == 1, done.stdout
+    assert text in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_port_published_everywhere_asks_for_signatures() -> None:
+    name = draw_name()
+    run("docker", "run", "--detach", "--name", name, IMAGE)
+    try:
+        deadline = time.monotonic() + 120
+        while "Signatures are required" not in (said := run("docker", "logs", name)):
+            assert time.monotonic() < deadline, said
+            time.sleep(0.2)
+        assert "SMDEBUG_EMULATOR_BEHIND=loopback" in said
+    finally:
+        run("docker", "rm", "--force", "--volumes", name)
+
+
+def test_names_of_others_are_refused(start: StartContainer) -> None:
+    url = start("--env", "SMDEBUG_EMULATOR_ACCEPTED_HOSTS=sagemaker")
+    port = url.rpartition(":")[2]
+    codes = {
+        host: run(
+            "curl",
+            "--silent",
+            "--output",
+            "/dev/null",
+            "--write-out",
+            "%{http_code}",
+            "--header",
+            f"Host: {host}",
+            f"{url}/_emulator/health",
+        )
+        for host in (f"localhost:{port}", "sagemaker:4580", "host.docker.internal", "evil.example")
+    }
+    assert codes == {
+        f"localhost:{port}": "200",
+        "sagemaker:4580": "200",
+        "host.docker.internal": "200",
+        "evil.example": "403",
+    }
+    assert json.loads(run("curl", "--silent", f"{url}/_emulator/health"))

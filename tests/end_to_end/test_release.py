@@ -1,0 +1,51 @@
+"""Test of the files of a release, and of an installation from them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime.images.installation import ROOT
+from release.__main__ import make_release
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.nightly
+
+
+def run(*command: str | Path) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600, cwd=ROOT).stdout
+
+
+def make_environment(folder: Path, *arguments: str | Path) -> Path:
+    run(sys.executable, "-m", "venv", folder)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "pip>=25.1")
+    run(python, "-m", "pip", "install", "--quiet", *arguments)
+    return python
+
+
+@pytest.mark.timeout(1200)
+def test_what_a_release_holds_can_be_installed(tmp_path: Path) -> None:
+    tools = make_environment(tmp_path / "tools", "--group", "release")
+    folder = tmp_path / "release"
+
+    make_release(folder, tools, rehearse=True)
+
+    sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+    wheel, sdist = next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
+    assert {wheel.name, sdist.name, "sbom.cdx.json", "provenance.json", "CHANGES.md"} == sums.keys()
+    assert {each["name"] for each in json.loads((folder / "sbom.cdx.json").read_text())["components"]} >= {
+        "moto",
+        "flask",
+    }
+    assert list((folder / "docs").glob("*/index.html"))
+    for number, distribution in enumerate((wheel, sdist)):
+        python = make_environment(tmp_path / str(number), distribution)
+        text = "import smdebug, numpy; print(smdebug.__file__)"
+        assert str(tmp_path / str(number)) in run(python, "-I", "-c", text)

@@ -1,0 +1,26 @@
+"""Tests of the memory that processes can use."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from container_runtime import machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHOLE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_wanted"), [("1048576\n", 1048576), ("max\n", WHOLE), ("9223372036854771712\n", WHOLE), ("", WHOLE)]
+)
+def test_the_limit_of_the_container_counts(
+    text: str, bytes_wanted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "limit").write_text(text)
+    monkeypatch.setattr(machine, "_LIMITS", (str(tmp_path / "limit"), str(tmp_path / "none")))
+    assert machine.count_memory_bytes() == bytes_wanted

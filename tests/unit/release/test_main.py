@@ -1,0 +1,66 @@
+"""Tests of the checks before a release."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from emulator import VERSION
+from release import __main__ as release
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHANGELOG = "# Changelog\n\n## 0.2.0\n\n- New.\n\n## 0.1.0 (unreleased)\n\n- First.\n"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of one commit."""
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "file").write_text("")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "--quiet", "--message", "First")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *arguments], check=True)
+
+
+def test_the_version_is_the_commands() -> None:
+    assert release.read_version() == VERSION
+
+
+@pytest.mark.parametrize(("version", "text"), [("0.2.0", "- New.\n"), ("0.1.0", "- First.\n")])
+def test_the_section_of_a_version_is_taken_from_the_changelog(version: str, text: str) -> None:
+    assert release.read_changes(version, CHANGELOG) == text
+
+
+@pytest.mark.parametrize("version", ["0.3.0", "0.1", "0.2"])
+def test_a_version_without_a_section_is_refused(version: str) -> None:
+    with pytest.raises(release.ReleaseError, match="has no section"):
+        release.read_changes(version, CHANGELOG)
+
+
+def test_a_commit_without_the_tag_of_the_version_is_refused(checkout: Path) -> None:
+    git(checkout, "tag", "v0.1.9")
+    with pytest.raises(release.ReleaseError, match="has no tag v0"):
+        release.check_commit("0.2.0")
+    git(checkout, "tag", "v0.2.0")
+    release.check_commit("0.2.0")
+
+
+def test_changes_that_are_not_committed_are_refused(checkout: Path) -> None:
+    (checkout / "other").write_text("")
+    with pytest.raises(release.ReleaseError, match="has changes"):
+        release.check_commit("0.2.0")
+
+
+def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(release.ReleaseError, match="exists: remove it"):
+        release.make_release(tmp_path, tmp_path / "python", rehearse=True)
+    assert list(tmp_path.iterdir()) == []
