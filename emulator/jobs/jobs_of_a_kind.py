@@ -33,9 +33,18 @@ class JobsOfAKind:
         self._threads = services.threads
 
     def _create(
-        self, kind: type[R], name: str, region: str, request: Mapping[str, Any], build_run: Callable[[R], Run]
+        self,
+        kind: type[R],
+        name: str,
+        region: str,
+        request: Mapping[str, Any],
+        build_run: Callable[[R], Run],
+        **members: Any,
     ) -> R:
-        """Store a new job and start its run; see ``RunThreads.start`` for errors."""
+        """Store a new job, with further members of its record, and start its run.
+
+        See ``RunThreads.start`` for errors.
+        """
         now_ms = self._ledger.now_ms()
         job = kind(
             account_id=self._settings.account_id,
@@ -45,6 +54,7 @@ class JobsOfAKind:
             request=request,
             creation_ms=now_ms,
             last_modified_ms=now_ms,
+            **members,
         )
         self._threads.start(build_run(job), lambda: self._ledger.create_job(job, request.get("Tags") or ()))
         return job
