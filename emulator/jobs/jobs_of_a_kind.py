@@ -10,10 +10,11 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.store.ledger import NOT_FOUND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from emulator.jobs.model.processing_job import ProcessingJob
     from emulator.jobs.model.training_job import TrainingJob
+    from emulator.jobs.model.warnings import JobWarning
     from emulator.jobs.runs.threads import Run
     from emulator.jobs.store.rows import R
     from emulator.services import Services
@@ -39,9 +40,10 @@ class JobsOfAKind:
         region: str,
         request: Mapping[str, Any],
         build_run: Callable[[R], Run],
+        warnings: Sequence[JobWarning] = (),
         **members: Any,
     ) -> R:
-        """Store a new job, with further members of its record, and start its run.
+        """Store a new job with its warnings and further members of its record, and start its run.
 
         See ``RunThreads.start`` for errors.
         """
@@ -56,7 +58,7 @@ class JobsOfAKind:
             last_modified_ms=now_ms,
             **members,
         )
-        self._threads.start(build_run(job), lambda: self._ledger.create_job(job, request.get("Tags") or ()))
+        self._threads.start(build_run(job), lambda: self._ledger.create_job(job, request.get("Tags") or (), warnings))
         return job
 
     def _describe_missing(self, kind: type[TrainingJob | ProcessingJob], name: str) -> str:
