@@ -58,7 +58,7 @@ class Emulator:
         stores = Stores(ports, replica, moto, containers)
         requests_end = RequestsEnd(gateway, moto, stores)
         functions = Functions(ports, gateway, containers, requests_end)
-        events = Events(functions, stores)
+        events = Events(ports, functions, stores)
         jobs = Jobs(ports, gateway, containers, moto, stores, events, administration)
         retention = Retention(ports, jobs, administration)
         announcement = Announcement(folder, ports, jobs)

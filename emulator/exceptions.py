@@ -5,6 +5,7 @@ EmulatorError
 │   ├── ValidationException       a request that violates the model, an unknown job, a job in the wrong state
 │   ├── ResourceInUse             a name that is in use
 │   ├── ResourceNotFound          a tag's resource that does not exist
+│   ├── ConflictException         a pipeline's execution or step in the wrong state
 │   ├── ResourceLimitExceeded     more rules, tags or instances than a job may have
 │   ├── AccessDeniedException     a foreign Host, Origin or site, or a closed path
 │   ├── MissingAuthenticationToken
@@ -66,6 +67,10 @@ class ResourceInUse(AwsError):  # noqa: N818
 
 class ResourceNotFound(AwsError):  # noqa: N818
     """The resource does not exist."""
+
+
+class ConflictException(AwsError):  # noqa: N818
+    """The resource is in a state in which the request cannot be served."""
 
 
 class ResourceLimitExceeded(AwsError):  # noqa: N818

@@ -38,19 +38,23 @@ class Events(Component):
 
     publisher: Publisher
 
-    def __init__(self, functions: Functions, stores: Stores) -> None:
-        super().__init__(functions, stores)
+    def __init__(self, ports: Ports, functions: Functions, stores: Stores) -> None:
+        super().__init__(ports, functions, stores)
+        self._ports = ports
         self._functions = functions
         self._stores = stores
 
     def start(self) -> None:
         """Start to deliver events, evaluate alarms, and fire rules with a schedule."""
         from emulator.events.alarms import Alarms
+        from emulator.events.pipeline_target import start_pipeline
         from emulator.events.publisher import Publisher
         from emulator.events.schedules import Schedules
 
         record = partial(record_outcome, self._stores.stores)
-        self.publisher = Publisher(self._functions.invoker, record=record)
+        self.publisher = Publisher(
+            self._functions.invoker, record=record, start_pipeline=partial(start_pipeline, self._ports.settings)
+        )
         self.closers.callback(self.publisher.close)
         self.closers.callback(self.publisher.drain, _DRAIN_SECONDS)
         self.closers.callback(Alarms(self.publisher).close)

@@ -64,6 +64,10 @@ class _Journey:
     open: int = 1
 
 
+def _refuse_pipeline(target: Target, event: Mapping[str, Any]) -> None:  # noqa: ARG001
+    raise TargetError(f"{target.arn}: this publisher starts no pipelines")
+
+
 class Publisher:
     """Delivers events to their targets. Thread safe.
 
@@ -78,6 +82,7 @@ class Publisher:
         *,
         retry_seconds: float = 0.2,
         record: Callable[[Outcome], None] = lambda _: None,
+        start_pipeline: Callable[[Target, Mapping[str, Any]], None] = _refuse_pipeline,
     ) -> None:
         """Start the delivery thread. It also handles the events and function invocations that moto would dispatch.
 
@@ -85,10 +90,12 @@ class Publisher:
             invoker: runs the functions. It must be closed after this object.
             retry_seconds: the wait before the second attempt. It doubles before each further attempt.
             record: called with the outcome of each delivery.
+            start_pipeline: starts an execution of a target that is a SageMaker pipeline.
         """
         self._invoker = invoker
         self._retry_seconds = retry_seconds
         self._record = record
+        self._start_pipeline = start_pipeline
         self._events: queue.SimpleQueue[_Journey | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._open = 0
@@ -198,7 +205,9 @@ class Publisher:
 
         if (str(event.get("id")), target.rule_arn, target.target_id) in self._reached:
             return
-        delivery = Delivery(target, event, self._invoker, publish, again=journey.event_id in self._again)
+        delivery = Delivery(
+            target, event, self._invoker, publish, self._start_pipeline, again=journey.event_id in self._again
+        )
         with self._changed:
             journey.open += 1
         try:

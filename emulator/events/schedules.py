@@ -1,4 +1,4 @@
-"""Scheduled EventBridge rules, fired when due."""
+"""Scheduled EventBridge rules and EventBridge Scheduler, fired when due."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.moto_services.eventbridge.schedules import capture_schedules, find_next_time, list_schedules
+from emulator.exceptions import ScheduleError
+from emulator.moto_services.eventbridge.scheduler import (
+    capture_scheduler,
+    delete_completed,
+    find_next_moment,
+    list_scheduler_schedules,
+)
+from emulator.moto_services.eventbridge.schedules import capture_schedules, list_schedules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +34,7 @@ class Schedules:
     """Sends "Scheduled Event" when a rule is due, in a thread that sleeps while no rule has a schedule.
 
     Attributes:
-        due: the next due time of each rule, by its ARN and expression; None if it is never due again.
+        due: the next due time of each rule, by its ARN and its times; None if it is never due again.
     """
 
     def __init__(self, publisher: Publisher, read_clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -45,6 +52,7 @@ class Schedules:
         self._closing = False
         self._captures = ExitStack()
         self._captures.enter_context(capture_schedules(self._woken.set))
+        self._captures.enter_context(capture_scheduler(self._woken.set))
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
         self._thread.start()
 
@@ -71,14 +79,21 @@ class Schedules:
     def _fire_due(self) -> float | None:
         """Send the events that are due and return the seconds until the next check; None without schedules."""
         now, due = self._read_clock(), {}
-        for schedule in list_schedules():
-            key = (schedule.rule_arn, schedule.expression)
-            moment = self.due[key] if key in self.due else find_next_time(schedule.expression, now)
+        for schedule in (*list_schedules(), *list_scheduler_schedules()):
+            key = (schedule.rule_arn, f"{schedule.expression} {schedule.timezone} {schedule.start} {schedule.end}")
+            try:
+                moment = self.due[key] if key in self.due else find_next_moment(schedule, now)
+            except ScheduleError as error:  # stored by an older version, which did not validate it
+                logger.error("%s is never due: %s", schedule.rule_arn, error)  # noqa: TRY400 - nothing more to say
+                moment = None
             if moment is not None and moment <= now:
                 self._publisher.send(list(schedule.targets), build_event(schedule, moment))
-                moment = find_next_time(schedule.expression, moment)
+                moment = find_next_moment(schedule, moment)
                 if moment is not None and moment <= now:  # several missed events are sent once
-                    moment = find_next_time(schedule.expression, now)
+                    moment = find_next_moment(schedule, now)
+                if moment is None and schedule.is_deleted_at_end:
+                    delete_completed(schedule)
+                    continue
             due[key] = moment
         self.due = due
         moments = [moment for moment in due.values() if moment is not None]
@@ -91,7 +106,7 @@ def build_event(schedule: Schedule, moment: datetime) -> dict[str, Any]:
         "version": "0",
         "id": str(uuid.uuid4()),
         "detail-type": "Scheduled Event",
-        "source": "aws.events",
+        "source": schedule.source,
         "account": schedule.account,
         "time": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
         "region": schedule.region,

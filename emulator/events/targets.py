@@ -28,6 +28,7 @@ class Delivery:
         event: the complete event envelope.
         invoker: runs the function if the target is a Lambda function.
         publish: puts an event on another bus; its arguments are account, region, bus and event.
+        start_pipeline: starts an execution of the target, a SageMaker pipeline.
         again: whether the event may have reached the target before a restart.
     """
 
@@ -35,6 +36,7 @@ class Delivery:
     event: Mapping[str, Any]
     invoker: FunctionInvoker
     publish: Callable[[str, str, str, Mapping[str, Any]], None]
+    start_pipeline: Callable[[Target, Mapping[str, Any]], None]
     again: bool = False
 
 
@@ -62,7 +64,7 @@ def find_kind(target: Target) -> Kind:
     if kind is None:
         raise UnsupportedTargetError(
             f"{target.arn} is of a kind that the emulator does not deliver to: use a Lambda function, an SQS queue, an "
-            "SNS topic, a Kinesis stream, a state machine, a log group or another event bus."
+            "SNS topic, a Kinesis stream, a state machine, a SageMaker pipeline, a log group or another event bus."
         )
     return kind
 
@@ -103,10 +105,15 @@ def _to_bus(delivery: Delivery) -> None:
     delivery.publish(account, region, resource.partition("/")[2], delivery.event)
 
 
+def _to_pipeline(delivery: Delivery) -> None:
+    delivery.start_pipeline(delivery.target, delivery.event)
+
+
 KINDS: Mapping[str, Kind] = {
     "lambda": Kind(_to_function),
     "kinesis": Kind(_to_stream),
     "states": Kind(_send_input(eventbridge.start_execution), slow=True),
+    "sagemaker:pipeline": Kind(_to_pipeline, slow=True),
     "sqs": Kind(_to_queue),
     "logs": Kind(_send_input(eventbridge.deliver_to_log_group)),
     "sns": Kind(_send_input(eventbridge.deliver_to_topic), slow=True),

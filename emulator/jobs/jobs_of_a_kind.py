@@ -10,10 +10,11 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.store.ledger import NOT_FOUND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from emulator.jobs.model.processing_job import ProcessingJob
     from emulator.jobs.model.training_job import TrainingJob
+    from emulator.jobs.model.warnings import JobWarning
     from emulator.jobs.runs.threads import Run
     from emulator.jobs.store.rows import R
     from emulator.services import Services
@@ -33,9 +34,19 @@ class JobsOfAKind:
         self._threads = services.threads
 
     def _create(
-        self, kind: type[R], name: str, region: str, request: Mapping[str, Any], build_run: Callable[[R], Run]
+        self,
+        kind: type[R],
+        name: str,
+        region: str,
+        request: Mapping[str, Any],
+        build_run: Callable[[R], Run],
+        warnings: Sequence[JobWarning] = (),
+        **members: Any,
     ) -> R:
-        """Store a new job and start its run; see ``RunThreads.start`` for errors."""
+        """Store a new job with its warnings and further members of its record, and start its run.
+
+        See ``RunThreads.start`` for errors.
+        """
         now_ms = self._ledger.now_ms()
         job = kind(
             account_id=self._settings.account_id,
@@ -45,8 +56,9 @@ class JobsOfAKind:
             request=request,
             creation_ms=now_ms,
             last_modified_ms=now_ms,
+            **members,
         )
-        self._threads.start(build_run(job), lambda: self._ledger.create_job(job, request.get("Tags") or ()))
+        self._threads.start(build_run(job), lambda: self._ledger.create_job(job, request.get("Tags") or (), warnings))
         return job
 
     def _describe_missing(self, kind: type[TrainingJob | ProcessingJob], name: str) -> str:

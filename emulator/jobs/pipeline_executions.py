@@ -5,11 +5,14 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import (
-    ResourceNotFound,
-)
+from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind
-from emulator.jobs.model.pipeline_execution import PipelineExecution, bind_parameters, read_definition
+from emulator.jobs.model.pipeline_execution import (
+    PipelineExecution,
+    bind_parameters,
+    copy_results,
+    read_definition,
+)
 from emulator.jobs.runs.pipeline_run import PipelineRun
 from emulator.jobs.store.listing import cut_page
 
@@ -28,14 +31,71 @@ class PipelineExecutions(JobsOfAKind):
             request: StartPipelineExecution's members, with the pipeline's definition as ``PipelineDefinition``.
 
         Raises:
-            ValidationException: a step that is not run here, or a parameter that does not fit; InternalFailure.
+            ValidationException: a step that is not run here, a parameter that does not fit, or a selected step without
+                what it needs; ResourceNotFound: the source of a selective execution; InternalFailure.
         """
         bind_parameters(read_definition(request["PipelineDefinition"]), request.get("PipelineParameters", ()))
         for execution in self._store.pages.list_pipeline_executions(region, request["PipelineName"]):
             if execution.request["ClientRequestToken"] == request["ClientRequestToken"]:
                 return execution
         name = uuid.uuid4().hex[:12]
-        return self._create(PipelineExecution, name, region, request, self._build_run)
+        steps = copy_results(request, self._find_source(region, request), self._ledger.now_ms())
+        return self._create(PipelineExecution, name, region, request, self._build_run, steps=steps)
+
+    def _find_source(self, region: str, request: Mapping[str, Any]) -> PipelineExecution | None:
+        arn = request.get("SelectiveExecutionConfig", {}).get("SourcePipelineExecutionArn")
+        if arn is None:
+            return None
+        source = self.get(region, arn)
+        if source.request["PipelineName"] != request["PipelineName"]:
+            raise ValidationException(f"SourcePipelineExecutionArn: {arn} is of another pipeline.")
+        return source
+
+    def retry(
+        self, region: str, arn: str, token: str, parallelism: Mapping[str, int] | None = None
+    ) -> PipelineExecution:
+        """Run the steps of an execution again that failed or were stopped, and those that were not reached.
+
+        A second request with the same token changes nothing.
+
+        Raises:
+            ResourceNotFound: unknown.
+            ConflictException: it has not ended, or it succeeded.
+        """
+        execution = self.get(region, arn)
+        if execution.request.get("RetryToken") == token:
+            return execution
+        if execution.ended:
+            self._threads.wait_for_end(arn)  # its last run may still be closing
+        again = self._ledger.change_job(
+            PipelineExecution,
+            region,
+            execution.name,
+            lambda found, now_ms: found.retry(now_ms, token, parallelism),
+        )
+        self._threads.start(self._build_run(again))
+        return again
+
+    def answer_callback(
+        self, region: str, token: str, outputs: Sequence[Mapping[str, str]] | None, failure_reason: str | None = None
+    ) -> PipelineExecution:
+        """End the callback step with ``token``; see ``PipelineExecution.answer_callback``.
+
+        Raises:
+            ResourceNotFound: no step of an execution that runs has this token.
+            ConflictException: the step has ended.
+            ValidationException: the outputs are not those of the step.
+        """
+        running = self._store.list_running_jobs(PipelineExecution)
+        found = next((each for each in running if each.region == region and each.find_callback(token)), None)
+        if found is None:
+            raise ResourceNotFound(f"No callback step with the token {token} is executing.")
+        return self._ledger.change_job(
+            PipelineExecution,
+            region,
+            found.name,
+            lambda each, now_ms: each.answer_callback(now_ms, token, outputs, failure_reason),
+        )
 
     def get(self, region: str, arn: str) -> PipelineExecution:
         """Find the execution.

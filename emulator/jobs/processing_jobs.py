@@ -16,12 +16,14 @@ from emulator.jobs.model.descriptions import (
 from emulator.jobs.model.processing_job import ProcessingJob, build_processing_job_arn
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.runs.processing_job_run import ProcessingJobRun
+from emulator.jobs.staging.job_warnings import find_processing_warnings
 from emulator.jobs.store.ledger import NOT_FOUND
 from emulator.jobs.store.listing import parse_list_query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from emulator.jobs.model.warnings import JobWarning
     from emulator.jobs.training_jobs import TrainingJobs
     from emulator.services import Services
 
@@ -37,12 +39,13 @@ class ProcessingJobs(JobsOfAKind):
         super().__init__(services)
         self._training = training
 
-    def create(self, region: str, request: Mapping[str, Any]) -> ProcessingJob:
+    def create(self, region: str, request: Mapping[str, Any], client_note: str | None = None) -> ProcessingJob:
         """Store a processing job and start it.
 
         Args:
             region: Region of the request.
             request: Members of CreateProcessingJob, validated.
+            client_note: Warning about the client that sent the request.
 
         Raises:
             ValidationException: The request is invalid.
@@ -50,13 +53,19 @@ class ProcessingJobs(JobsOfAKind):
             InternalFailure: The emulator is shutting down.
         """
         check_name("processingJobName", request["ProcessingJobName"])
+        substitution = self._services.runtime.describe_substitution(request["AppSpecification"]["ImageUri"])
         return self._create(
             ProcessingJob,
             request["ProcessingJobName"],
             region,
             request,
             lambda job: ProcessingJobRun(job, self._services),
+            list(find_processing_warnings(request, substitution, client_note)),
         )
+
+    def list_warnings(self, job: ProcessingJob) -> Sequence[JobWarning]:
+        """List the warnings of a job."""
+        return self._store.list_warnings(job.arn)
 
     def get(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
         """Return the processing job ``name``, which may be a rule evaluation.

@@ -153,6 +153,11 @@ REPLACED = (
         ("enable_rule", "", "a schedule that is enabled again fires"),
     ),
     *_of(
+        "moto.scheduler.models:EventBridgeSchedulerBackend",
+        ("create_schedule", "", "schedules are validated and fire"),
+        ("update_schedule", "", "schedules are validated and fire"),
+    ),
+    *_of(
         "moto.sns.models:SNSBackend",
         ("publish", "message arn phone_number subject message_attributes", "the console lists messages"),
     ),

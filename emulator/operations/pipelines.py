@@ -16,10 +16,10 @@ from emulator.operations.members import declare_members
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
 
-_NOT_HERE = "a pipeline has one version here, and its executions all its steps"
-_REFUSED_AT_START = dict.fromkeys(
-    ("SelectiveExecutionConfig", "PipelineVersionId", "PipelineVersionAlias"), _NOT_HERE
-) | {"MlflowExperimentName": "there is no MLflow here"}
+_NOT_HERE = "a pipeline has one version here"
+_REFUSED_AT_START = dict.fromkeys(("PipelineVersionId", "PipelineVersionAlias"), _NOT_HERE) | {
+    "MlflowExperimentName": "there is no MLflow here"
+}
 
 
 def create_pipeline(request: Request, context: Context) -> Response | None:  # noqa: ARG001 - moto stores it
@@ -63,6 +63,7 @@ def _check_fail_steps(request: Request) -> None:
             "ClientRequestToken",
             "ParallelismConfiguration",
             "RoleArn",
+            "SelectiveExecutionConfig",
         }
     ),
     refuses=_REFUSED_AT_START,
@@ -150,6 +151,48 @@ def list_pipeline_parameters_for_execution(request: Request, context: Context) -
     execution = context.jobs.pipelines.get(context.region, request["PipelineExecutionArn"])
     page, next_token = cut_page(execution.request.get("PipelineParameters", []), request)
     return {"PipelineParameters": page, "NextToken": next_token}
+
+
+def retry_pipeline_execution(request: Request, context: Context) -> Response:
+    """Run the failed and stopped steps of an execution again, and those after them.
+
+    Raises:
+        ResourceNotFound: the execution does not exist.
+        ConflictException: the execution runs, or it succeeded.
+    """
+    arn, limit = request["PipelineExecutionArn"], request.get("ParallelismConfiguration")
+    return {
+        "PipelineExecutionArn": context.jobs.pipelines.retry(
+            context.region, arn, request["ClientRequestToken"], limit
+        ).arn
+    }
+
+
+def send_pipeline_execution_step_success(request: Request, context: Context) -> Response:
+    """End a callback step with the values of its outputs.
+
+    Raises:
+        ResourceNotFound: no step that waits has the token.
+        ConflictException: the step has ended.
+        ValidationException: the outputs are not those of the step.
+    """
+    outputs = request.get("OutputParameters", [])
+    return {
+        "PipelineExecutionArn": context.jobs.pipelines.answer_callback(
+            context.region, request["CallbackToken"], outputs
+        ).arn
+    }
+
+
+def send_pipeline_execution_step_failure(request: Request, context: Context) -> Response:
+    """End a callback step as failed.
+
+    Raises:
+        ResourceNotFound: no step that waits has the token.
+        ConflictException: the step has ended.
+    """
+    token, reason = request["CallbackToken"], request.get("FailureReason")
+    return {"PipelineExecutionArn": context.jobs.pipelines.answer_callback(context.region, token, None, reason).arn}
 
 
 def stop_pipeline_execution(request: Request, context: Context) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.jobs.model.warnings import build_header
 from emulator.operations.members import EXPERIMENT_MEMBERS, declare_members
 from emulator.operations.validation import processing_job as validation
 
@@ -19,11 +20,12 @@ def create_processing_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded, ResourceNotFound.
     """
     validation.check_processing_job(request)
-    if "ExperimentConfig" not in request:
-        return {"ProcessingJobArn": context.jobs.processing.create(context.region, request).arn}
-    context.jobs.experiments.check(context.region, request)
-    job = context.jobs.processing.create(context.region, request)
-    context.jobs.experiments.add(job)
+    if "ExperimentConfig" in request:
+        context.jobs.experiments.check(context.region, request)
+    job = context.jobs.processing.create(context.region, request, context.client_note)
+    if "ExperimentConfig" in request:
+        context.jobs.experiments.add(job)
+    context.headers.update(build_header(context.jobs.processing.list_warnings(job)))
     return {"ProcessingJobArn": job.arn}
 
 

@@ -207,7 +207,7 @@ def describe_tuned_job(tuning_job: TuningJob, outcome: Outcome) -> dict[str, Any
 def describe_pipeline_execution(execution: PipelineExecution) -> dict[str, Any]:
     """DescribePipelineExecution's members that have a value, with those of its summary."""
     request = execution.request
-    echoed = ("PipelineExecutionDescription", "ParallelismConfiguration")
+    echoed = ("PipelineExecutionDescription", "ParallelismConfiguration", "SelectiveExecutionConfig")
     described: dict[str, Any] = {key: request[key] for key in echoed if key in request}
     described |= {
         "PipelineArn": execution.pipeline_arn,
@@ -234,10 +234,13 @@ def describe_steps(execution: PipelineExecution) -> list[dict[str, Any]]:
                 "StepName": name,
                 "StepStatus": step["status"],
                 "StartTime": to_seconds(step["start_ms"]),
-                "AttemptCount": 1,
+                "AttemptCount": execution.count_attempts(name),
                 "FailureReason": step.get("failure_reason"),
                 "EndTime": to_seconds(step["end_ms"]) if "end_ms" in step else None,
                 "Metadata": {member: metadata} if metadata else {},
+                "SelectiveExecutionResult": {"SourcePipelineExecutionArn": step["source"]}
+                if "source" in step
+                else None,
             }
         )
     return described

@@ -1,4 +1,4 @@
-"""Warnings of a training job: the record, its codes, and the report file. Pure."""
+"""Warnings of a job: the record, its codes, and the report file. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_WARNINGS = 100
 MOST_REPORTED_BYTES = 1 << 16
 """What is read of the file in which a container reports its warnings."""
 WARNINGS_HEADER = "x-smdebug-emulator-warnings"
-"""Of the answer to CreateTrainingJob: the warnings that are known by then, as JSON."""
+"""Of the answers to CreateTrainingJob and CreateProcessingJob: the warnings that are known by then, as JSON."""
 
 _MAX_TEXT = 1000
 
@@ -47,7 +47,7 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
     ),
     "NoGpu": WarningKind(
         "The instance type has GPUs. Containers of the emulator get none.",
-        "{instance_type} has GPUs; here the job trains on the CPU.",
+        "{instance_type} has GPUs; here the job runs on the CPU.",
         "Let the script choose its device by what it finds, such as torch.cuda.is_available(), and expect longer times "
         "than on AWS.",
     ),
@@ -165,6 +165,6 @@ def describe_warnings(warnings: Iterable[JobWarning]) -> list[dict[str, str]]:
 
 
 def build_header(warnings: Iterable[JobWarning]) -> dict[str, str]:
-    """Build the header of CreateTrainingJob's answer, in ASCII; none without a warning."""
+    """Build the header of the answer to the creation of a job, in ASCII; none without a warning."""
     described = describe_warnings(warnings)
     return {WARNINGS_HEADER: json.dumps(described)} if described else {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
+import secrets
+import string
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +20,7 @@ from emulator.jobs.model.pipeline_execution import (
     bind_parameters,
     follow_path,
     is_true,
+    plan_steps,
     resolve,
 )
 
@@ -32,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
 _LONGEST_SECONDS = 28 * 86_400
+_TOKEN_CHARACTERS = string.ascii_letters + string.digits
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -63,9 +67,11 @@ class PipelineRun:
         self._execution = execution
         self._with = collaborators
         self._stop_asked = Event()
+        self._shutting_down = False
         if execution.status == "Stopping":
             self._stop_asked.set()
         self._steps = execution.planned
+        self._definitions = {name: step.definition for name, step in plan_steps(execution.definition).items()}
         self._connect = partial(_connect, execution, collaborators.settings)
         self._client: Any = None
         self._calls: dict[str, Future[Any]] = {}
@@ -170,9 +176,46 @@ class PipelineRun:
         metadata = {**self._execution.steps[step["Name"]]["metadata"], "OutputParameters": outputs}
         return {"status": "Succeeded", "metadata": metadata, "outputs": {name: returned[name] for name in names}}
 
+    def _open_callback(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the step its token. The message follows when the token is stored, so that an early answer finds it."""
+        token = "".join(secrets.choice(_TOKEN_CHARACTERS) for _ in range(10))
+        arguments = self._resolve(step.get("Arguments") or {})
+        queue = self._resolve(step["SqsQueueUrl"])
+        if not all("OutputName" in each for each in step.get("OutputParameters") or ()):
+            raise ValueError("each of OutputParameters must have an OutputName.")
+        return {"metadata": {"CallbackToken": token, "SqsQueueUrl": queue}, "arguments": arguments}
+
+    def _follow_callback(self, step: Mapping[str, Any]) -> None:
+        """Send the step's message once, and another one when the execution stops. A client's answer ends the step."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        name = step["Name"]
+        self._change(lambda execution, _: execution)  # as a client's answer left it
+        state = self._execution.steps[name]
+        status = "Stopping" if self._stop_asked.is_set() else "Executing"
+        if state["status"] != "Executing" or state.get("sent") == status:
+            return
+        body = {
+            "pipelineExecutionArn": self.arn,
+            "stepName": name,
+            "token": state["metadata"]["CallbackToken"],
+            "arguments": state["arguments"],
+            "status": status,
+        }
+        queue = state["metadata"]["SqsQueueUrl"]
+        group = {"MessageGroupId": self.name} if queue.endswith(".fifo") else {}
+        try:
+            self._connect("sqs").send_message(QueueUrl=queue, MessageBody=json.dumps(body), **group)
+        except (BotoCoreError, ClientError) as error:
+            now_ms = self._with.ledger.now_ms()
+            self._set(name, status="Failed", end_ms=now_ms, failure_reason=f"ClientError: {queue}: {error}")
+        else:
+            self._set(name, sent=status)
+
     def _create_model(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        made = self._client.create_model(**self._resolve(step["Arguments"]), ModelName=self._name_job(step))
-        return {"status": "Succeeded", "arn": made["ModelArn"]}
+        name = self._name_job(step)
+        made = self._client.create_model(**self._resolve(step["Arguments"]), ModelName=name)
+        return {"status": "Succeeded", "arn": made["ModelArn"], "job": name}
 
     def _register_model(self, step: Mapping[str, Any]) -> dict[str, Any]:
         arguments = self._resolve(step["Arguments"])
@@ -192,6 +235,9 @@ class PipelineRun:
             elif call.done():
                 self._take(step, PipelineRun._end_call)
             return
+        if step["Type"] == "Callback":
+            self._follow_callback(step)
+            return
         description = self._describe(step)
         status = description[f"{_KINDS[step['Type']].job}Status"]
         if status in ("Completed", "Failed", "Stopped"):
@@ -203,7 +249,9 @@ class PipelineRun:
 
         kind = _KINDS.get(step["Type"])
         if kind is None:
-            return  # a function ends by itself
+            if step["Type"] == "Callback" and self._shutting_down:
+                self._set(step["Name"], status="Stopped", end_ms=self._with.ledger.now_ms())
+            return  # a function ends by itself, and a callback's client ends it
         try:
             getattr(self._client, f"stop_{kind.operation}")(**{f"{kind.job}Name": self._name_job(step)})
         except ClientError as error:
@@ -217,15 +265,15 @@ class PipelineRun:
                 return {"Outcome": state["metadata"]["Outcome"] == "True"}
             case "Fail":
                 return dict(state["metadata"])
-            case "Lambda":
+            case "Lambda" | "Callback":
                 return {"OutputParameters": state["outputs"]}
             case "Model":
-                return dict(self._client.describe_model(ModelName=self._name_job(step)))
+                return dict(self._client.describe_model(ModelName=state.get("job") or self._name_job(step)))
             case "RegisterModel":
                 return dict(self._client.describe_model_package(ModelPackageName=state["arn"]))
         kind = _KINDS[step["Type"]]
         describe = getattr(self._client, f"describe_{kind.operation}")
-        found: dict[str, Any] = describe(**{f"{kind.job}Name": self._name_job(step)})
+        found: dict[str, Any] = describe(**{f"{kind.job}Name": state.get("job") or self._name_job(step)})
         return found
 
     def _rank_training_jobs(self, tuning_job: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -241,8 +289,11 @@ class PipelineRun:
         return sorted(ranked, key=lambda each: each[member]["Value"], reverse=highest_first)
 
     def _name_job(self, step: Mapping[str, Any]) -> str:
-        """Name a step's job: the same after a restart."""
-        name = f"{self.name}-{list(self._steps).index(step['Name'])}-{_NOT_IN_A_NAME.sub('-', step['Name'])}"
+        """Name a step's job: the same after a restart, another one after a retry."""
+        attempt = self._execution.count_attempts(step["Name"])
+        again = f"r{attempt}-" if attempt > 1 else ""
+        index = list(self._definitions).index(step["Name"])
+        name = f"{self.name}-{index}-{again}{_NOT_IN_A_NAME.sub('-', step['Name'])}"
         return name[: _KINDS.get(step["Type"], _KINDS["Training"]).name_length].rstrip("-")
 
     def _resolve(self, value: Any) -> Any:
@@ -258,7 +309,7 @@ class PipelineRun:
         uri = source.get("S3Uri")
         if uri is None:
             _, step, _, name = source["PropertyFile"]["Get"].split(".", 3)
-            definition = self._steps[step].definition
+            definition = self._definitions[step]
             (file,) = [each for each in definition["PropertyFiles"] if each["PropertyFileName"] == name]
             outputs = self._describe(definition)["ProcessingOutputConfig"]
             folder = follow_path(outputs, f"Outputs['{file['OutputName']}'].S3Output.S3Uri")
@@ -287,7 +338,7 @@ class PipelineRun:
                 "CurrentDateTime": started,
             }[rest]
         name, _, inner = rest.partition(".")
-        step = self._steps[name].definition
+        step = self._definitions[name]
         found = self._describe(step)
         if step["Type"] == "Tuning" and inner.startswith("TrainingJobSummaries"):
             found["TrainingJobSummaries"] = self._rank_training_jobs(found)
@@ -312,6 +363,7 @@ class PipelineRun:
     def shut_down(self, grace_seconds: float) -> None:
         """Store that the execution is stopping and ask it to, because the emulator ends."""
         self._with.ledger.change_job(PipelineExecution, self._execution.region, self.name, PipelineExecution.begin_stop)
+        self._shutting_down = True
         self.ask_stop(grace_seconds)
 
     def _set(self, name: str, **members: Any) -> None:
@@ -344,6 +396,7 @@ def _connect(execution: PipelineExecution, settings: Settings, service: str) -> 
 _ACTIONS: Mapping[str, Callable[[PipelineRun, Mapping[str, Any]], dict[str, Any]]] = {
     "Condition": PipelineRun._decide,  # noqa: SLF001 - the list of what it can do
     "Fail": PipelineRun._give_up,  # noqa: SLF001
+    "Callback": PipelineRun._open_callback,  # noqa: SLF001
     "Lambda": PipelineRun._call_function,  # noqa: SLF001
     "Model": PipelineRun._create_model,  # noqa: SLF001
     "RegisterModel": PipelineRun._register_model,  # noqa: SLF001

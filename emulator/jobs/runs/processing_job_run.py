@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import Container
     from emulator.jobs.model.requested_job import JobStatus
+    from emulator.jobs.model.warnings import JobWarning
     from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.runs.job_run import Outcome
     from emulator.jobs.staging.hosts import Host
@@ -98,11 +99,14 @@ class AnyProcessingJobRun(JobRun[J, A]):
         return Retry(_LOST)
 
     def _open_log(self, image: str, *notes: str | None) -> None:
-        """Create the log, and write the notes about the image and ``notes``."""
+        """Create the log, and write the job's warnings, the notes about the image, and ``notes``."""
         log = self._attempt.log
         log.open(self.job.creation_ms)
         resolved = self.context.services.runtime.resolve_image(image, log.note)
-        for note in filter(None, (resolved.substitution, resolved.note, *notes)):
+        warnings: Sequence[JobWarning] = self.context.services.ledger.store.list_warnings(self.arn)
+        is_said = resolved.substitution in [each.text for each in warnings]
+        substitution = None if is_said else resolved.substitution
+        for note in filter(None, (*(each.line for each in warnings), substitution, resolved.note, *notes)):
             log.note(note)
 
 

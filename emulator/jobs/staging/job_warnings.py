@@ -1,4 +1,4 @@
-"""Warnings of a training job, from its request, its containers and its end."""
+"""Warnings of a job, from its request, its containers and its end."""
 
 from __future__ import annotations
 
@@ -30,17 +30,31 @@ def find_request_warnings(
         substitution: how the image differs from the requested one; None if it does not.
         client_note: the text of a warning about the client; None if there is none.
     """
-    if client_note:
-        yield build_warning("ClientNotTried", said=client_note)
-    if substitution:
-        yield warn_of_image(substitution)
     types = {host.instance_type for host in list_hosts(request) if host.instance_type}
-    for each in sorted(filter(has_gpus, types)):
-        yield build_warning("NoGpu", instance_type=each)
+    yield from _find_common_warnings(types, substitution, client_note)
     if differing := _find_differing_parameters(request):
         yield build_warning("HookParameterIgnored", said="; ".join(differing))
     for slip in find_slips(request):
         yield build_warning("HookParameterDoubtful", said=slip)
+
+
+def find_processing_warnings(
+    request: Mapping[str, Any], substitution: str | None, client_note: str | None
+) -> Iterator[JobWarning]:
+    """Yield the warnings about a request for a processing job; see ``find_request_warnings``."""
+    types = {request["ProcessingResources"]["ClusterConfig"].get("InstanceType")} - {None}
+    yield from _find_common_warnings(types, substitution, client_note)
+
+
+def _find_common_warnings(
+    instance_types: Collection[str], substitution: str | None, client_note: str | None
+) -> Iterator[JobWarning]:
+    if client_note:
+        yield build_warning("ClientNotTried", said=client_note)
+    if substitution:
+        yield warn_of_image(substitution)
+    for each in sorted(filter(has_gpus, instance_types)):
+        yield build_warning("NoGpu", instance_type=each)
 
 
 def warn_of_image(substitution: str) -> JobWarning:

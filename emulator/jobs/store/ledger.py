@@ -109,8 +109,8 @@ class Ledger:
             self._publish(region, events)
             return job
 
-    def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
-        """Store a new job of any other kind, and publish its event.
+    def create_job(self, job: R, tags: Sequence[Mapping[str, str]], warnings: Sequence[JobWarning] = ()) -> None:
+        """Store a new job of any other kind with its tags and warnings, and publish its event.
 
         Raises:
             ResourceInUse: The name is taken.
@@ -118,6 +118,7 @@ class Ledger:
         with self._lock:
             with self.store.transaction() as transaction:
                 transaction.create_job(job, tags)
+                transaction.add_warnings(job.arn, warnings)
                 events = self._add_job_events(transaction, job)
             self._publish(job.region, events)
 

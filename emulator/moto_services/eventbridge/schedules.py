@@ -26,7 +26,7 @@ _CRON = re.compile(r"cron\((.+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """An enabled rule with a schedule.
+    """An enabled rule with a schedule, or an enabled schedule of EventBridge Scheduler.
 
     Attributes:
         rule_arn: the rule's ARN.
@@ -34,6 +34,11 @@ class Schedule:
         region: the rule's region.
         expression: the schedule, such as ``rate(5 minutes)`` or ``cron(0 12 * * ? *)``.
         targets: the targets of the rule's events.
+        source: the source of the events.
+        timezone: the time zone of the expression.
+        start: the schedule is not due before this time.
+        end: the schedule is not due after this time.
+        is_deleted_at_end: whether the schedule is deleted when it is never due again.
     """
 
     rule_arn: str
@@ -41,6 +46,11 @@ class Schedule:
     region: str
     expression: str
     targets: Sequence[Target]
+    source: str = "aws.events"
+    timezone: str = "UTC"
+    start: datetime | None = None
+    end: datetime | None = None
+    is_deleted_at_end: bool = False
 
 
 def list_schedules() -> list[Schedule]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -154,3 +155,131 @@ def test_the_second_best_training_job_of_a_tuning_step_has_a_name(service: Servi
     name = steps["End"]["FailureReason"].split("/")[3]
     job = service.client().describe_training_job(TrainingJobName=name)
     assert job["HyperParameters"]["x"] == "2"
+
+
+@pytest.fixture
+def queue(service: Service) -> str:
+    """Return the URL of a new queue."""
+    url: str = service.client("sqs").create_queue(QueueName=f"callbacks-{uuid.uuid4().hex}")["QueueUrl"]
+    return url
+
+
+def call_back(name: str, queue: str, *outputs: str, **members: Any) -> dict[str, Any]:
+    named = [{"OutputName": output, "OutputType": "String"} for output in outputs]
+    return {"Name": name, "Type": "Callback", "SqsQueueUrl": queue, "OutputParameters": named, **members}
+
+
+def receive(service: Service, queue: str) -> dict[str, Any]:
+    """Wait for the next message of a callback step."""
+    (message,) = service.client("sqs").receive_message(QueueUrl=queue, WaitTimeSeconds=20)["Messages"]
+    body: dict[str, Any] = json.loads(message["Body"])
+    return body
+
+
+def start(service: Service, name: str, *steps: dict[str, Any]) -> str:
+    create(service, name, define(*steps))
+    arn: str = service.client().start_pipeline_execution(PipelineName=name)["PipelineExecutionArn"]
+    return arn
+
+
+def test_a_callback_step_waits_for_its_outputs(service: Service, queue: str) -> None:
+    client = service.client()
+    get = {"Get": "Steps.Ask.OutputParameters['answer']"}
+    arn = start(service, "ask", call_back("Ask", queue, "answer", Arguments={"question": 6}), fail("End", get))
+    body = receive(service, queue)
+    assert body.pop("token").isalnum()
+    assert body == {
+        "pipelineExecutionArn": arn,
+        "stepName": "Ask",
+        "arguments": {"question": 6},
+        "status": "Executing",
+    }
+    (step,) = client.list_pipeline_execution_steps(PipelineExecutionArn=arn)["PipelineExecutionSteps"]
+    token = step["Metadata"]["Callback"]["CallbackToken"]
+    outputs = [{"Name": "answer", "Value": "42"}]
+    with pytest.raises(ClientError, match="Missing or too much: answer"):
+        client.send_pipeline_execution_step_success(CallbackToken=token)
+    answer = client.send_pipeline_execution_step_success(CallbackToken=token, OutputParameters=outputs)
+    assert answer["PipelineExecutionArn"] == arn
+    steps = follow(service, arn)
+    assert steps["Ask"]["StepStatus"] == "Succeeded"
+    assert steps["Ask"]["Metadata"]["Callback"]["OutputParameters"] == outputs
+    assert steps["End"]["FailureReason"] == "42"
+    with pytest.raises(client.exceptions.ResourceNotFound):
+        client.send_pipeline_execution_step_success(CallbackToken=token, OutputParameters=outputs)
+
+
+def test_a_callback_step_fails_with_its_clients_reason_and_is_retried(service: Service, queue: str) -> None:
+    client = service.client()
+    arn = start(service, "again", condition("If"), call_back("Ask", queue))
+    first = receive(service, queue)["token"]
+    with pytest.raises(client.exceptions.ConflictException):
+        client.retry_pipeline_execution(PipelineExecutionArn=arn, ClientRequestToken="r" * 32)
+    client.send_pipeline_execution_step_failure(CallbackToken=first, FailureReason="no one is in")
+    assert follow(service, arn)["Ask"]["FailureReason"] == "no one is in"
+    before = follow(service, arn)["If"]
+    for _ in range(2):  # the same token, the same retry
+        answer = client.retry_pipeline_execution(PipelineExecutionArn=arn, ClientRequestToken="r" * 32)
+        assert answer["PipelineExecutionArn"] == arn
+    second = receive(service, queue)["token"]
+    assert second != first
+    client.send_pipeline_execution_step_success(CallbackToken=second)
+    steps = follow(service, arn)
+    assert steps["If"] == before, "what succeeded is not run again"
+    assert (steps["Ask"]["StepStatus"], steps["Ask"]["AttemptCount"]) == ("Succeeded", 2)
+    assert client.describe_pipeline_execution(PipelineExecutionArn=arn)["PipelineExecutionStatus"] == "Succeeded"
+    with pytest.raises(client.exceptions.ConflictException):
+        client.retry_pipeline_execution(PipelineExecutionArn=arn, ClientRequestToken="s" * 32)
+
+
+def test_a_stopped_callback_step_asks_its_client_to_end(service: Service, queue: str) -> None:
+    client = service.client()
+    arn = start(service, "stopped", call_back("Ask", queue))
+    token = receive(service, queue)["token"]
+    client.stop_pipeline_execution(PipelineExecutionArn=arn, ClientRequestToken="t" * 32)
+    body = receive(service, queue)
+    assert (body["token"], body["status"]) == (token, "Stopping")
+    client.send_pipeline_execution_step_failure(CallbackToken=token)
+    assert follow(service, arn)["Ask"]["StepStatus"] == "Failed"
+    assert client.describe_pipeline_execution(PipelineExecutionArn=arn)["PipelineExecutionStatus"] == "Stopped"
+
+
+def test_a_callback_step_without_its_queue_fails(service: Service, queue: str) -> None:
+    steps = follow(service, start(service, "no-queue", call_back("Ask", f"{queue}-not")))
+    assert steps["Ask"]["StepStatus"] == "Failed"
+    assert f"{queue}-not" in steps["Ask"]["FailureReason"]
+
+
+def test_selected_steps_use_the_results_of_an_earlier_execution(service: Service, queue: str) -> None:
+    client = service.client()
+    get = {"Get": "Steps.Ask.OutputParameters['answer']"}
+    source = start(service, "select", call_back("Ask", queue, "answer"), fail("End", get))
+    outputs = [{"Name": "answer", "Value": "once"}]
+    client.send_pipeline_execution_step_success(
+        CallbackToken=receive(service, queue)["token"], OutputParameters=outputs
+    )
+    follow(service, source)
+    selected: dict[str, Any] = {"SelectedSteps": [{"StepName": "End"}]}
+    with pytest.raises(ClientError, match="uses results of Ask, which is not selected"):
+        client.start_pipeline_execution(PipelineName="select", SelectiveExecutionConfig=selected)
+    selected["SourcePipelineExecutionArn"] = source
+    answer = client.start_pipeline_execution(PipelineName="select", SelectiveExecutionConfig=selected)
+    steps = follow(service, answer["PipelineExecutionArn"])
+    assert steps["End"]["FailureReason"] == "once"
+    assert steps["Ask"]["SelectiveExecutionResult"] == {"SourcePipelineExecutionArn": source}
+    described = client.describe_pipeline_execution(PipelineExecutionArn=answer["PipelineExecutionArn"])
+    assert described["SelectiveExecutionConfig"] == selected
+    selected["SelectedSteps"] = [{"StepName": "Gone"}]
+    with pytest.raises(ClientError, match="has Gone, which the pipeline has not"):
+        client.start_pipeline_execution(PipelineName="select", SelectiveExecutionConfig=selected)
+
+
+def test_a_waiting_callback_step_does_not_keep_the_emulator_from_ending(service: Service, queue: str) -> None:
+    arn = start(service, "closing", call_back("Ask", queue))
+    token = receive(service, queue)["token"]
+    run = service.harness.jobs.services.threads.find(arn)
+    assert run is not None
+    run.shut_down(0)
+    assert follow(service, arn)["Ask"]["StepStatus"] == "Stopped"
+    with pytest.raises(ClientError, match=f"No callback step with the token {token}"):
+        service.client().send_pipeline_execution_step_failure(CallbackToken=token)

@@ -15,6 +15,7 @@ from emulator.moto_services import replacements
 from emulator.moto_services.cloudwatch.alarms import capture_alarms
 from emulator.moto_services.cloudwatch.composite_alarms import capture_composite_alarms
 from emulator.moto_services.eventbridge.rules import capture_dispatch
+from emulator.moto_services.eventbridge.scheduler import capture_scheduler
 from emulator.moto_services.eventbridge.schedules import capture_schedules
 from emulator.moto_services.functions import capture_invocations
 from emulator.moto_services.replacements import OVERRIDDEN, REPLACED, Replacement, check_moto, list_replaced, replaced
@@ -89,6 +90,7 @@ def test_the_table_lists_exactly_what_is_replaced(tmp_path: Path) -> None:
     with (
         capture_dispatch(lambda *_: None),
         capture_schedules(lambda: None),
+        capture_scheduler(lambda: None),
         capture_invocations(lambda *_: None),
         capture_alarms(lambda: None, lambda *_: None),
         capture_composite_alarms(),

@@ -126,6 +126,7 @@ def test_parameters_have_the_given_value_or_the_default() -> None:
     [
         ("{", "no JSON object"),
         ("[]", "no JSON object"),
+        (json.dumps({"Steps": [step("A", [1])]}), "no JSON object"),
         (json.dumps({"Steps": [step("C", kind="EMR")]}), r"are not emulated: C \(EMR\)"),
         (json.dumps({"Steps": [step("C", {"IfSteps": [step("T", kind="Transform")]}, kind="Condition")]}), r"T \(Tran"),
         (json.dumps({"Steps": [step("A", DependsOn=["Gone"])]}), "A needs Gone, which the pipeline has not"),

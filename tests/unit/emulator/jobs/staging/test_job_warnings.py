@@ -11,6 +11,7 @@ from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.staging.job_warnings import (
     ReportedWarnings,
     find_failure_warnings,
+    find_processing_warnings,
     find_request_warnings,
     find_result_warnings,
 )
@@ -52,7 +53,7 @@ def test_what_is_known_when_a_job_is_created() -> None:
     assert say(find_request_warnings(request, "Asked 2.3, runs 2.13.", "It was never tried.")) == [
         ("ClientNotTried", "It was never tried."),
         ("ImageSubstituted", "Asked 2.3, runs 2.13."),
-        ("NoGpu", "ml.g5.xlarge has GPUs; here the job trains on the CPU."),
+        ("NoGpu", "ml.g5.xlarge has GPUs; here the job runs on the CPU."),
         (
             "HookParameterIgnored",
             (
@@ -60,6 +61,16 @@ def test_what_is_known_when_a_job_is_created() -> None:
                 "5. As on AWS, the last one counts."
             ),
         ),
+    ]
+
+
+def test_what_is_known_when_a_processing_job_is_created() -> None:
+    cluster = {"InstanceType": "ml.g5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 1}
+    request = {"ProcessingJobName": "job", "ProcessingResources": {"ClusterConfig": cluster}}
+    assert say(find_processing_warnings(request, "Asked 2.3, runs 2.13.", "It was never tried.")) == [
+        ("ClientNotTried", "It was never tried."),
+        ("ImageSubstituted", "Asked 2.3, runs 2.13."),
+        ("NoGpu", "ml.g5.xlarge has GPUs; here the job runs on the CPU."),
     ]
 
 
