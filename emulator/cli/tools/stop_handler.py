@@ -39,7 +39,7 @@ def stop_handler() -> None:
     "--rule",
     "rules",
     multiple=True,
-    help="Only this rule, of the profiler or not, stops a job; may be given more than once.",
+    help="Only this rule stops a job; may be given more than once.",
 )
 @click.option("--job-name-prefix", default="", help="Only stop jobs with this name prefix.")
 def deploy(

@@ -53,7 +53,7 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: Profiled
     """Pass a job's profile to rules as it is written, until the job has ended.
 
     Yields:
-        The state of the job: as soon as a rule has fired once more, at intervals when new data has come, and at the end.
+        The state of the job: as soon as a rule has fired once more, at intervals with new data, and at the end.
 
     Raises:
         ObjectStoreError: S3 refuses or cannot be reached.
