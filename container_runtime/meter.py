@@ -1,14 +1,17 @@
-"""Resource counters of a container: CPU, memory, disk and network.
+"""Resource counters of a container and of its machine: CPU, memory, disk and network.
 
 They are read often, so each reading has to be cheap.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,28 @@ class Load:
     sent_bytes: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The counters of a machine at one point in time.
+
+    Attributes:
+        busy_seconds: for each core, how long it was busy.
+        waiting_seconds: for each core, how long it was idle while a process waited for storage.
+        received_bytes, sent_bytes: sums over all networks of the machine.
+    """
+
+    busy_seconds: tuple[float, ...]
+    waiting_seconds: tuple[float, ...]
+    received_bytes: int
+    sent_bytes: int
+
+
 class Meter(Protocol):
-    """Measures one container repeatedly. Only one thread may use it."""
+    """Measures one container, and the machine that runs it, repeatedly. Only one thread may use it."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the container runs on this machine."""
 
     def read(self) -> Load | None:
         """Read the container's counters; None if the container has ended.
@@ -42,6 +65,42 @@ class Meter(Protocol):
         Raises:
             ContainerRuntimeError: the counters cannot be read on this machine.
         """
+
+    def read_machine(self) -> Machine:
+        """Return the counters of the container's machine at the time of the last ``read``."""
+
+
+class LocalMeter:
+    """The part of a meter that concerns this machine."""
+
+    @property
+    def is_local(self) -> bool:
+        """See ``Meter``."""
+        return True
+
+    def read_machine(self) -> Machine:
+        """See ``Meter``."""
+        return read_machine()
+
+
+def read_machine(processes: Path | str = "/proc", network: Path | str = "/proc/net/dev") -> Machine:
+    """Read the counters of a machine.
+
+    Args:
+        processes: its ``/proc`` folder.
+        network: the file with the counters of its network interfaces.
+    """
+    busy, waiting = [], []
+    with open(f"{processes}/stat", "rb") as file:  # noqa: PTH123 - ten times a second
+        for line in file:
+            if not line.startswith(b"cpu"):
+                break
+            name, *fields = line.split()
+            if name != b"cpu":
+                user, nice, system, _idle, iowait, irq, softirq, steal = map(int, fields[:8])
+                busy.append((user + nice + system + irq + softirq + steal) / _TICKS_PER_SECOND)
+                waiting.append(iowait / _TICKS_PER_SECOND)
+    return Machine(tuple(busy), tuple(waiting), *read_network(network))
 
 
 def read_network(devices: Path | str, *, loopback: bool = False) -> tuple[int, int]:

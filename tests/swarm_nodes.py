@@ -46,12 +46,13 @@ mount --rbind /sys/fs/cgroup "$1/cgroup"
 mount -t sysfs sysfs /sys
 mount --rbind "$1/cgroup" /sys/fs/cgroup
 mount -t tmpfs tmpfs /run
+hostname "$3"
 echo
-exec sleep infinity
+exec sleep infinity </dev/null >/dev/null 2>&1
 """
 _START = """
 exec dockerd --data-root "$1/data" --exec-root /run/docker --pidfile /run/docker.pid --cgroup-parent "/$3" \\
-    --insecure-registry 198.18.0.0/15 -H unix:///run/docker.sock -H "unix://$2" >>"$1/engine.log" 2>&1
+    --insecure-registry 198.18.0.0/15 -H unix:///run/docker.sock -H "unix://$2" </dev/null >>"$1/engine.log" 2>&1
 """
 
 
@@ -150,7 +151,7 @@ class EngineNodes:
         """Start the engine of a node, which may have run before."""
         if node.number not in self._mounts:
             self._mount(node)
-        command = ["nsenter", "--target", str(self._mounts[node.number].pid), "--net", "--mount"]
+        command = ["nsenter", "--target", str(self._mounts[node.number].pid), "--net", "--mount", "--uts"]
         command += ["sh", "-c", _START, *self._name_places(node)]
         process = subprocess.Popen(command, start_new_session=True)
         self._processes[node.number] = process
@@ -158,13 +159,15 @@ class EngineNodes:
 
     def _mount(self, node: Node) -> None:
         node.folder.mkdir(exist_ok=True)
-        command = ["nsenter", f"--net=/run/netns/{node.namespace}", "unshare", "--mount", "--propagation", "private"]
+        command = ["nsenter", f"--net=/run/netns/{node.namespace}", "unshare", "--mount", "--uts"]
+        command += ["--propagation", "private"]
         command += ["sh", "-c", _MOUNT, *self._name_places(node)]
         process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE)
         self._mounts[node.number] = process
         assert process.stdout is not None
-        if not process.stdout.readline():
-            raise RuntimeError(f"The engine {node.number} has no mounts of its own: see above.")
+        with process.stdout:
+            if not process.stdout.readline():
+                raise RuntimeError(f"The engine {node.number} has no mounts of its own: see above.")
 
     @staticmethod
     def _name_places(node: Node) -> list[str]:
@@ -242,7 +245,7 @@ class EngineNodes:
                     os.kill(pid, number)
         for process in (self._processes.pop(node.number, None), self._mounts.pop(node.number, None)):
             if process is not None:
-                process.communicate()
+                process.wait()
 
     def stop(self) -> None:
         """End the engines with all that runs on them; remove networks and files. Idempotent."""
@@ -254,6 +257,7 @@ class EngineNodes:
         for namespace in [self.switch, *(node.namespace for node in self.nodes)]:
             if Path(f"/run/netns/{namespace}").exists():
                 _ip("netns", "delete", namespace)
+        _release_namespaces()
         if self.folder.is_mount():
             subprocess.run(["umount", str(self.folder)], check=True)
         if self.folder.exists():
@@ -372,6 +376,15 @@ def _list_children(parents: Sequence[int]) -> list[int]:
                 known.add(child)
                 unseen.append(child)
     return sorted(known - set(parents))
+
+
+def _release_namespaces() -> None:
+    """Remove the mount that the first ``ip netns add`` made for its names, unless somebody has some."""
+    folder = Path("/run/netns")
+    if folder.is_mount() and not any(folder.iterdir()):
+        done = subprocess.run(["umount", str(folder)], check=False, capture_output=True, text=True)
+        if done.returncode and not any(folder.iterdir()):
+            raise RuntimeError(f"`umount {folder}` failed: {done.stderr.strip()}")
 
 
 def _ip(*arguments: str) -> None:

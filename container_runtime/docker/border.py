@@ -7,6 +7,7 @@ import socket
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import docker
 import docker.errors
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 REQUEST_SECONDS = 60.0
 _LOCAL_ENGINE = "unix:///var/run/docker.sock"
+# The client's name for every socket.
+_SOCKET_URL = "http+docker://localhost"
 
 
 def connect() -> docker.APIClient:
@@ -89,7 +92,7 @@ def translated(doing: str, *, start: bool = False) -> Iterator[None]:
     try:
         yield
     except docker.errors.APIError as exc:
-        text = f"Cannot {doing}: {exc.explanation or exc}"
+        text = f"Cannot {doing}: {exc.explanation or _name_engine(str(exc))}"
         if start and exc.is_client_error():
             raise ContainerStartError(text) from exc
         if isinstance(exc, docker.errors.NotFound):
@@ -103,7 +106,24 @@ def translated(doing: str, *, start: bool = False) -> Iterator[None]:
         urllib3.exceptions.HTTPError,
         OSError,
     ) as exc:
-        raise EngineUnavailableError(
-            f"Cannot {doing}: no Docker engine answers ({exc}). Start one (smdebug-emulator engine start), or use "
-            "--runtime process."
-        ) from exc
+        raise EngineUnavailableError(f"Cannot {doing}: {_describe_silence(exc)}") from exc
+
+
+def _describe_silence(exc: Exception) -> str:
+    """Say which engine does not answer, and what to do: nodes of a Swarm are reached through their agents."""
+    request = getattr(exc, "request", None)
+    node = urlsplit(getattr(request, "url", None) or "").netloc
+    if node and node != "localhost" and node not in find_engine_address():
+        return (
+            f"the Swarm's node at {node} does not answer ({exc}). See `docker node ls` and "
+            "`smdebug-emulator doctor --runtime swarm`."
+        )
+    return (
+        f"no Docker engine answers ({_name_engine(str(exc))}). Start one (smdebug-emulator engine start), or use "
+        "--runtime process."
+    )
+
+
+def _name_engine(text: str) -> str:
+    """Put the engine's address in place of the one that the client invents for a socket."""
+    return text.replace(_SOCKET_URL, find_engine_address())

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime.meter import Load, read_io, read_network
+from container_runtime.meter import Load, LocalMeter, read_io, read_network
 from container_runtime.runtime import ContainerRuntimeError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _PROCESSES = Path("/proc")
 _POLL_SECONDS = 1.0
 
 
-class ControlGroupMeter:
+class ControlGroupMeter(LocalMeter):
     """Meter that reads the control groups of a container. If they no longer exist, the container has ended."""
 
     def __init__(

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from container_runtime.meter import Load, has_own_network, read_io, read_network
+from container_runtime.meter import Load, LocalMeter, has_own_network, read_io, read_network
 from container_runtime.process.supervised import is_running, read_supervisor_pid
 from container_runtime.process.supervisor import PAGE_BYTES, find_descendants, read_proportional_bytes
 
@@ -20,7 +20,7 @@ _WALK_SECONDS = 0.5
 _WALK_SHARE = 0.002
 
 
-class ProcessTreeMeter:
+class ProcessTreeMeter(LocalMeter):
     """Meter of a local process tree.
 
     A process that starts and ends between two scans of the tree counts only through the counters that its parent keeps

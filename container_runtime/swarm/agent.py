@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from container_runtime.docker.control_group import ControlGroupMeter
+from container_runtime.meter import read_machine
 from container_runtime.swarm.files import Files, open_volumes
 from container_runtime.swarm.inside import KEEP_ALIVE, Inside, pump
 from container_runtime.swarm.pipes import PipeAgent
@@ -31,7 +32,7 @@ PROCESSES, GROUPS, ROOT = "/node/proc", "/node/cgroup", "/node/root"
 NODE = "SMDEBUG_EMULATOR_NODE"
 PORT = 4243
 METER = "smdebug-meter"
-"""ALPN name of the protocol that returns the counters of a process for each line."""
+"""ALPN name of the protocol that returns the counters of a process and of the node for each line."""
 CONDITION = "smdebug-condition"
 """Protocol that returns the state of the machine in one line: see ``Condition`` in ``nodes.py``."""
 FILES = "smdebug-files"
@@ -105,7 +106,7 @@ class Agent:
             await speak(reader, writer)
 
     async def _measure(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer each line, the pid of a process, with the counters of its container; null if it has ended."""
+        """Answer each line, the pid of a process, with the counters of its container and node; null after its end."""
         meters: dict[int, ControlGroupMeter] = {}
         while line := await reader.readline():
             pid = int(line)
@@ -113,7 +114,12 @@ class Agent:
                 behind_sidecar = self._inside.has(pid)
                 meters[pid] = ControlGroupMeter(pid, self._groups, self._processes, behind_sidecar=behind_sidecar)
             load = meters[pid].read()
-            writer.write(json.dumps(load and asdict(load)).encode() + b"\n")
+            # /proc/net would be the agent's own network: process 1 has the node's.
+            answer = load and {
+                "load": asdict(load),
+                "machine": asdict(read_machine(self._processes, self._processes / "1/net/dev")),
+            }
+            writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
 
 

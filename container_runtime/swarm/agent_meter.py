@@ -8,7 +8,7 @@ import ssl
 from typing import TYPE_CHECKING
 
 from container_runtime.docker.border import REQUEST_SECONDS
-from container_runtime.meter import Load
+from container_runtime.meter import Load, Machine
 from container_runtime.runtime import EngineUnavailableError
 from container_runtime.swarm import agent
 
@@ -32,6 +32,12 @@ class AgentMeter:
         except OSError as error:
             raise EngineUnavailableError(f"The agent at {address[0]}:{address[1]} does not answer: {error}") from error
         self._file = self._socket.makefile("rb")
+        self._machine = Machine((), (), 0, 0)
+
+    @property
+    def is_local(self) -> bool:
+        """See ``Meter``."""
+        return False
 
     def read(self) -> Load | None:
         """See ``Meter``."""
@@ -46,7 +52,18 @@ class AgentMeter:
             self._file.close()
             self._socket.close()
             return None
-        return Load(**answer)
+        machine = answer["machine"]
+        self._machine = Machine(
+            tuple(machine["busy_seconds"]),
+            tuple(machine["waiting_seconds"]),
+            machine["received_bytes"],
+            machine["sent_bytes"],
+        )
+        return Load(**answer["load"])
+
+    def read_machine(self) -> Machine:
+        """See ``Meter``: the counters of the node."""
+        return self._machine
 
     def __del__(self) -> None:
         """Close the connection when the meter is no longer used."""

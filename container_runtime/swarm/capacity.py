@@ -267,7 +267,9 @@ class Capacity:
             have = "node has" if len(nodes) == 1 else "nodes have"
             return f"{len(nodes)} {have} too little free capacity for {len(turn.wanted)} containers at once"
         full = [node for node in nodes.values() if not taken.leaves(node, turn.wanted[0].promise)]
-        return f"{len(full)} of {len(nodes)} nodes have too little free capacity"
+        if len(nodes) == 1:
+            return "the only node has too little free capacity"
+        return f"{len(full)} of {len(nodes)} nodes {'has' if len(full) == 1 else 'have'} too little free capacity"
 
     def _find_taken(self) -> _Taken:
         """Return all promised resources. The caller holds the lock."""

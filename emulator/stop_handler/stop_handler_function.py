@@ -4,7 +4,8 @@ EventBridge calls it with every "SageMaker Training Job State Change". This file
 AWS as well. It must import nothing but the standard library and boto3.
 
 Environment:
-    RULE_NAMES: names of rule configurations, separated by commas; only these stop a job. Empty: all of them.
+    RULE_NAMES: names of rule configurations, separated by commas; only these stop a job. Empty: all that judge tensors.
+        A rule of the profiler stops a job only if it is named: that a job wastes its machine need not end it.
     JOB_NAME_PREFIX: only jobs whose name begins so are stopped. Empty: all of them.
 """
 
@@ -43,9 +44,12 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:  #
 def find_issues(detail: dict[str, Any]) -> list[str]:
     """Return the rule configurations that found an issue, limited to those in RULE_NAMES."""
     wanted = {name.strip() for name in os.environ.get("RULE_NAMES", "").split(",") if name.strip()}
+    judged = list(detail.get("DebugRuleEvaluationStatuses") or [])
+    if wanted:
+        judged += detail.get("ProfilerRuleEvaluationStatuses") or []
     return [
         rule["RuleConfigurationName"]
-        for rule in detail.get("DebugRuleEvaluationStatuses") or []
+        for rule in judged
         if rule["RuleEvaluationStatus"] == "IssuesFound" and (not wanted or rule["RuleConfigurationName"] in wanted)
     ]
 

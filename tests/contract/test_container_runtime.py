@@ -39,7 +39,7 @@ from container_runtime.runtime import (
     NetworkExhaustedError,
 )
 from container_runtime.spec import ContainerSpec, Mount
-from emulator.jobs.runs.measuring.machine import describe_load, read_machine
+from emulator.jobs.runs.measuring.machine import describe_load
 from tests.small_wheel import write_wheel
 from tests.waiting import wait_until
 
@@ -312,7 +312,7 @@ time.sleep(600)
     assert process is not None
 
     def read() -> tuple[Load, Any, float, int, float]:
-        load, machine, now = meter.read(), read_machine(), time.monotonic()
+        load, machine, now = meter.read(), meter.read_machine(), time.monotonic()
         assert load is not None
         times = process.cpu_times()
         return load, machine, times.user + times.system, process.io_counters().write_bytes, now

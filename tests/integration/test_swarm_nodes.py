@@ -32,6 +32,8 @@ def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
                 assert found == {nodes.nodes[0].address: "manager", nodes.nodes[1].address: "worker"}
                 engines = {api.info()["Swarm"]["NodeID"] for api in (manager, worker)}
                 assert len(engines) == 2
+                names = {each["Description"]["Hostname"] for each in manager.nodes()}
+                assert names == {each.namespace for each in nodes.nodes}
                 assert worker.info()["Swarm"]["RemoteManagers"][0]["Addr"] == f"{nodes.manager.address}:2377"
             nodes.kill(nodes.nodes[1])
             nodes.start_engine(nodes.nodes[1])
@@ -47,3 +49,5 @@ def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
         left = "".join(_list_namespaces())
         assert nodes.manager.namespace not in left
         assert nodes.switch not in left
+        if not any(Path("/run/netns").iterdir()):
+            assert not Path("/run/netns").is_mount()

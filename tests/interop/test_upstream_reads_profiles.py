@@ -17,8 +17,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from container_runtime.meter import Load
-from emulator.jobs.runs.measuring.machine import Figure, Machine, describe_load
+from container_runtime.meter import Load, Machine
+from emulator.jobs.runs.measuring.machine import Figure, describe_load
 from emulator.jobs.runs.measuring.measures import MinuteFiles
 from smdebug.profiler.analysis.python_profile_analysis import cProfileAnalysis
 from smdebug.profiler.analysis.utils.pandas_data_analysis import PandasFrameAnalysis, StatsBy

@@ -84,7 +84,8 @@ STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
 # The stages in which the job has instances.
 _BILLED: frozenset[SecondaryStatus] = frozenset({"Downloading", "Training", "Uploading", "Stopping"})
 DOWNLOADING_INPUT_DATA = "Downloading input data"
-LOST = "Restarting the training job: what it ran in was lost with the emulator or the engine"
+_LOST = "Restarting the training job: "
+_LOST_CAUSE = "what it ran in was lost with the emulator or the engine"
 MOST_LOSSES = 10
 
 MAX_FAILURE_REASON = 1024
@@ -210,7 +211,7 @@ class TrainingJob:
         """How often the job may still restart after an internal error, according to its RetryStrategy."""
         asked = (self.request.get("RetryStrategy") or {}).get("MaximumRetryAttempts", 0)
         restarts = [entry for entry in self.transitions if entry.status == "Restarting"]
-        return int(asked) - sum(entry.message != LOST for entry in restarts)
+        return int(asked) - sum(not entry.message.startswith(_LOST) for entry in restarts)
 
     @property
     def may_restart(self) -> bool:
@@ -218,14 +219,20 @@ class TrainingJob:
 
         The number of such restarts is limited, because the job itself may be what stops the emulator each time.
         """
-        return self.status == "InProgress" and sum(entry.message == LOST for entry in self.transitions) < MOST_LOSSES
+        losses = sum(entry.message.startswith(_LOST) for entry in self.transitions)
+        return self.status == "InProgress" and losses < MOST_LOSSES
 
-    def restart(self, now_ms: int) -> TrainingJob:
-        """Return the job as Restarting after losing its containers, or unchanged if it has none or is Stopping."""
+    def restart(self, now_ms: int, cause: str = "") -> TrainingJob:
+        """Return the job as Restarting after losing its containers, or unchanged if it has none or is Stopping.
+
+        Args:
+            now_ms: the time.
+            cause: a sentence that says what was lost and why, where that is known.
+        """
         without = ("Starting", "Pending", "Interrupted", "Restarting")
         if self.status == "Stopping" or self.secondary_status in without:
             return self
-        return self.transition("Restarting", now_ms, message=LOST)
+        return self.transition("Restarting", now_ms, message=_LOST + (cause or _LOST_CAUSE))
 
     @property
     def max_runtime_seconds(self) -> int:

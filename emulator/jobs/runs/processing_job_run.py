@@ -95,8 +95,10 @@ class AnyProcessingJobRun(JobRun[J, A]):
             return Stopped()
         if self.context.services.ledger.store.count_loss(self.arn) > MOST_LOSSES:
             raise ContainerRuntimeError(LOST_TOO_OFTEN)
-        self._attempt.log.note(_LOST)
-        return Retry(_LOST)
+        cause = self._attempt.cut_off_by
+        note = f"{cause} The job begins again." if cause else _LOST
+        self._attempt.log.note(note)
+        return Retry(note)
 
     def _open_log(self, image: str, *notes: str | None) -> None:
         """Create the log, and write the job's warnings, the notes about the image, and ``notes``."""

@@ -229,7 +229,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         note = f"{cause} The job begins again." if cause else _LOST
         if was_prepared:
             self._attempt.log.note(note)
-        self._change(TrainingJob.restart)
+        self._change(lambda job, now_ms: job.restart(now_ms, cause))
         return Retry(note)
 
     def _retry_after(self, error: Exception) -> Retry | None:

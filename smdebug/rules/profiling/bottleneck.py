@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from smdebug.profiler.system_samples import GPU, Kind, Sample
-from smdebug.rules.profiling.profiler_rule import ProfilerFinding, SampleRule
+from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, ProfilerFinding, SampleRule
 
 
 def is_starved(gpus: Iterable[float], busy: Iterable[float], gpu_threshold: float, busy_threshold: float) -> bool:
@@ -28,6 +28,7 @@ class BottleneckRule(SampleRule):
         busy_threshold: the parameter that says from where on it is busy.
     """
 
+    fewest = FEWEST_SAMPLES
     busy: ClassVar[Kind]
     busy_threshold: ClassVar[str]
     waits_for: ClassVar[str]
@@ -46,7 +47,9 @@ class BottleneckRule(SampleRule):
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""
         observed, threshold = self.observed[node], self.values["threshold"]
-        share = 100 * len(self.starved_times[node]) / observed if observed else 0.0
+        if observed < self.fewest:
+            return
+        share = 100 * len(self.starved_times[node]) / observed
         if share > threshold:
             limit = self.values[self.busy_threshold]
             text = (

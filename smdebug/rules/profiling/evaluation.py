@@ -1,4 +1,4 @@
-"""Evaluation of profiler rules over a job, until its end and verdict."""
+"""Evaluation of profiler rules over a job, until they fire or it ends."""
 
 import math
 import time
@@ -23,7 +23,7 @@ _TELL_EVERY_S = 10
 
 
 def judge_profile(config: RuleConfig, profile_path: str, rule_class: type[ProfilerRule] | None = None) -> Verdict:
-    """Evaluate a profiler rule until its job has ended, and write its report.
+    """Evaluate a profiler rule until it fires or its job has ended, and write its report.
 
     Args:
         config: what to evaluate.
@@ -41,6 +41,8 @@ def judge_profile(config: RuleConfig, profile_path: str, rule_class: type[Profil
     for job in follow_job(JobProfile(profile_path), (rule,), ProfiledJob(config.training_job_name, profile_path)):
         write_report(rule, config.output_path, job)
         damaged = job.damaged
+        if rule.triggered and not rule.concludes_at_end:
+            break
     verdict = conclude(rule, damaged)
     if not rule.data_points and not rule.needs_gpu:
         warn_user(RULE_HAD_LITTLE_TO_JUDGE, "%s", verdict.details)
@@ -51,13 +53,13 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: Profiled
     """Pass a job's profile to rules as it is written, until the job has ended.
 
     Yields:
-        The state of the job: when new data has come, at intervals, and at the end.
+        The state of the job: as soon as a rule has fired once more, at intervals with new data, and at the end.
 
     Raises:
         ObjectStoreError: S3 refuses or cannot be reached.
         OSError: a file cannot be read.
     """
-    has_news, told_at = False, -math.inf
+    has_news, told_at, firings = False, -math.inf, 0
     while True:
         samples, events = profile.read_new()
         for rule in rules:
@@ -73,8 +75,9 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: Profiled
         if profile.ended:
             break
         has_news = has_news or bool(samples or events)
-        if has_news and time.monotonic() - told_at >= _TELL_EVERY_S:
-            has_news, told_at = False, time.monotonic()
+        fired = sum(rule.triggered for rule in rules)
+        if fired > firings or (has_news and time.monotonic() - told_at >= _TELL_EVERY_S):
+            has_news, told_at, firings = False, time.monotonic(), fired
             yield job
         time.sleep(_POLL_INTERVAL_S)
     for rule in rules:
@@ -83,7 +86,7 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: Profiled
 
 
 def conclude(rule: ProfilerRule, damaged: int = 0) -> Verdict:
-    """Return the verdict of a rule about a whole job."""
+    """Return the verdict of a rule about what it has been given of a job."""
     looked = count_noun(rule.data_points, "data point")
     lost = f"{count_noun(damaged, 'damaged line')} passed over." if damaged else ""
     if rule.triggered:

@@ -13,6 +13,8 @@ from smdebug.rules.wording import count_noun
 
 SCAN = integer("scan_interval_us", 60_000_000, minimum=1)
 PATIENCE = integer("patience", 1000, minimum=1)
+# A share or a distribution of fewer samples says little: a training saves or evaluates for as long.
+FEWEST_SAMPLES = 20
 # The folder of the rules' JSON, as AWS names it.
 REPORTS = "profiler-reports"
 # The maximum number of findings kept of a rule that keeps firing.
@@ -83,6 +85,7 @@ class ProfilerRule:
     Attributes:
         parameters: the parameters that the rule has, in addition to scan_interval_us.
         inspects: what the rule inspects, in words, for the message when the profile has none of it.
+        concludes_at_end: whether its evaluation goes on to the job's end. That of any other rule ends when it fires.
         advice: what to do about a finding.
         values: the parameters' values by name.
         triggered: number of times that the rule fired.
@@ -93,6 +96,7 @@ class ProfilerRule:
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     inspects: ClassVar[str] = "system metrics"
+    concludes_at_end: ClassVar[bool] = False
     advice: tuple[str, ...] = ()
 
     def __init__(self, **given: Any) -> None:
@@ -181,9 +185,11 @@ class SampleRule(ProfilerRule):
 
     Attributes:
         kinds: the measurements that a sample needs to be inspected; `patience` counts such samples.
+        fewest: minimum number of samples of a node, after the patience, for one judgement.
     """
 
     kinds: ClassVar[tuple[Kind, ...]] = ()
+    fewest: ClassVar[int] = 1
 
     def __init__(self, **given: Any) -> None:
         self._had_gpu = False
@@ -212,7 +218,7 @@ class SampleRule(ProfilerRule):
     @property
     def needed_points(self) -> int:
         """Minimum number of samples of a node for one judgement."""
-        return int(self.values.get(PATIENCE.name, 0)) + 1
+        return int(self.values.get(PATIENCE.name, 0)) + self.fewest
 
     def remark(self) -> str:
         """Say why nothing could be judged."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from container_runtime.meter import read_network
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from container_runtime.meter import Load
-
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+    from container_runtime.meter import Load, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,37 +19,6 @@ class Figure:
     name: str
     dimension: str
     value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The counters of this machine at one point in time.
-
-    Attributes:
-        busy_seconds: for each core, how long it was busy.
-        waiting_seconds: for each core, how long it was idle while a process waited for storage.
-        received_bytes, sent_bytes: sums over all networks of the machine.
-    """
-
-    busy_seconds: tuple[float, ...]
-    waiting_seconds: tuple[float, ...]
-    received_bytes: int
-    sent_bytes: int
-
-
-def read_machine() -> Machine:
-    """Read the counters of this machine."""
-    busy, waiting = [], []
-    with open("/proc/stat", "rb") as file:  # noqa: PTH123 - ten times a second
-        for line in file:
-            if not line.startswith(b"cpu"):
-                break
-            name, *fields = line.split()
-            if name != b"cpu":
-                user, nice, system, _idle, iowait, irq, softirq, steal = map(int, fields[:8])
-                busy.append((user + nice + system + irq + softirq + steal) / _TICKS_PER_SECOND)
-                waiting.append(iowait / _TICKS_PER_SECOND)
-    return Machine(tuple(busy), tuple(waiting), *read_network("/proc/net/dev"))
 
 
 def describe_load(

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.runs.measuring.gpus import Gpus
-from emulator.jobs.runs.measuring.machine import describe_load, describe_memory, read_machine
+from emulator.jobs.runs.measuring.machine import describe_load, describe_memory
 from emulator.jobs.runs.measuring.measures import MinuteFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from container_runtime.meter import Load, Meter
+    from container_runtime.meter import Load, Machine, Meter
     from container_runtime.runtime import ContainerRuntime
-    from emulator.jobs.runs.measuring.machine import Machine
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +32,8 @@ class SystemMonitor:
             host: name of the host, such as algo-1.
             memory_bytes: memory of the host.
             folder: folder for the files.
-            has_gpus: whether the host's instance type has GPUs. If so, the GPUs of this machine are measured.
+            has_gpus: whether the host's instance type has GPUs. If so, the GPUs of this machine are measured, unless
+                the container runs on another one.
         """
         self._has_gpus = has_gpus
         self._name = f"{job_name}/{host}"
@@ -80,7 +80,8 @@ class SystemMonitor:
             logger.exception("%s is profiled no longer", self._name)
 
     def _measure(self, meter: Meter) -> None:
-        files, gpus = MinuteFiles(self._folder, self._host), Gpus() if self._has_gpus else None
+        files = MinuteFiles(self._folder, self._host)
+        gpus = Gpus() if self._has_gpus and meter.is_local else None
         # The counters and the time of the last reading; None at first, and after a pause.
         before: tuple[Load, Machine] | None = None
         before_at = 0.0
@@ -96,7 +97,7 @@ class SystemMonitor:
                     continue
                 if (load := meter.read()) is None:
                     return
-                now, now_at = (load, read_machine()), time.monotonic()
+                now, now_at = (load, meter.read_machine()), time.monotonic()
                 # Rates are available only after the second reading.
                 figures = (
                     [describe_memory(load, self._memory_bytes)]

@@ -5,10 +5,7 @@ from collections.abc import Collection, Iterator
 
 from smdebug.profiler.system_samples import CPU, Sample
 from smdebug.rules.parameters import integer, number
-from smdebug.rules.profiling.profiler_rule import ProfilerFinding, SampleRule
-
-# The fewest samples by which a job that ends within its patience is judged.
-_FEWEST_SAMPLES = 20
+from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, ProfilerFinding, SampleRule
 
 
 def is_busy(cores: Collection[float], cpu_threshold: float) -> bool:
@@ -34,6 +31,7 @@ class AllCoresBusy(SampleRule):
     )
     inspects = "the utilisation of the processor's cores"
     kinds = (CPU,)
+    fewest = FEWEST_SAMPLES
     advice = (
         "The processor bounds this training: take an instance with more cores, or with a GPU.",
         "Where loading data takes the cores, prepare it once, before the training.",
@@ -60,7 +58,7 @@ class AllCoresBusy(SampleRule):
     def finish(self) -> None:
         """See `ProfilerRule`; a node with too few samples for its patience is judged by their second half."""
         for node, early in self._early.items():
-            if not self._observed[node] and len(early) >= _FEWEST_SAMPLES:
+            if not self._observed[node] and len(early) >= self.fewest:
                 later = early[len(early) // 2 :]
                 self._observed[node], self._busy[node] = len(later), sum(later)
         super().finish()
@@ -72,12 +70,14 @@ class AllCoresBusy(SampleRule):
     @property
     def needed_points(self) -> int:
         """See `SampleRule`."""
-        return min(super().needed_points, _FEWEST_SAMPLES)
+        return self.fewest
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""
         observed, threshold = self._observed[node], self.values["threshold"]
-        share = 100 * self._busy[node] / observed if observed else 0.0
+        if observed < self.fewest:
+            return
+        share = 100 * self._busy[node] / observed
         if share > threshold:
             text = (
                 f"in {share:.4g} % of {observed} data points, more than threshold {threshold:g} %, the mean of the "

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from smdebug.profiler.system_samples import GPU, Sample
 from smdebug.rules.parameters import number
-from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, SampleRule
+from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, PATIENCE, ProfilerFinding, SampleRule
 
 _BINS = 10
 
@@ -32,6 +32,7 @@ class LoadBalancing(SampleRule):
     parameters = (number("threshold", 0.5, minimum=0, maximum=100), PATIENCE)
     inspects = "the utilisation of GPUs"
     kinds = (GPU,)
+    fewest = FEWEST_SAMPLES
     advice = (
         "Give each GPU the same work: DistributedDataParallel in place of DataParallel, equal parts of data and model.",
         "Look for a process that evaluates, saves or logs alone while the others wait.",
@@ -51,6 +52,8 @@ class LoadBalancing(SampleRule):
         """See `ProfilerRule`."""
         threshold = self.values["threshold"]
         for (one, counts), (other, others) in combinations(self._histograms.get(node, {}).items(), 2):
+            if min(counts.sum(), others.sum()) < self.fewest:
+                continue
             distance = compute_distance(counts, others)
             if distance > threshold:
                 text = (

@@ -20,7 +20,7 @@ def compute_minutes(begin: float, end: float) -> float:
 class MaxInitializationTime(ProfilerRule):
     """Fires where the first step begins more than `threshold` minutes after the first metric, or has not by then.
 
-    It is judged once, when the job has ended.
+    It fires as soon as such a first step is known. Whether there was none at all is judged when the job has ended.
     """
 
     parameters = (number("threshold", 20, minimum=0),)
@@ -37,6 +37,8 @@ class MaxInitializationTime(ProfilerRule):
     def _see(self, time: float) -> None:
         self._first = min(self._first, time)
         self._last = max(self._last, time)
+        if self._first_step < math.inf:
+            self._compare(self._first_step, "the first step began")
 
     def add_sample(self, sample: Sample) -> None:
         """See `ProfilerRule`."""
@@ -45,17 +47,18 @@ class MaxInitializationTime(ProfilerRule):
     def add_event(self, event: TraceEvent) -> None:
         """See `ProfilerRule`."""
         self.data_points += 1
-        self._see(event.start)
         if event.phase.startswith(STEP):
             self._first_step = min(self._first_step, event.start)
+        self._see(event.start)
 
     def finish(self) -> None:
         """See `ProfilerRule`."""
-        began = self._first_step < math.inf
-        minutes = compute_minutes(self._first, self._first_step if began else self._last)
-        threshold = self.values["threshold"]
-        if self.data_points and minutes > threshold:
-            what = "the first step began" if began else "no step had begun"
+        if self.data_points and self._first_step == math.inf:
+            self._compare(self._last, "no step had begun")
+
+    def _compare(self, time: float, what: str) -> None:
+        minutes, threshold = compute_minutes(self._first, time), self.values["threshold"]
+        if not self.triggered and minutes > threshold:
             text = f"{what} {minutes:.4g} minutes after the first metric, more than threshold {threshold:g}"
-            self.findings.append(self.find("job", self._last, minutes, threshold, text))
+            self.findings.append(self.find("job", time, minutes, threshold, text))
             self.triggered = self.violations = 1

@@ -59,6 +59,7 @@ class ProfilerReport(ProfilerRule):
 
     parameters = (boolean("opt_out_telemetry", default=False),)
     inspects = "system metrics and trace events"
+    concludes_at_end = True
 
     def __init__(self, **given: Any) -> None:
         classes = {name: rule for name, rule in builtin.list_profiler_rules().items() if name != type(self).__name__}

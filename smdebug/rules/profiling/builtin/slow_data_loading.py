@@ -24,7 +24,8 @@ class SlowDataLoading(ProfilerRule):
     """Fires where a process waits for its next batch for more than `threshold` percent of its time.
 
     This rule is ours: AWS's rules tell it by a GPU that has nothing to do. It looks at the steps that
-    DataloaderProfilingConfig names, `patience` batches of them at least.
+    DataloaderProfilingConfig names, `patience` batches of them at least. The first batch is left out, for which the
+    loader's processes start.
     """
 
     parameters = (number("threshold", 50, minimum=0, maximum=100), integer("patience", 10, minimum=2))
@@ -40,18 +41,21 @@ class SlowDataLoading(ProfilerRule):
     def _prepare(self) -> None:
         self._waits: dict[str, list[tuple[float, float]]] = defaultdict(list)
         self._counts: Counter[str] = Counter()
+        self._started: set[str] = set()
 
     def add_event(self, event: TraceEvent) -> None:
         """See `ProfilerRule`."""
         if event.phase in (DATA_LOADING, DATA_ITERATOR):
             self.pass_time(event.node, event.start)
-            self._waits[event.node].append((event.start, event.end))
             self._counts[event.node] += 1
+            if event.node in self._started:
+                self._waits[event.node].append((event.start, event.end))
+            self._started.add(event.node)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""
         waits, threshold = self._waits[node], self.values["threshold"]
-        if len(waits) < self.values["patience"]:
+        if len(waits) + 1 < self.values["patience"]:
             return
         del self._waits[node]
         share = compute_waiting_share(waits)

@@ -44,8 +44,11 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60) as connection
 class NodeAgent:
     """An agent in this process, on a port of this machine."""
 
-    def __init__(self, key: Path, volumes: Path) -> None:
+    def __init__(
+        self, key: Path, volumes: Path, processes: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
+    ) -> None:
         self.key = key
+        self._processes, self._groups = processes, groups
         self.port = 0
         self._volumes = os.open(volumes, os.O_RDONLY)
         self._loop = asyncio.new_event_loop()
@@ -58,7 +61,7 @@ class NodeAgent:
 
     async def _serve(self) -> None:
         context = agent.build_context(ssl.PROTOCOL_TLS_SERVER, self.key)
-        self._agent = agent.Agent(Path("/proc"), Path("/sys/fs/cgroup"), self._volumes)
+        self._agent = agent.Agent(self._processes, self._groups, self._volumes)
         self._server = await asyncio.start_server(self._agent.answer, "127.0.0.1", self.port, ssl=context)
         self.port = self._server.sockets[0].getsockname()[1]
 

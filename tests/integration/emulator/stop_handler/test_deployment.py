@@ -93,6 +93,15 @@ def test_filters(emulator: Emulator) -> None:
     assert emulator.stops.names == ["job"]
 
 
+def test_a_profiler_rule_stops_a_job_only_if_it_is_named(emulator: Emulator) -> None:
+    deploy_stop_handler(emulator.client, "any")
+    publish(emulator, ProfilerRuleEvaluationStatuses=build_statuses(LowGPU="IssuesFound"))
+    assert emulator.stops.names == []
+    deploy_stop_handler(emulator.client, "any", rule_names=["LowGPU"])
+    publish(emulator, ProfilerRuleEvaluationStatuses=build_statuses(LowGPU="IssuesFound"))
+    assert emulator.stops.wait(1) == ["job"]
+
+
 def test_second_deployment_updates_the_first(emulator: Emulator) -> None:
     first = deploy_stop_handler(emulator.client, "h", rule_names=["a"], job_name_prefix="x")
     assert deploy_stop_handler(emulator.client, "h", rule_names=["b"]) == first

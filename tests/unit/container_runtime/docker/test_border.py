@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import docker
+import docker.errors
 import pytest
+import requests
 
-from container_runtime.runtime import EngineUnavailableError
+from container_runtime.docker.border import translated
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm.engine import find_address
-
-if TYPE_CHECKING:
-    import docker
 
 
 class WorkerEngine:
@@ -28,3 +29,28 @@ def test_an_engine_is_named_as_the_user_names_it(host: str, monkeypatch: pytest.
     with pytest.raises(EngineUnavailableError) as raised:
         find_address(cast("docker.APIClient", WorkerEngine()))
     assert f"engine at {host or 'unix:///var/run/docker.sock'} is a worker" in str(raised.value)
+
+
+def test_a_refusal_names_the_engine_as_the_user_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/other.sock")
+    text = "409 Client Error for http+docker://localhost/v1.44/services/create: Conflict"
+    with pytest.raises(ContainerRuntimeError) as raised, translated("start it"):
+        raise docker.errors.APIError(text)
+    assert str(raised.value) == (
+        "Cannot start it: 409 Client Error for unix:///run/other.sock/v1.44/services/create: Conflict"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("http+docker://localhost/v1.44/info", "no Docker engine answers (gone). Start one (smdebug-emulator engine s"),
+        ("http://10.0.0.1:2375/v1.44/info", "no Docker engine answers (gone). Start one (smdebug-emulator engine star"),
+        ("https://10.0.0.7:30001/v1.44/info", "the Swarm's node at 10.0.0.7:30001 does not answer (gone). See `docke"),
+    ],
+)
+def test_a_lost_node_is_no_engine_to_start(url: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
+    with pytest.raises(EngineUnavailableError) as raised, translated("ask"):
+        raise requests.ConnectionError("gone", request=requests.Request("GET", url).prepare())
+    assert advice in str(raised.value)

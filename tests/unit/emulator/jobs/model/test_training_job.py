@@ -113,3 +113,18 @@ def test_rule_that_has_ended_neither_stops_nor_ends_again() -> None:
         "Stopped",
         "The evaluation ended before its container started.",
     )
+
+
+def test_a_restart_says_what_was_lost_and_costs_no_retry() -> None:
+    job = make_job(RetryStrategy={"MaximumRetryAttempts": 1}).transition("Pending", 1_500)
+    for cause in ("", "The node n1 of the Swarm does not answer."):
+        job = job.transition("Starting", 2_000).transition("Downloading", 2_000).restart(4_000, cause)
+    lost = [each.message for each in job.transitions if each.status == "Restarting"]
+    assert lost == [
+        "Restarting the training job: what it ran in was lost with the emulator or the engine",
+        "Restarting the training job: The node n1 of the Swarm does not answer.",
+    ]
+    assert job.retries_left == 1
+    for _ in range(8):
+        job = job.transition("Starting", 5_000).transition("Downloading", 5_000).restart(7_000, "It is gone.")
+    assert not job.may_restart

@@ -148,7 +148,7 @@ SICK: dict[str, tuple[list[Sample], list[TraceEvent], dict[str, str], int, str]]
         wait_for_data(0.3, 0.1),
         {},
         7,
-        "waiting for 150 batches takes 75 % of the time, more than threshold 50 %",
+        "waiting for 149 batches takes 75 % of the time, more than threshold 50 %",
     ),
     "SmallBatches": (
         [],
@@ -206,7 +206,7 @@ def test_six_rules_need_a_gpu() -> None:
 def test_a_job_shorter_than_the_patience_is_not_judged() -> None:
     verdict = conclude(run("CPUBottleneck", build_samples(400, cpu=[95.0], gpu=[5.0])))
     assert verdict.status == "NoIssuesFound"
-    assert "it takes 1001 data points of a node, and there were 400. Lower patience" in verdict.details
+    assert "it takes 1020 data points of a node, and there were 400. Lower patience" in verdict.details
 
 
 def test_a_short_job_is_judged_by_what_there_is() -> None:
@@ -231,10 +231,45 @@ def test_events_that_are_too_few_are_said(name: str, events: list[TraceEvent], l
     assert f"Nothing was judged: {lacks}" in conclude(run(name, (), events)).details
 
 
+@pytest.mark.parametrize(
+    ("name", "sick", "healthy"),
+    [
+        ("CPUBottleneck", {"cpu": [99.0], "gpu": [1.0]}, {"cpu": [50.0], "gpu": [90.0]}),
+        ("IOBottleneck", {"wait": [99.0], "gpu": [1.0]}, {"wait": [0.0], "gpu": [90.0]}),
+        ("LoadBalancing", {"gpu": [1.0, 90.0]}, {"gpu": [90.0, 90.0]}),
+        ("AllCoresBusy", {"cpu": [99.0]}, {"cpu": [50.0]}),
+        ("LowGPUUtilization", {"gpu": [1.0]}, {"gpu": [90.0]}),
+    ],
+)
+def test_a_short_pause_after_the_patience_is_no_issue(name: str, sick: dict[str, Any], healthy: dict[str, Any]) -> None:
+    """A first judgement of fewer samples than a rule takes would accuse a training that has just saved its model."""
+    pause = build_samples(12, begin=49, **sick)
+    samples = [*build_samples(49, **healthy), *pause, *build_samples(600, begin=61, **healthy)]
+    rule = run(name, samples, patience="49")
+    assert conclude(rule).status == "NoIssuesFound"
+
+
+def test_the_first_batch_of_a_loader_is_left_out() -> None:
+    waits = [TraceEvent("0-algo-1", "DataLoaderIter", "n", 0.0, 50.0, {})]
+    waits += [TraceEvent("0-algo-1", "DataLoaderIter", "n", 50.0 + at, 0.1, {}) for at in range(20)]
+    assert conclude(run("SlowDataLoading", (), waits)).status == "NoIssuesFound"
+
+
+def test_a_late_first_step_is_found_before_the_end() -> None:
+    rule = find_profiler_rule("MaxInitializationTime")(threshold="1")
+    (step,) = build_steps([1.0], begin=90.0)
+    rule.add_event(step)
+    assert not rule.findings  # the first metric has not come
+    rule.add_sample(build_samples(1, cpu=[1.0])[0])
+    assert conclude(rule).status == "IssuesFound"
+    rule.finish()
+    assert [finding.value for finding in rule.findings] == [1.5]
+
+
 def test_batches_that_take_long_are_judged_over_several_scans() -> None:
     waits = [TraceEvent("0-algo-1", "DataLoaderIter", "n", 20.0 * at, 15.0, {}) for at in range(12)]
     assert (
-        "waiting for 11 batches takes 75 %"
+        "waiting for 10 batches takes 75 %"
         in run("SlowDataLoading", (), waits, scan_interval_us="30000000").findings[0].text
     )
 

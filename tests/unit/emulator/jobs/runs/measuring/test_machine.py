@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from container_runtime.meter import Load
-from emulator.jobs.runs.measuring.machine import Machine, describe_load, read_machine
+from container_runtime.meter import Load, Machine, read_machine
+from emulator.jobs.runs.measuring.machine import describe_load
 
 GIB = 1 << 30
 LOAD = Load(10.0, GIB, 1_000, 2_000, 30, 400, 500)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from container_runtime.meter import Load
+from container_runtime.meter import Load, LocalMeter, Machine
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.runs.measuring.measures import MinuteFiles
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
@@ -28,7 +28,32 @@ if TYPE_CHECKING:
 LOAD = Load(1.0, 1 << 20, 0, 0, 0, None, None)
 
 
-class Script:
+class Elsewhere(LocalMeter):
+    """A container of another machine, whose GPUs are not those of this one."""
+
+    def __init__(self) -> None:
+        self.read_out = Event()
+        self._left = 2
+
+    def open_meter(self, _: str) -> Elsewhere:
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        return False
+
+    def read(self) -> Load | None:
+        self._left -= 1
+        if self._left < 0:
+            self.read_out.set()
+            return None
+        return LOAD
+
+    def read_machine(self) -> Machine:
+        return Machine((1.0 + self._left,) * 64, (0.0,) * 64, 0, 0)
+
+
+class Script(LocalMeter):
     """A runtime whose only container has such loads, one after the other, and then waits for the job's end.
 
     Attributes:
@@ -105,3 +130,18 @@ def test_gpus_of_the_machine_are_only_those_of_an_instance_type_with_some(
     watched.finish()
     rows = [json.loads(line) for path in tmp_path.rglob("*.json") for line in path.read_text().splitlines()]
     assert any(row["Type"] == "gpu" for row in rows) == has_gpus
+
+
+def test_a_container_elsewhere_has_its_machines_cores_and_no_gpu_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml())
+    elsewhere = Elsewhere()
+    watched = SystemMonitor("job", "algo-1", 1 << 30, tmp_path, has_gpus=True)
+    watched.set_interval(0.001)
+    watched.start(cast("ContainerRuntime", elsewhere), "container")
+    assert elsewhere.read_out.wait(60)
+    watched.finish()
+    rows = [json.loads(line) for path in tmp_path.rglob("*.json") for line in path.read_text().splitlines()]
+    assert {row["Name"] for row in rows if row["Type"] == "cpu"} == {f"cpu{core}" for core in range(64)}
+    assert not any(row["Type"] == "gpu" for row in rows)
