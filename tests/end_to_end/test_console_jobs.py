@@ -188,6 +188,34 @@ def test_columns_keep_their_widths_whatever_failed(page: Page) -> None:
     assert page.locator("tbody tr").first.evaluate("row => row.getBoundingClientRect().height") < 100
 
 
+def test_the_search_is_reached_from_anywhere_and_compare_follows_the_list(page: Page) -> None:
+    page.goto(f"/console#/jobs/{REGION}/{FAILING}")
+    expect(page.locator("[data-last-lines]")).to_be_visible(timeout=PATIENCE_MS)
+    page.keyboard.press("/")
+    search = page.get_by_label("Search jobs")
+    expect(search).to_be_focused()
+    page.keyboard.type("a/b")
+    expect(search).to_have_value("a/b")
+    search.fill("churn-022")
+    expect(page.get_by_role("rowheader", name="churn-0227")).to_be_visible()
+    first, second = (page.get_by_label(f"Compare churn-022{number}") for number in (6, 7))
+    first.check()
+    second.check()
+    expect(first).to_be_checked()
+    page.keyboard.press("/")
+    expect(search).to_be_focused()
+    page.get_by_label("Status").focus()
+    page.keyboard.press("/")
+    expect(search).to_be_focused()
+    page.get_by_label("Compare churn-0220").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    compare = page.get_by_role("link", name="Compare 2 jobs")
+    expect(compare).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("2 jobs compared")
+
+
 def test_a_failed_job_shows_the_last_lines_of_its_log(page: Page) -> None:
     page.goto(f"/console#/jobs/{REGION}/{FAILING}")
     lines = page.get_by_role("region", name="Last lines of the log")

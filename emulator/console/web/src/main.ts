@@ -136,19 +136,35 @@ fill(
 );
 setTheme(readTheme());
 let began = false;
+// Whether the search is what a link leads to.
+let searching = false;
+
+function focusSearch(): boolean {
+  const search = content.querySelector<HTMLElement>("[data-search]");
+  search?.focus();
+  return search !== null;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLTextAreaElement ||
+    (target instanceof HTMLInputElement && !["checkbox", "radio", "button"].includes(target.type))
+  );
+}
+
 window.addEventListener("hashchange", () => {
   route();
   // Who follows a link by keyboard goes on where the new part begins.
-  if (began) content.focus({ preventScroll: true });
+  if (began && !(searching && focusSearch())) content.focus({ preventScroll: true });
+  searching = false;
   window.scrollTo(0, 0);
 });
 document.addEventListener("keydown", (event) => {
-  const target = event.target as HTMLElement;
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
-  const search = content.querySelector<HTMLElement>("[data-search]");
-  if (search) {
-    event.preventDefault();
-    search.focus();
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  event.preventDefault();
+  if (!focusSearch() && !reportedJob) {
+    searching = true;
+    location.hash = "#/jobs";
   }
 });
 route();

@@ -184,8 +184,8 @@ export function showJobList<T extends ListedJob>(root: Element, options: JobList
 /** The cell of a job's name, with its region beside it. */
 export function nameCell(job: ListedJob, label: string, address: string, text = job.name): HTMLElement {
   return h(
-    "td",
-    { "data-label": label },
+    "th",
+    { scope: "row", "data-label": label },
     h("a", { href: address, "data-key": `${job.region}/${job.name}` }, name(text)),
     h("span", { class: "quiet region" }, ` ${job.region}`),
   );
