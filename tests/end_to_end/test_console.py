@@ -543,7 +543,7 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
     page.get_by_role("link", name="Compare 2").click()
     expect(page.locator("figure canvas")).to_be_visible(timeout=PATIENCE_MS)
     expect(page.get_by_role("region", name="What differs")).to_contain_text("sigmoid")
-    page.locator("label", has_text=re.compile("^As ")).locator("select").select_option("")
+    page.locator("label", has_text=re.compile("^Layout ")).locator("select").select_option("")
     expect(page.locator("figure canvas")).to_have_count(2, timeout=PATIENCE_MS)
     page.locator("label", has_text=re.compile("^Show ")).locator("select").select_option("metric train:loss")
     expect(page.locator("figcaption")).to_have_text([f"{ended}: train:loss"], timeout=PATIENCE_MS)

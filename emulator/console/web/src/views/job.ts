@@ -229,7 +229,7 @@ function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: 
       : h(
           "p",
           { class: "quiet" },
-          rule.status === "InProgress" ? "It watches the tensors as they come." : "It said nothing.",
+          rule.status === "InProgress" ? "It watches the tensors as they come." : "It has nothing to report.",
         ),
     rule.status === "Error" ? h("p", { class: "advice" }, "The rule itself failed: its log says where.") : null,
     rule.report ? showReport(rule.report, rule.name, plots) : null,
