@@ -22,14 +22,17 @@ class Warning(TypedDict):  # noqa: A001 -- the name of the schema
     remedy: str
 
 
-class JobFacts(TypedDict):
+class AnyJob(TypedDict):
     name: str
     region: str
     status: str
-    secondaryStatus: str
     creationMs: int
     endMs: int | None
     failureReason: str | None
+
+
+class JobFacts(AnyJob):
+    secondaryStatus: str
     savesTensors: bool
     warnings: list[Warning]
 
@@ -41,8 +44,15 @@ class JobSummary(JobFacts):
 
 class JobList(TypedDict):
     jobs: list[JobSummary]
+    total: int
     regions: list[str]
     account: str
+
+
+class ExecutionReference(TypedDict):
+    region: str
+    name: str
+    pipeline: str
 
 
 class Quantity(TypedDict):
@@ -121,6 +131,8 @@ class Job(JobFacts):
     events: list[SentEvent]
     links: dict[str, str]
     hosts: list[str]
+    tuningJob: str | None
+    execution: ExecutionReference | None
 
 
 class LogLine(TypedDict):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import find_training_job, parse_number, read_choice, read_number
+from emulator.api.account_services import find_training_job, read_choice
+from emulator.api.job_filters import read_filter
+from emulator.api.job_relations import find_execution, find_tuning_job_name
+from emulator.api.logs import find_host_streams, list_hosts, read_logs
 from emulator.exceptions import ObjectStoreError, ResourceNotFound
 
 if TYPE_CHECKING:
@@ -19,15 +23,9 @@ if TYPE_CHECKING:
     from emulator.jobs.model.rule_evaluation import RuleEvaluation
     from emulator.jobs.model.training_job import TrainingJob
     from emulator.jobs.model.warnings import JobWarning
-    from emulator.moto_services.cloudwatch.logs import Log, LogLine
     from emulator.services import Services
 
-_STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
 _RULE_STATUSES = ("InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped")
-_MOST_JOBS = 10_000
-_MOST_LINES = 5000
-# The limit of one response: a page shows no more, and a line may have 256 kB.
-_MOST_LOG_BYTES = 2 * 1024**2
 _MOST_REPORT_BYTES = 4 * 1024**2
 
 
@@ -51,9 +49,10 @@ def build_jobs_pages(accounts: RequestAccounts) -> Blueprint:
         return jsonify(status=jobs.training.stop(region, name).status), 202
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/logs")
-    def read_logs(region: str, name: str) -> Any:
+    def read_job_logs(region: str, name: str) -> Any:
         account = accounts.find()
-        return jsonify(_read_logs(account, find_training_job(account, region, name)))
+        job = find_training_job(account, region, name)
+        return jsonify(read_logs(account.log_groups_for(region), _find_streams(account, job)))
 
     @pages.get(f"{PREFIX}jobs/<region>/<name>/metrics")
     def read_metrics(region: str, name: str) -> Any:
@@ -65,45 +64,23 @@ def build_jobs_pages(accounts: RequestAccounts) -> Blueprint:
 
 def _list_jobs(jobs: Jobs) -> dict[str, Any]:
     """List the newest jobs of all regions that match the query parameters."""
-    from emulator.jobs.store.listing import ListQuery
-
     account = jobs.services
-    words = request.args.get("words", "").casefold().split()
-    rule = read_choice("rule", _RULE_STATUSES)
-    status = read_choice("status", _STATUSES)
-    most = read_number("limit", 200, _MOST_JOBS)
-    contained = request.args.get("nameContains") or None
+    wanted = replace(read_filter(), rule_status=read_choice("rule", _RULE_STATUSES))
     with_description = bool(request.args.get("descriptions"))
-    regions = [request.args["region"]] if request.args.get("region") else account.store.list_regions()
-    found: list[dict[str, Any]] = []
-    for region in regions:
-        after = None
-        taken = 0
-        # The store cannot search for the words, so its pages are read one after the other until enough jobs match.
-        while taken < most:
-            query = ListQuery(contained, status or None, descending=True, max_results=100, after=after)
-            listed, token = account.store.pages.list_training_jobs(region, query)
-            warnings = account.store.list_warnings_of([job.arn for job in listed])
-            for job in listed:
-                summary = _summarize(account, job, warnings.get(job.arn, ()))
-                fits_rule = not rule or any(each["status"] == rule for each in summary["rules"])
-                text = f"{job.name} {region} {job.status} {job.secondary_status}".casefold()
-                rules = " ".join(f"{each['name']} {each['status']}" for each in summary["rules"]).casefold()
-                if fits_rule and all(word in text or word in rules for word in words):
-                    if with_description:
-                        summary["description"] = jobs.training.describe(job)
-                    found.append(summary)
-                    taken += 1
-            if token is None:
-                break
-            from emulator.jobs.store.listing import parse_token
-
-            after = parse_token(token)
-    found.sort(key=lambda each: each["creationMs"], reverse=True)
-    return {"jobs": found[:most], "regions": account.store.list_regions(), "account": account.account_id}
+    listed, total = account.store.newest.list_training_jobs(wanted)
+    warnings = account.store.list_warnings_of([job.arn for job, _ in listed])
+    found = []
+    for job, evaluations in listed:
+        summary = _summarize(job, evaluations, warnings.get(job.arn, ()))
+        if with_description:
+            summary["description"] = jobs.training.describe(job)
+        found.append(summary)
+    return {"jobs": found, "total": total, "regions": account.store.list_regions(), "account": account.account_id}
 
 
-def _summarize(account: Services, job: TrainingJob, warnings: Sequence[JobWarning]) -> dict[str, Any]:
+def _summarize(
+    job: TrainingJob, evaluations: Sequence[RuleEvaluation], warnings: Sequence[JobWarning]
+) -> dict[str, Any]:
     from emulator.jobs.model.warnings import describe_warnings
 
     return {
@@ -116,10 +93,7 @@ def _summarize(account: Services, job: TrainingJob, warnings: Sequence[JobWarnin
         "failureReason": job.failure_reason,
         "savesTensors": "DebugHookConfig" in job.request,
         "warnings": describe_warnings(warnings),
-        "rules": [
-            {"name": each.rule_configuration_name, "status": each.status}
-            for each in account.store.list_rule_evaluations_of(job)
-        ],
+        "rules": [{"name": each.rule_configuration_name, "status": each.status} for each in evaluations],
     }
 
 
@@ -128,6 +102,7 @@ def describe(jobs: Jobs, job: TrainingJob) -> dict[str, Any]:
 
     Logs, metrics and tensors are not included: the page requests them separately.
     """
+    from emulator.jobs.runs.containers.logs import TRAINING_GROUP
     from emulator.jobs.staging.s3_paths import build_output_uri, build_tensors_uri
 
     account = jobs.services
@@ -141,7 +116,7 @@ def describe(jobs: Jobs, job: TrainingJob) -> dict[str, Any]:
         if source := channel["DataSource"].get("S3DataSource"):
             links[f"input {channel['ChannelName']}"] = source["S3Uri"]
     return {
-        **_summarize(account, job, account.store.list_warnings(job.arn)),
+        **_summarize(job, evaluations, account.store.list_warnings(job.arn)),
         "account": account.account_id,
         "request": _to_json(job.request),
         "description": jobs.training.describe(job),
@@ -152,7 +127,9 @@ def describe(jobs: Jobs, job: TrainingJob) -> dict[str, Any]:
         "rules": [_describe_rule(account, job, each) for each in evaluations],
         "events": list_events(account, [job.name, *(each.name for each in evaluations)]),
         "links": links,
-        "hosts": _list_hosts(account, job),
+        "hosts": list_hosts(account, job.region, TRAINING_GROUP, job.name),
+        "tuningJob": find_tuning_job_name(account, job),
+        "execution": find_execution(account, job.arn),
     }
 
 
@@ -218,17 +195,6 @@ def list_events(account: Services, names: Sequence[str] | None, after: int = 0, 
     return found
 
 
-def _list_hosts(account: Services, job: TrainingJob) -> list[str]:
-    from emulator.jobs.runs.containers.logs import TRAINING_GROUP
-
-    streams = account.log_groups_for(job.region).list_streams(TRAINING_GROUP, f"{job.name}/")
-    return [_name_host(stream) for stream in streams]
-
-
-def _name_host(stream: str) -> str:
-    return stream.rpartition("/")[2].rpartition("-")[0]
-
-
 def _find_streams(account: Services, job: TrainingJob) -> Iterator[tuple[str, str]]:
     """Yield the log group and the name of each log stream that the query selects.
 
@@ -248,92 +214,7 @@ def _find_streams(account: Services, job: TrainingJob) -> Iterator[tuple[str, st
         if not found:
             raise ResourceNotFound(f"{job.name} has no rule {rule[:80]}.", status=404)
         group, prefix = PROCESSING_GROUP, found[0].name
-    host = request.args.get("host")
-    for stream in logs.list_streams(group, f"{prefix}/"):
-        if not host or _name_host(stream) == host:
-            yield group, stream
-
-
-def _read_logs(account: Services, job: TrainingJob) -> dict[str, Any]:
-    """Return log lines of one host, or of all hosts one after the other.
-
-    Without ``after``, the last lines are returned. ``after`` is the number of the first line to return, for all streams
-    or as STREAM:NUMBER for one. ``before`` returns the last lines before this number. ``words`` returns only the lines
-    that contain it.
-    """
-    words, invocation = request.args.get("words", "").casefold(), request.args.get("requestId", "")
-    most = read_number("limit", 500, _MOST_LINES)
-    before = read_number("before", 0, 1 << 60) if "before" in request.args else None
-    after = _read_positions()
-    streams = []
-    for group, stream in _find_streams(account, job):
-        log = account.log_groups_for(job.region).find(group, stream)
-        # Lines may arrive while lines are chosen, so ``total`` may be lower than the number of the last returned line.
-        total = len(log)
-        if invocation:
-            chosen = cut_invocation(log, invocation)
-            if not chosen:
-                continue
-        else:
-            chosen = choose_lines(log, words, most, after.get(stream, after.get("")), before)
-        streams.append(
-            {
-                "stream": stream,
-                "host": _name_host(stream),
-                "total": total,
-                "lines": [{"number": at, "timeMs": line.timestamp_ms, "message": line.message} for at, line in chosen],
-            }
-        )
-    return {"streams": streams}
-
-
-def _read_positions() -> dict[str, int]:
-    """Read the ``after`` parameters: the first line number by stream.
-
-    The number under the empty name applies to all streams that are not named.
-
-    Raises:
-        ValidationException: a value is not a number.
-    """
-    found = {}
-    for text in request.args.getlist("after"):
-        stream, _, number = text.rpartition(":")
-        found[stream] = parse_number("after", number, 1 << 60)
-    return found
-
-
-def choose_lines(log: Log, words: str, most: int, after: int | None, before: int | None) -> list[tuple[int, LogLine]]:
-    """Choose lines of a log and return each with its number, counted from 0.
-
-    Args:
-        log: the log of one stream.
-        words: text that each line must contain, in lower case; an empty string matches every line.
-        most: the maximum number of lines.
-        after: the number of the first line to consider; None for the last lines of the log.
-        before: if ``after`` is None, only lines before this number are considered.
-    """
-    found: list[tuple[int, LogLine]] = []
-    size = 0
-    for number, line in log.read_back(before) if after is None else log.read_on(after):
-        if words and words not in line.message.casefold():
-            continue
-        size += len(line.message)
-        if len(found) == most or (found and size > _MOST_LOG_BYTES):
-            break
-        found.append((number, line))
-    return found[::-1] if after is None else found
-
-
-def cut_invocation(log: Log, request_id: str) -> list[tuple[int, LogLine]]:
-    """Choose the lines of one invocation of a Lambda function, from its START line to its REPORT line."""
-    found: list[tuple[int, LogLine]] = []
-    for number, line in log.read_on(0):
-        begins = line.message.startswith("START RequestId: ")
-        if (begins and found) or len(found) == _MOST_LINES:
-            break
-        if found or (begins and request_id in line.message):
-            found.append((number, line))
-    return found
+    yield from find_host_streams(logs, group, prefix)
 
 
 def _read_metrics(account: Services, job: TrainingJob) -> dict[str, Any]:

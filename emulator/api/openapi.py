@@ -12,7 +12,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from emulator.api import PREFIX, answers
+from emulator.api import PREFIX, answers, job_kind_answers
 from emulator.api.schemas import REFERENCE, build_schemas
 
 _JOB = {"region": "of the job", "name": "its TrainingJobName"}
@@ -39,6 +39,14 @@ class Page:
     answer: type | None = None
 
 
+_LISTED = {
+    "status": "InProgress, Completed, Failed, Stopping or Stopped",
+    "region": "only of this one",
+    "nameContains": "only those whose names contain this",
+    "offset": "number of the newest ones to leave out; 0",
+    "limit": "maximum number of entries; 200. The answer's total counts all that match",
+}
+_IMAGE = {"image": "only jobs whose image's URI contains this"}
 _STEPS = {"first": "lowest global step", "last": "highest global step", "mode": "GLOBAL, TRAIN, EVAL or PREDICT"}
 _TENSORS = f"{PREFIX}jobs/<region>/<name>/tensors"
 PAGES = (
@@ -50,12 +58,10 @@ PAGES = (
         {
             **_ACCOUNT,
             "words": "only jobs whose name, region, status or rules hold all of these",
-            "status": "TrainingJobStatus",
+            **_IMAGE,
+            **_LISTED,
             "rule": "RuleEvaluationStatus that one of the rules has",
-            "region": "only of this one",
-            "nameContains": "only jobs whose name holds this",
             "descriptions": "1: with what DescribeTrainingJob says of each",
-            "limit": "at most so many; 200",
         },
         answer=answers.JobList,
     ),
@@ -105,6 +111,72 @@ PAGES = (
             "limit": "at most so many of each host; 500",
         },
         answer=answers.Logs,
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}processing-jobs",
+        "Processing jobs of all regions, newest first, evaluations of rules included.",
+        {
+            **_ACCOUNT,
+            "words": "only jobs whose name, region, status or training job has all of these",
+            **_IMAGE,
+            **_LISTED,
+        },
+        answer=job_kind_answers.ProcessingJobList,
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}processing-jobs/<region>/<name>",
+        "A processing job: its description, its inputs and outputs, and the pipeline execution that made it.",
+        _ACCOUNT,
+        answer=job_kind_answers.ProcessingJob,
+    ),
+    Page("POST", f"{PREFIX}processing-jobs/<region>/<name>/stop", "Stop a processing job.", _ACCOUNT),
+    Page(
+        "GET",
+        f"{PREFIX}processing-jobs/<region>/<name>/logs",
+        "Log lines of a processing job, by host.",
+        {
+            **_ACCOUNT,
+            "host": "e.g. algo-1",
+            "words": "only lines that contain them",
+            "after": "lines from this number on; STREAM:NUMBER for one stream",
+            "before": "the last lines before this number",
+            "limit": "maximum number of lines of each host; 500",
+        },
+        answer=answers.Logs,
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}tuning-jobs",
+        "Hyperparameter tuning jobs of all regions, newest first, each with its best objective value.",
+        {**_ACCOUNT, "words": "only jobs whose name, region, status or strategy has all of these", **_LISTED},
+        answer=job_kind_answers.TuningJobList,
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}tuning-jobs/<region>/<name>",
+        "A tuning job: its description, and its trials with hyperparameters and objective values, oldest first.",
+        _ACCOUNT,
+        answer=job_kind_answers.TuningJob,
+    ),
+    Page("POST", f"{PREFIX}tuning-jobs/<region>/<name>/stop", "Stop a tuning job and its trials.", _ACCOUNT),
+    Page(
+        "GET",
+        f"{PREFIX}pipeline-executions",
+        "Executions of all pipelines of all regions, newest first.",
+        {**_ACCOUNT, "words": "only those whose pipeline, name, id, region or status has all of these", **_LISTED},
+        answer=job_kind_answers.PipelineExecutionList,
+    ),
+    Page(
+        "GET",
+        f"{PREFIX}pipeline-executions/<region>/<name>",
+        "A pipeline execution, by its id: every step of the definition with its status and job, and the parameters.",
+        _ACCOUNT,
+        answer=job_kind_answers.PipelineExecution,
+    ),
+    Page(
+        "POST", f"{PREFIX}pipeline-executions/<region>/<name>/stop", "Stop an execution and its steps' jobs.", _ACCOUNT
     ),
     Page(
         "GET",

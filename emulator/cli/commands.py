@@ -24,6 +24,9 @@ _GROUPS = {
     "Jobs": {
         "jobs": "jobs.jobs",
         "describe": "jobs.jobs",
+        "processing": "jobs.other_kinds",
+        "tuning": "jobs.other_kinds",
+        "pipelines": "jobs.other_kinds",
         "logs": "jobs.logs",
         "tensors": "jobs.other_programs",
         "plot": "jobs.other_programs",

@@ -51,6 +51,8 @@ class Pages(Component):
         from emulator.api.jobs import build_jobs_pages
         from emulator.api.objects import build_objects_pages
         from emulator.api.openapi import build_openapi_pages
+        from emulator.api.pipeline_executions import build_pipeline_executions_pages
+        from emulator.api.processing_jobs import build_processing_jobs_pages
         from emulator.api.profiles import build_profiles_pages
         from emulator.api.prune import build_prune_pages
         from emulator.api.reset import build_reset_pages
@@ -60,6 +62,7 @@ class Pages(Component):
         from emulator.api.state import build_state_pages
         from emulator.api.tensorboards import TensorBoards, build_tensorboard_command, build_tensorboards_pages
         from emulator.api.tensors import build_tensors_pages
+        from emulator.api.tuning_jobs import build_tuning_jobs_pages
         from emulator.console.page import build_console_pages
 
         settings, administration = self._ports.settings, self._administration
@@ -76,6 +79,9 @@ class Pages(Component):
             [
                 build_jobs_pages(accounts),
                 build_names_pages(accounts),
+                build_processing_jobs_pages(accounts),
+                build_tuning_jobs_pages(accounts),
+                build_pipeline_executions_pages(accounts),
                 build_tensors_pages(accounts, readers, build_environment),
                 build_profiles_pages(accounts, readers, partial(_locate_measures, settings)),
                 build_tensorboards_pages(accounts, tensorboards),

@@ -24,7 +24,7 @@ NO_SUCH_JOB = 3
 # As many as the API gives at once.
 _MOST_JOBS = 10_000
 ENDED = ("Completed", "Failed", "Stopped")
-_STATUSES = ("InProgress", "Stopping", *ENDED)
+STATUSES = ("InProgress", "Stopping", *ENDED)
 # Of several rules the table names the verdict that says the most.
 _BY_WEIGHT = ("IssuesFound", "Error", "InProgress", "Stopping", "Stopped", "NoIssuesFound")
 # What ListTrainingJobs says of a job, and what its rules came to.
@@ -145,7 +145,7 @@ def refuse_several(name: str, kind: str, meant: Sequence[str], count: int) -> No
 @click.command()
 @state_dir_option
 @click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many jobs to show.")
-@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="Only jobs with this status.")
+@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only jobs with this status.")
 @click.option("--since", metavar="AGE", type=parse_age_option, help="Only jobs created since, such as 30m, 12h or 7d.")
 @click.option("--name", metavar="TEXT", help="Only jobs that have this text in their names.")
 @json_option

@@ -24,6 +24,7 @@ from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import ENDED_STATUSES, TrainingJob
 from emulator.jobs.store import tables
 from emulator.jobs.store.messages import MessageStore
+from emulator.jobs.store.newest import NewestJobs
 from emulator.jobs.store.pages import JobPages
 from emulator.jobs.store.rows import (
     K,
@@ -56,6 +57,7 @@ class JobStore:
     Attributes:
         id: Unique id of the store.
         pages: Reads jobs for List and Search operations.
+        newest: Reads the newest jobs of all regions.
         messages: Undelivered events and sent messages.
     """
 
@@ -95,6 +97,7 @@ class JobStore:
             event.listen(self._engine, "connect", _leave_checkpoints)
         event.listen(self._engine, "begin", _begin)
         self.pages = JobPages(self._engine)
+        self.newest = NewestJobs(self._engine)
         self.messages = MessageStore(self._engine, self._write_lock, self.transaction)
         try:
             self._create_tables(path)

@@ -45,6 +45,11 @@ export interface components {
         EventList: {
             events: components["schemas"]["SentEvent"][];
         };
+        ExecutionReference: {
+            region: string;
+            name: string;
+            pipeline: string;
+        };
         FlameGraph: {
             profiler: string;
             profiles: number;
@@ -99,10 +104,10 @@ export interface components {
             name: string;
             region: string;
             status: string;
-            secondaryStatus: string;
             creationMs: number;
             endMs: number | null;
             failureReason: string | null;
+            secondaryStatus: string;
             savesTensors: boolean;
             warnings: components["schemas"]["Warning"][];
             rules: components["schemas"]["Rule"][];
@@ -119,9 +124,12 @@ export interface components {
                 [key: string]: string;
             };
             hosts: string[];
+            tuningJob: string | null;
+            execution: components["schemas"]["ExecutionReference"] | null;
         };
         JobList: {
             jobs: components["schemas"]["JobSummary"][];
+            total: number;
             regions: string[];
             account: string;
         };
@@ -129,10 +137,10 @@ export interface components {
             name: string;
             region: string;
             status: string;
-            secondaryStatus: string;
             creationMs: number;
             endMs: number | null;
             failureReason: string | null;
+            secondaryStatus: string;
             savesTensors: boolean;
             warnings: components["schemas"]["Warning"][];
             rules: components["schemas"]["RuleSummary"][];
@@ -220,6 +228,87 @@ export interface components {
             shares: {
                 [key: string]: number[];
             };
+        };
+        PipelineExecution: {
+            name: string;
+            region: string;
+            status: string;
+            creationMs: number;
+            endMs: number | null;
+            failureReason: string | null;
+            pipeline: string;
+            title: string;
+            steps: number;
+            stepsEnded: number;
+            stepList: components["schemas"]["PipelineStep"][];
+            parameters: {
+                [key: string]: unknown;
+            };
+            description: {
+                [key: string]: unknown;
+            };
+        };
+        PipelineExecutionList: {
+            jobs: components["schemas"]["PipelineExecutionSummary"][];
+            total: number;
+        };
+        PipelineExecutionSummary: {
+            name: string;
+            region: string;
+            status: string;
+            creationMs: number;
+            endMs: number | null;
+            failureReason: string | null;
+            pipeline: string;
+            title: string;
+            steps: number;
+            stepsEnded: number;
+        };
+        PipelineStep: {
+            name: string;
+            type: string;
+            needs: string[];
+            status: string | null;
+            startMs: number | null;
+            endMs: number | null;
+            failureReason: string | null;
+            job: string | null;
+            outcome: string | null;
+        };
+        ProcessingJob: {
+            name: string;
+            region: string;
+            status: string;
+            creationMs: number;
+            endMs: number | null;
+            failureReason: string | null;
+            image: string;
+            trainingJob: string | null;
+            rule: string | null;
+            execution: components["schemas"]["ExecutionReference"] | null;
+            exitMessage: string | null;
+            hosts: string[];
+            links: {
+                [key: string]: string;
+            };
+            description: {
+                [key: string]: unknown;
+            };
+        };
+        ProcessingJobList: {
+            jobs: components["schemas"]["ProcessingJobSummary"][];
+            total: number;
+        };
+        ProcessingJobSummary: {
+            name: string;
+            region: string;
+            status: string;
+            creationMs: number;
+            endMs: number | null;
+            failureReason: string | null;
+            image: string;
+            trainingJob: string | null;
+            rule: string | null;
         };
         Profile: {
             ended: boolean;
@@ -370,6 +459,59 @@ export interface components {
             endMs: number | null;
             message: string;
         };
+        Trial: {
+            name: string;
+            region: string;
+            status: string;
+            creationMs: number;
+            endMs: number | null;
+            failureReason: string | null;
+            definition: string;
+            parameters: {
+                [key: string]: string;
+            };
+            objective: string;
+            objectiveStatus: string;
+            value: number | null;
+        };
+        TuningJob: {
+            name: string;
+            region: string;
+            status: string;
+            creationMs: number;
+            endMs: number | null;
+            failureReason: string | null;
+            strategy: string;
+            objective: string;
+            direction: string;
+            trials: number;
+            mostTrials: number | null;
+            best: number | null;
+            execution: components["schemas"]["ExecutionReference"] | null;
+            bestTrial: string | null;
+            trialJobs: components["schemas"]["Trial"][];
+            description: {
+                [key: string]: unknown;
+            };
+        };
+        TuningJobList: {
+            jobs: components["schemas"]["TuningJobSummary"][];
+            total: number;
+        };
+        TuningJobSummary: {
+            name: string;
+            region: string;
+            status: string;
+            creationMs: number;
+            endMs: number | null;
+            failureReason: string | null;
+            strategy: string;
+            objective: string;
+            direction: string;
+            trials: number;
+            mostTrials: number | null;
+            best: number | null;
+        };
         Usage: {
             node: string;
             metric: string;
@@ -436,6 +578,7 @@ export type Collection = components['schemas']['Collection'];
 export type Confusion = components['schemas']['Confusion'];
 export type Delivery = components['schemas']['Delivery'];
 export type EventList = components['schemas']['EventList'];
+export type ExecutionReference = components['schemas']['ExecutionReference'];
 export type FlameGraph = components['schemas']['FlameGraph'];
 export type FunctionTime = components['schemas']['FunctionTime'];
 export type Health = components['schemas']['Health'];
@@ -456,6 +599,13 @@ export type Metrics = components['schemas']['Metrics'];
 export type Node = components['schemas']['Node'];
 export type NotFinite = components['schemas']['NotFinite'];
 export type Phases = components['schemas']['Phases'];
+export type PipelineExecution = components['schemas']['PipelineExecution'];
+export type PipelineExecutionList = components['schemas']['PipelineExecutionList'];
+export type PipelineExecutionSummary = components['schemas']['PipelineExecutionSummary'];
+export type PipelineStep = components['schemas']['PipelineStep'];
+export type ProcessingJob = components['schemas']['ProcessingJob'];
+export type ProcessingJobList = components['schemas']['ProcessingJobList'];
+export type ProcessingJobSummary = components['schemas']['ProcessingJobSummary'];
 export type Profile = components['schemas']['Profile'];
 export type PythonProfile = components['schemas']['PythonProfile'];
 export type Quantity = components['schemas']['Quantity'];
@@ -474,6 +624,10 @@ export type Swarm = components['schemas']['Swarm'];
 export type Tensor = components['schemas']['Tensor'];
 export type TensorBoardAddress = components['schemas']['TensorBoardAddress'];
 export type Transition = components['schemas']['Transition'];
+export type Trial = components['schemas']['Trial'];
+export type TuningJob = components['schemas']['TuningJob'];
+export type TuningJobList = components['schemas']['TuningJobList'];
+export type TuningJobSummary = components['schemas']['TuningJobSummary'];
 export type Usage = components['schemas']['Usage'];
 export type UsageLine = components['schemas']['UsageLine'];
 export type ValueCounts = components['schemas']['ValueCounts'];

@@ -19,6 +19,18 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Make an element of a picture. */
+export function svg<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, string | number> = {},
+  ...children: (Child | Child[])[]
+): SVGElementTagNameMap[K] {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  append(element, children);
+  return element;
+}
+
 function append(element: Element, children: (Child | Child[])[]): void {
   for (const child of children.flat()) {
     if (child === null || child === undefined || child === false) continue;

@@ -50,6 +50,18 @@ export function linkToJob(region: string, job: string, part = ""): string {
   return `#/jobs/${encodeURIComponent(region)}/${encodeURIComponent(job)}${part && `/${part}`}`;
 }
 
+export function linkToProcessingJob(region: string, job: string): string {
+  return `#/processing/${encodeURIComponent(region)}/${encodeURIComponent(job)}`;
+}
+
+export function linkToTuning(region: string, job: string): string {
+  return `#/tuning/${encodeURIComponent(region)}/${encodeURIComponent(job)}`;
+}
+
+export function linkToExecution(region: string, id: string): string {
+  return `#/pipelines/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
+}
+
 /** The keys whose values are not the same in all objects. */
 export function findDifferences(objects: Record<string, string>[]): string[] {
   const keys = [...new Set(objects.flatMap((each) => Object.keys(each)))].sort();

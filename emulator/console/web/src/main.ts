@@ -12,7 +12,13 @@ import { showCompare } from "./views/compare";
 import { showEvents } from "./views/events";
 import { showJob } from "./views/job";
 import { showJobs } from "./views/jobs";
+import { showPipelineExecution } from "./views/pipeline_execution";
+import { showPipelineExecutions } from "./views/pipeline_executions";
+import { showProcessingJob } from "./views/processing_job";
+import { showProcessingJobs } from "./views/processing_jobs";
 import { showS3 } from "./views/s3";
+import { showTuningJob } from "./views/tuning_job";
+import { showTuningJobs } from "./views/tuning_jobs";
 import type { View } from "./views/view";
 
 const THEMES = ["auto", "light", "dark"];
@@ -68,7 +74,12 @@ function route(): void {
   });
   const [first = "", ...rest] = parts;
   const parameters = new URLSearchParams(query);
-  if (first === "jobs" && rest.length >= 2) view = showJob(content, rest[0] ?? "", rest[1] ?? "", rest[2] ?? "");
+  const [region = "", job = ""] = rest;
+  if (first === "jobs" && rest.length >= 2) view = showJob(content, region, job, rest[2] ?? "");
+  else if (first === "processing") view = job ? showProcessingJob(content, region, job) : showProcessingJobs(content);
+  else if (first === "tuning") view = job ? showTuningJob(content, region, job) : showTuningJobs(content);
+  else if (first === "pipelines")
+    view = job ? showPipelineExecution(content, region, job) : showPipelineExecutions(content);
   else if (first === "compare") view = showCompare(content, (parameters.get("jobs") ?? "").split(",").filter(Boolean));
   else if (first === "s3") view = showS3(content, rest[0] ?? "", rest.slice(1).join("/"));
   else if (first === "events") view = showEvents(content);
@@ -90,6 +101,9 @@ const navigation = h(
     ? [[`jobs/${reportedJob}`, "Report"]]
     : [
         ["jobs", "Jobs"],
+        ["processing", "Processing"],
+        ["tuning", "Tuning"],
+        ["pipelines", "Pipelines"],
         ["s3", "S3"],
         ["events", "Events"],
       ]
@@ -122,19 +136,35 @@ fill(
 );
 setTheme(readTheme());
 let began = false;
+// Whether the search is what a link leads to.
+let searching = false;
+
+function focusSearch(): boolean {
+  const search = content.querySelector<HTMLElement>("[data-search]");
+  search?.focus();
+  return search !== null;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLTextAreaElement ||
+    (target instanceof HTMLInputElement && !["checkbox", "radio", "button"].includes(target.type))
+  );
+}
+
 window.addEventListener("hashchange", () => {
   route();
   // Who follows a link by keyboard goes on where the new part begins.
-  if (began) content.focus({ preventScroll: true });
+  if (began && !(searching && focusSearch())) content.focus({ preventScroll: true });
+  searching = false;
   window.scrollTo(0, 0);
 });
 document.addEventListener("keydown", (event) => {
-  const target = event.target as HTMLElement;
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
-  const search = content.querySelector<HTMLElement>("[data-search]");
-  if (search) {
-    event.preventDefault();
-    search.focus();
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  event.preventDefault();
+  if (!focusSearch() && !reportedJob) {
+    searching = true;
+    location.hash = "#/jobs";
   }
 });
 route();

@@ -12,11 +12,20 @@ const SHAPES: Record<string, [shape: string, kind: string]> = {
   Failed: ["✖", "bad"],
   Error: ["✖", "bad"],
   Stopped: ["■", "still"],
+  // Of a pipeline's steps.
+  Starting: ["◐", "running"],
+  Executing: ["◐", "running"],
+  Succeeded: ["●", "good"],
 };
+
+/** The shape and the style of a status. */
+export function readMark(status: string): [shape: string, kind: string] {
+  return SHAPES[status] ?? ["○", "still"];
+}
 
 /** The mark of a status, with its word; what it is of may be said before it. */
 export function mark(status: string, of = ""): HTMLElement {
-  const [shape, kind] = SHAPES[status] ?? ["○", "still"];
+  const [shape, kind] = readMark(status);
   const words = of ? [h("bdi", {}, of), ": ", status] : [status];
   return h(
     "span",

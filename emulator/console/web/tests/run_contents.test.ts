@@ -30,7 +30,7 @@ test("a run is described in a sentence", () => {
   const looked = { ...run, ended: false, complete: false };
   assert.equal(
     describeRun(looked),
-    "1 tensors, about 3 steps, 0 to 20; more are coming. Of so many steps some were looked into.",
+    "1 tensors, about 3 steps, 0 to 20; more are coming. These numbers are estimated from a part of the steps.",
   );
   const empty = { ...run, tensors: [], steps: { count: 0, first: null, last: null } };
   assert.equal(describeRun(empty), "0 tensors, no steps yet.");

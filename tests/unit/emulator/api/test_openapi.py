@@ -9,6 +9,8 @@ from emulator.api.job_exports import build_job_exports_pages
 from emulator.api.jobs import build_jobs_pages
 from emulator.api.objects import build_objects_pages
 from emulator.api.openapi import PAGES, build_document, build_openapi_pages, render_docs
+from emulator.api.pipeline_executions import build_pipeline_executions_pages
+from emulator.api.processing_jobs import build_processing_jobs_pages
 from emulator.api.profiles import build_profiles_pages
 from emulator.api.prune import build_prune_pages
 from emulator.api.reset import build_reset_pages
@@ -17,6 +19,7 @@ from emulator.api.spot import build_spot_pages
 from emulator.api.state import build_state_pages
 from emulator.api.tensorboards import build_tensorboards_pages
 from emulator.api.tensors import build_tensors_pages
+from emulator.api.tuning_jobs import build_tuning_jobs_pages
 
 if TYPE_CHECKING:
     from emulator.api.account_services import RequestAccounts
@@ -35,6 +38,9 @@ def test_the_table_has_every_address_and_no_other() -> None:
         [
             build_jobs_pages(accounts),
             build_names_pages(accounts),
+            build_processing_jobs_pages(accounts),
+            build_tuning_jobs_pages(accounts),
+            build_pipeline_executions_pages(accounts),
             build_tensors_pages(accounts, readers, unused),
             build_profiles_pages(accounts, readers, unused),
             build_tensorboards_pages(accounts, unused),

@@ -27,7 +27,7 @@ export function buildImportance(): Picture {
       const kinds = listImportances(run);
       if (!kinds.includes(kind)) kind = kinds[0] ?? "";
       return [
-        choice("By", listOptions(kinds), kind, (value) => {
+        choice("Importance by", listOptions(kinds), kind, (value) => {
           kind = value;
           changed();
         }),

@@ -14,7 +14,7 @@ export interface Group {
 export function describeRun(run: Run): string {
   const { count, first, last } = run.steps;
   const steps = count ? `${run.complete ? "" : "about "}${count} steps, ${first ?? 0} to ${last ?? 0}` : "no steps yet";
-  const more = run.complete ? "" : " Of so many steps some were looked into.";
+  const more = run.complete ? "" : " These numbers are estimated from a part of the steps.";
   return `${run.tensors.length} tensors, ${steps}${run.ended ? "" : "; more are coming"}.${more}`;
 }
 

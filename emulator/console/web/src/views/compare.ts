@@ -152,7 +152,7 @@ export function showCompare(root: Element, names: string[]): View {
           })
         : null,
       choice(
-        "As",
+        "Layout",
         [
           ["1", "one picture"],
           ["", "side by side"],

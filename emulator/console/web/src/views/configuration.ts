@@ -37,7 +37,7 @@ export function showConfiguration(root: Element): Part {
               });
           },
         },
-        h("summary", {}, "Collections as the hook merged them"),
+        h("summary", {}, "Collections with the parameters that the hook used"),
         merged,
       );
       fill(
@@ -65,9 +65,9 @@ export function showConfiguration(root: Element): Part {
               ),
             )
           : h("p", { class: "quiet" }, "None."),
-        h("h2", {}, "As it was asked for"),
+        h("h2", {}, "Request"),
         h("pre", { tabindex: "0" }, JSON.stringify(request, null, 1)),
-        h("h2", {}, "As it was merged"),
+        h("h2", {}, "Collections and description"),
         saved,
         h(
           "details",

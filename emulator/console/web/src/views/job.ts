@@ -13,14 +13,15 @@ import {
   type Warning,
 } from "../api";
 import { debounce, fill, h, keepingFocus, name } from "../dom";
-import { formatDuration, formatNumber, linkToJob, linkToS3, parseS3 } from "../format";
+import { formatNumber, linkToJob, linkToProcessingJob, linkToS3, parseS3 } from "../format";
 import { labelLines } from "../lines";
 import { mark } from "../marks";
 import { LinePlot, type PlottedLine } from "../plots";
 import { showConfiguration } from "./configuration";
-import { showLogs } from "./logs";
+import { showLastLines, showLogs } from "./logs";
 import { showMetrics } from "./metrics";
 import { showProfiler } from "./profiler";
+import { hasEnded, linkToExecutionOf, linkToTuningJob, showLinks, showStatus } from "./status";
 import { showTensors } from "./tensors";
 import { showTimeline } from "./timeline";
 import { load, type Part, type View } from "./view";
@@ -34,7 +35,6 @@ const TABS: [part: string, text: string][] = [
   ["configuration", "Configuration"],
 ];
 const MOST_LOOKS = 30;
-const ENDED = new Set(["Completed", "Failed", "Stopped"]);
 
 export function showJob(root: Element, region: string, jobName: string, part: string): View {
   const path = jobPath(region, jobName);
@@ -110,36 +110,14 @@ export function showJob(root: Element, region: string, jobName: string, part: st
 }
 
 function showHead(head: Element, job: Job): void {
-  const running = !ENDED.has(job.status);
-  const ended = job.endMs ?? Date.now();
-  const stop = h(
-    "button",
-    {
-      type: "button",
-      class: "danger",
-      "data-key": "stop",
-      click: () => {
-        stop.disabled = true;
-        void ask(`${jobPath(job.region, job.name)}/stop`, {}, {}).catch((error: unknown) => {
-          said.textContent = String((error as Error).message);
-        });
-      },
-    },
-    "Stop the job",
-  );
-  const said = h("span", { class: "quiet", role: "status" });
+  const made = [
+    job.tuningJob ? ["Trial of the tuning job ", linkToTuningJob(job.region, job.tuningJob)] : [],
+    job.execution ? ["Step of the pipeline ", linkToExecutionOf(job.execution)] : [],
+  ].filter((each) => each.length);
   fill(
     head,
-    h(
-      "p",
-      { class: "facts" },
-      mark(job.status),
-      job.secondaryStatus === job.status ? null : h("span", {}, job.secondaryStatus),
-      h("span", { class: "quiet" }, `${running ? "running for" : "took"} ${formatDuration(ended - job.creationMs)}`),
-      running && job.status !== "Stopping" ? stop : null,
-      said,
-    ),
-    job.failureReason ? h("p", { class: "problem" }, job.failureReason) : null,
+    showStatus(job, jobPath(job.region, job.name), job.secondaryStatus),
+    made.map((each) => h("p", {}, each)),
     showWarnings(job.warnings),
   );
 }
@@ -172,10 +150,22 @@ function showOverview(root: Element, path: string): Part {
   const links = h("div");
   const tries = new Map<string, HTMLElement>();
   const board = showTensorBoard(path);
-  fill(root, h("h2", {}, "Rules"), rules, h("h2", {}, "Timeline"), timeline, h("h2", {}, "Inputs and outputs"), links);
+  const lastLines = h("div");
+  fill(
+    root,
+    lastLines,
+    h("h2", {}, "Rules"),
+    rules,
+    h("h2", {}, "Timeline"),
+    timeline,
+    h("h2", {}, "Inputs and outputs"),
+    links,
+  );
   let shownRules = "";
   return {
     update: (job) => {
+      if (job.status === "Failed" && !lastLines.childElementCount)
+        void showLastLines(lastLines, path, linkToJob(job.region, job.name, "logs"));
       if (shownRules !== JSON.stringify([job.rules, job.status])) {
         shownRules = JSON.stringify([job.rules, job.status]);
         keepingFocus(() => {
@@ -189,15 +179,7 @@ function showOverview(root: Element, path: string): Part {
         });
       }
       keepingFocus(() => fill(timeline, showTimeline(job, path)));
-      fill(
-        links,
-        h(
-          "dl",
-          { class: "pairs" },
-          Object.entries(job.links).flatMap(([what, uri]) => [h("dt", {}, what), h("dd", {}, linkUri(uri))]),
-        ),
-        "TensorBoardOutputConfig" in job.request ? board : null,
-      );
+      fill(links, showLinks(job.links), "TensorBoardOutputConfig" in job.request ? board : null);
     },
     close: () => plots.forEach((plot) => plot.close()),
   };
@@ -237,17 +219,6 @@ function showTensorBoard(path: string): HTMLElement {
   );
 }
 
-export function linkUri(uri: string): HTMLElement {
-  const place = parseS3(uri);
-  if (!place) return h("bdi", {}, uri);
-  const isObject = /\.[A-Za-z0-9.]+$/.test(place.key);
-  return h(
-    "a",
-    { href: linkToS3(place.bucket, isObject || !place.key || place.key.endsWith("/") ? place.key : `${place.key}/`) },
-    name(uri),
-  );
-}
-
 function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: Map<string, HTMLElement>): HTMLElement {
   const card = h(
     "section",
@@ -258,7 +229,7 @@ function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: 
       : h(
           "p",
           { class: "quiet" },
-          rule.status === "InProgress" ? "It watches the tensors as they come." : "It said nothing.",
+          rule.status === "InProgress" ? "It watches the tensors as they come." : "It has nothing to report.",
         ),
     rule.status === "Error" ? h("p", { class: "advice" }, "The rule itself failed: its log says where.") : null,
     rule.report ? showReport(rule.report, rule.name, plots) : null,
@@ -276,9 +247,12 @@ function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: 
         { href: `${linkToJob(job.region, job.name, "logs")}?rule=${encodeURIComponent(rule.name)}` },
         "Log of the rule",
       ),
+      reportedJob
+        ? null
+        : [" · ", h("a", { href: linkToProcessingJob(job.region, rule.processingJob) }, "Processing job")],
     ),
   );
-  if (!reportedJob && ENDED.has(job.status) && !("source_s3_uri" in rule.parameters)) {
+  if (!reportedJob && hasEnded(job) && !("source_s3_uri" in rule.parameters)) {
     let again = tries.get(rule.name);
     if (!again) tries.set(rule.name, (again = showRetry(rule, path, plots)));
     card.append(again);

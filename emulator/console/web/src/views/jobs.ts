@@ -1,68 +1,53 @@
-// The jobs, newest first.
+// The training jobs, of which some can be chosen and compared.
 
-import { ask, type JobList, type JobSummary } from "../api";
-import { choice, debounce, fill, h, keepingFocus, name } from "../dom";
-import { formatDuration, linkToJob } from "../format";
+import type { JobSummary } from "../api";
+import { h } from "../dom";
+import { linkToJob } from "../format";
 import { mark, markWarnings } from "../marks";
+import { nameCell, showJobList, STATUSES, statusCell, timeCells } from "./job_list";
 import { showNodes } from "./nodes";
-import { load, type View } from "./view";
+import type { View } from "./view";
 
-const STATUSES = ["InProgress", "Completed", "Failed", "Stopping", "Stopped"];
 const VERDICTS = ["IssuesFound", "NoIssuesFound", "InProgress", "Error", "Stopped"];
-const MOST_COMPARED = 6;
 
 export function showJobs(root: Element): View {
-  let [words, status, rule] = ["", "", ""];
-  let jobs: JobSummary[] = [];
   const chosen = new Set<string>();
-  const body = h("tbody");
-  const said = h("p", { class: "quiet", role: "status" }, "Loading …");
-  const compare = h("a", { class: "button", role: "link", "aria-disabled": "true" }, "Compare");
-  const list = h("div");
   const nodes = h("div");
-
-  const key = (job: JobSummary): string => `${job.region}/${job.name}`;
+  const compare = h("a", { class: "button", role: "link", "aria-disabled": "true" }, "Compare");
+  const hint = h("span", { class: "quiet" });
   const showChosen = (): void => {
-    const ready = chosen.size >= 2 && chosen.size <= MOST_COMPARED;
-    compare.textContent = chosen.size ? `Compare ${chosen.size}` : "Compare";
-    if (ready) {
+    if (chosen.size >= 2) {
+      compare.textContent = `Compare ${chosen.size} jobs`;
       compare.setAttribute("href", `#/compare?jobs=${[...chosen].map(encodeURIComponent).join(",")}`);
       compare.removeAttribute("aria-disabled");
+      hint.textContent = "";
     } else {
+      compare.textContent = "Compare";
       compare.removeAttribute("href");
       compare.setAttribute("aria-disabled", "true");
-      compare.title = `Choose two to ${MOST_COMPARED} jobs.`;
+      hint.textContent = chosen.size ? "Choose at least one more job." : "Choose two or more jobs.";
     }
   };
-  const describe = (job: JobSummary): HTMLTableRowElement => {
+  const describe = (job: JobSummary): HTMLElement[] => {
+    const key = `${job.region}/${job.name}`;
     const box = h("input", {
       type: "checkbox",
       "aria-label": `Compare ${job.name}`,
-      "data-key": `box ${key(job)}`,
-      checked: chosen.has(key(job)),
+      "data-key": `box ${key}`,
+      checked: chosen.has(key),
       change: () => {
-        if (box.checked) chosen.add(key(job));
-        else chosen.delete(key(job));
+        if (box.checked) chosen.add(key);
+        else chosen.delete(key);
         showChosen();
       },
     });
-    return h(
-      "tr",
-      { "data-job": job.name },
-      h("td", {}, box),
-      h(
-        "td",
-        { "data-label": "Job" },
-        h("a", { href: linkToJob(job.region, job.name), "data-key": key(job) }, name(job.name)),
-        h("span", { class: "quiet region" }, ` ${job.region}`),
-      ),
-      h(
-        "td",
-        { "data-label": "Status" },
-        mark(job.status),
+    return [
+      h("td", { class: "choice" }, box),
+      nameCell(job, "Job", linkToJob(job.region, job.name)),
+      statusCell(
+        job,
         job.secondaryStatus === job.status ? null : h("span", { class: "quiet" }, ` ${job.secondaryStatus}`),
         markWarnings(job.warnings),
-        job.failureReason ? h("p", { class: "quiet reason" }, job.failureReason.slice(0, 160)) : null,
       ),
       h(
         "td",
@@ -75,98 +60,33 @@ export function showJobs(root: Element): View {
             )
           : h("span", { class: "quiet" }, "–"),
       ),
-      h("td", { "data-label": "Age" }, h("span", { "data-age": job.creationMs })),
-      h(
-        "td",
-        { "data-label": "Duration" },
-        h(
-          "span",
-          job.endMs ? {} : { "data-age": job.creationMs },
-          job.endMs ? formatDuration(job.endMs - job.creationMs) : "",
-        ),
-      ),
-    );
+      ...timeCells(job),
+    ];
   };
-  const tick = (): void => {
-    for (const element of body.querySelectorAll<HTMLElement>("[data-age]"))
-      element.textContent = formatDuration(Date.now() - Number(element.dataset["age"]));
-  };
-  const refresh = (): Promise<void> =>
-    load(list, async () => {
-      const found = await ask<JobList>("jobs", { words, status, rule });
-      const before = JSON.stringify(jobs);
-      jobs = found.jobs;
-      const filtered = words || status || rule;
-      said.textContent = jobs.length
-        ? `${jobs.length} ${jobs.length === 1 ? "job" : "jobs"}`
-        : filtered
-          ? "No job fits."
-          : "No training jobs yet. Create one with any AWS client, or run smdebug-emulator demo.";
-      if (before !== JSON.stringify(jobs) || !body.isConnected) {
-        keepingFocus(() => fill(body, jobs.map(describe)));
-        if (!body.isConnected) fill(list, said, table);
-      }
-      table.hidden = !jobs.length;
-      tick();
-    });
-  const soon = debounce(() => void refresh(), 60);
-  const table = h(
-    "table",
-    { class: "jobs" },
-    h("caption", { class: "unseen" }, "Training jobs, newest first"),
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        ["Compare", "Job", "Status", "Rules", "Age", "Duration"].map((text) => h("th", { scope: "col" }, text)),
-      ),
-    ),
-    body,
-  );
-  const search = h("input", {
-    type: "search",
-    placeholder: "name, region, rule …",
-    "aria-label": "Search jobs",
-    "data-search": true,
-    input: () => {
-      words = search.value;
-      soon();
-    },
-  });
-  fill(
-    root,
-    h("h1", {}, "Training jobs"),
-    h(
-      "form",
-      { class: "filters", role: "search", submit: (event) => event.preventDefault() },
-      search,
-      choice("Status", [["", "any"], ...STATUSES.map((each): [string, string] => [each, each])], "", (value) => {
-        status = value;
-        soon();
-      }),
-      choice("A rule", [["", "any"], ...VERDICTS.map((each): [string, string] => [each, each])], "", (value) => {
-        rule = value;
-        soon();
-      }),
-      compare,
-    ),
-    list,
-    nodes,
-  );
-  fill(list, said, table);
   showChosen();
-  void refresh();
-  const timer = window.setInterval(tick, 1000);
-  const leaveNodes = showNodes(nodes);
-  return {
+  return showJobList<JobSummary>(root, {
+    heading: "Training jobs",
     title: "Jobs",
-    watches: "",
-    change: soon,
-    close: () => {
-      clearInterval(timer);
-      leaveNodes();
-    },
-  };
+    path: "jobs",
+    nouns: ["job", "jobs"],
+    empty: "No training jobs yet. Create one with any AWS client, or run smdebug-emulator demo.",
+    searched: "name, region, rule …",
+    filters: [
+      { key: "status", label: "Status", options: STATUSES },
+      { key: "rule", label: "Rule verdict", options: VERDICTS },
+      { key: "image", label: "Image" },
+    ],
+    columns: [
+      ["Compare", "choice"],
+      ["Job", "name"],
+      ["Status", "status"],
+      ["Rules", "rules"],
+      ["Age", "time"],
+      ["Duration", "time"],
+    ],
+    cells: describe,
+    // Behind the list: jobs are chosen before they are compared.
+    after: [h("div", { class: "compare-bar", role: "group", "aria-label": "Chosen jobs" }, compare, hint), nodes],
+    close: showNodes(nodes),
+  });
 }

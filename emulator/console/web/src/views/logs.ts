@@ -3,13 +3,46 @@
 import { ask, reportedJob, type Job, type LogLine, type LogStream, type Logs } from "../api";
 import { choice, debounce, fill, h, name } from "../dom";
 import { formatClock } from "../format";
-import { load, type Part } from "./view";
+import { load } from "./view";
 
 const KEPT_LINES = 5000;
 // Of each stream at once.
 const MOST_LINES = 2000;
+const LAST_LINES = 20;
 
-export function showLogs(root: Element, path: string): Part {
+type Logged = Pick<Job, "hosts"> & { rules: { name: string }[] };
+
+/** The log's last lines, which usually say why a job failed. */
+export async function showLastLines(into: Element, path: string, address: string): Promise<void> {
+  await load(into, async () => {
+    // Asked for as the Logs tab asks, since a report has the answer to that only.
+    const found = await ask<Logs>(`${path}/logs`, { rule: "", host: "", words: "", limit: 500 });
+    const several = found.streams.length > 1;
+    const lines = found.streams
+      .flatMap((stream) => stream.lines.map((line) => ({ ...line, host: stream.host })))
+      .sort((a, b) => a.timeMs - b.timeMs)
+      .slice(-LAST_LINES);
+    if (!lines.length) return;
+    fill(
+      into,
+      h("h2", {}, "Last lines of the log"),
+      h(
+        "pre",
+        { tabindex: "0", role: "region", "aria-label": "Last lines of the log", "data-last-lines": true },
+        lines.map((line) => `${several ? `${line.host} ` : ""}${line.message}`).join("\n"),
+      ),
+      h("p", {}, h("a", { href: address }, "The whole log")),
+    );
+  });
+}
+
+/** A log with its controls. */
+export interface LogPanel {
+  update: (job: Logged) => void;
+  progress: () => void;
+}
+
+export function showLogs(root: Element, path: string): LogPanel {
   let source = new URLSearchParams(location.hash.split("?")[1] ?? "").get("rule") ?? "";
   let host = "";
   let words = "";
@@ -111,22 +144,24 @@ export function showLogs(root: Element, path: string): Part {
   let known = "";
   fill(root, controls, said, earlier, list);
   return {
-    update: (job: Job) => {
+    update: (job) => {
       const now = JSON.stringify([job.hosts, job.rules.map((rule) => rule.name)]);
       if (now !== known) {
         const begin = known === "";
         known = now;
         fill(
           controls,
-          choice(
-            "Of",
-            [["", "the training"], ...job.rules.map((rule): [string, string] => [rule.name, `rule ${rule.name}`])],
-            source,
-            (value) => {
-              source = value;
-              restart();
-            },
-          ),
+          job.rules.length
+            ? choice(
+                "Log of",
+                [["", "the job"], ...job.rules.map((rule): [string, string] => [rule.name, `rule ${rule.name}`])],
+                source,
+                (value) => {
+                  source = value;
+                  restart();
+                },
+              )
+            : null,
           job.hosts.length > 1
             ? choice(
                 "Host",

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from emulator.api.jobs import choose_lines, cut_invocation
+from emulator.api.logs import choose_lines, cut_invocation
 from emulator.moto_services.cloudwatch.logs import Log
 
 
