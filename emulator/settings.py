@@ -199,7 +199,7 @@ class Settings:
         wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
         metavar="IMAGES",
         help="Import the frameworks of these images, separated by commas, at the start: local processes are then forks "
-        "of a warm interpreter. Other images' are imported with their first job, and kept until ten minutes after the last.",
+        "of a warm interpreter. Others are imported with their first job, and kept until ten minutes after the last.",
         write=",".join,
     )
     no_warm: bool = flag("Start each local process with a new interpreter, which imports its framework itself.")
