@@ -217,6 +217,21 @@ def test_only_a_refused_version_is_an_error_before_the_job_runs(tmp_path: Path) 
     assert catalogue.describe_substitution("no name") is None
 
 
+def test_an_older_scikit_learn_is_the_nearest_that_this_python_has() -> None:
+    catalogue = ImageCatalogue()
+    for tag, name in (
+        ("0.23-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
+        ("1.0-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
+        ("1.2-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
+        ("1.4-2-cpu-py3", "sagemaker-scikit-learn"),
+        ("latest", "sagemaker-scikit-learn"),
+    ):
+        found = catalogue.find(f"{ACCOUNT}/sagemaker-scikit-learn:{tag}")
+        assert found is not None
+        assert found[0].name == name
+        assert (found[1] is None) is (tag in {"1.2-1-cpu-py3", "latest"})
+
+
 def test_an_environment_without_its_border(tmp_path: Path) -> None:
     write_image(tmp_path / "x", 'name = "x"\n[[environments]]\nversion = "1"\nrequirements = []\n')
     with pytest.raises(ContainerRuntimeError, match=r"image\.toml: below is missing in one of environments"):
