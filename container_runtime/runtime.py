@@ -44,6 +44,10 @@ class ImageNotFoundError(ContainerRuntimeError):
     """No local image matches the requested name, and the image cannot be pulled."""
 
 
+class VersionRefusedError(ImageNotFoundError):
+    """No local image has the requested version, and the emulator was started with ``--strict-versions``."""
+
+
 class ContainerNotFoundError(ContainerRuntimeError):
     """The back end knows no container with that id."""
 
@@ -225,6 +229,9 @@ class ContainerRuntime(Protocol):
 
         Returns:
             The difference, or None if there is none or it is not known yet.
+
+        Raises:
+            VersionRefusedError: no local image has the requested version, and others are refused.
         """
 
     def path_in_container(self, mount: Mount, relative: str) -> str:

@@ -18,12 +18,13 @@ import docker.errors
 import docker.utils
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, connect, raise_for_status, translated
-from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue, local_name
+from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue, local_name, parse_image_name
 from container_runtime.runtime import (
     ContainerRuntimeError,
     ContainerStartError,
     ImageNotFoundError,
     ResolvedImage,
+    VersionRefusedError,
     WheelhouseError,
 )
 
@@ -117,21 +118,19 @@ class LocalImages:
         """Describe how the image of this project that runs instead of ``image`` differs from it.
 
         None if it does not differ, or if the engine does not answer.
+
+        Raises:
+            VersionRefusedError: no image has the requested version, and the catalogue is strict.
         """
         if (known := self._resolved.get(image)) is not None:
             return known.resolved.substitution
-        found = self._catalogue.describe_substitution(image)
-        if found is None:
-            return None
         try:
-            with translated(f"look for image {image}"):
-                try:
-                    self._inspect(image)
-                except docker.errors.ImageNotFound:
-                    return found
-        except ContainerRuntimeError as error:
-            logger.info("Whether %s is loaded cannot be told now: %s", image, error)
-        return None
+            found = self._catalogue.describe_substitution(image)
+        except VersionRefusedError:
+            if self._lacks(image):
+                raise
+            return None
+        return found if found is not None and self._lacks(image) else None
 
     def forget(self, image: str) -> None:
         """Remove the name from the cache, so that the next ``resolve`` asks the engine."""
@@ -169,14 +168,15 @@ class LocalImages:
         return image.environment_settings
 
     def _look_up(self, image: str, say: Callable[[str], None]) -> LocalImage:
-        ours = self._catalogue.resolve(image)
-        found = self._catalogue.find(image)
+        parse_image_name(image)
         resolved = ResolvedImage(requested=image, local=image)
         try:
             # An image with exactly this name was loaded on purpose, so it takes precedence.
             return LocalImage(resolved, self._inspect(image))
         except docker.errors.ImageNotFound:
             pass
+        ours = self._catalogue.resolve(image)
+        found = self._catalogue.find(image)
         if ours is not None:
             if found is not None and found[0].on_demand:
                 self._build(found[0], say)
@@ -196,6 +196,18 @@ class LocalImages:
                 f"No image {image!r} on this machine, and it cannot be pulled ({exc.explanation or exc}). Load it with "
                 f"`docker load` or `docker pull`, or use one of the repository names that are built here: {known}."
             ) from exc
+
+    def _lacks(self, image: str) -> bool:
+        """Return whether the engine has no image of exactly this name. False if it does not answer."""
+        try:
+            with translated(f"look for image {image}"):
+                try:
+                    self._inspect(image)
+                except docker.errors.ImageNotFound:
+                    return True
+        except ContainerRuntimeError as error:
+            logger.info("Whether %s is loaded cannot be told now: %s", image, error)
+        return False
 
     def _build(self, definition: ImageDefinition, say: Callable[[str], None]) -> None:
         """Build an image that is built on demand, unless it is up to date."""

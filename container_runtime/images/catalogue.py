@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.installation import DEFINITIONS_FOLDER
-from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage
+from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage, VersionRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -226,7 +226,8 @@ class ImageCatalogue:
         """Return the definition that runs for ``image`` and how it differs from the request; None if there is none.
 
         Raises:
-            ImageNotFoundError: ``image`` is not a valid image name, or its version is refused.
+            ImageNotFoundError: ``image`` is not a valid image name.
+            VersionRefusedError: no image of the repository has the requested version, and the catalogue is strict.
         """
         requested = parse_image_name(image)
         environments = self._by_repository.get(requested.repository)
@@ -235,16 +236,22 @@ class ImageCatalogue:
         definition = choose_environment(environments, requested)
         if self._strict and not holds_version(definition, requested):
             there = ", ".join(str(found.version) for found in environments)
-            raise ImageNotFoundError(
+            raise VersionRefusedError(
                 f"No image of {requested.repository} is of version {requested.tag}, and the emulator was started with "
                 f"--strict-versions. There are {there}: ask for one of these, or start it without."
             )
         return definition, describe_substitution(definition, requested, environments)
 
     def describe_substitution(self, image: str) -> str | None:
-        """Describe how this project's image for ``image`` differs from it; None without a difference or an image."""
+        """Describe how this project's image for ``image`` differs from it; None without a difference or an image.
+
+        Raises:
+            VersionRefusedError: see ``find``.
+        """
         try:
             found = self.find(image)
+        except VersionRefusedError:
+            raise
         except ImageNotFoundError:
             return None
         return found and found[1]

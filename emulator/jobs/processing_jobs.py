@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from container_runtime.runtime import VersionRefusedError
 from emulator.exceptions import (
     ResourceInUse,
     ResourceNotFound,
@@ -53,7 +54,10 @@ class ProcessingJobs(JobsOfAKind):
             InternalFailure: The emulator is shutting down.
         """
         check_name("processingJobName", request["ProcessingJobName"])
-        substitution = self._services.runtime.describe_substitution(request["AppSpecification"]["ImageUri"])
+        try:
+            substitution = self._services.runtime.describe_substitution(request["AppSpecification"]["ImageUri"])
+        except VersionRefusedError as error:
+            raise ValidationException(str(error)) from error
         return self._create(
             ProcessingJob,
             request["ProcessingJobName"],

@@ -6,6 +6,7 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from container_runtime.runtime import VersionRefusedError
 from emulator.exceptions import (
     ResourceInUse,
     ResourceNotFound,
@@ -53,7 +54,12 @@ class TrainingJobs(JobsOfAKind):
         check_objects(request, region, self._services.object_store_for(region))
         job = new_training_job(self._settings.account_id, region, uuid.uuid4().hex[:12], request, self._ledger.now_ms())
         evaluations = self._build_evaluations(job)
-        substitution = self._services.runtime.describe_substitution(request["AlgorithmSpecification"]["TrainingImage"])
+        try:
+            substitution = self._services.runtime.describe_substitution(
+                request["AlgorithmSpecification"]["TrainingImage"]
+            )
+        except VersionRefusedError as error:
+            raise ValidationException(str(error)) from error
         warnings = list(find_request_warnings(request, substitution, client_note))
         self._threads.start(
             TrainingJobRun(job, self._services),

@@ -52,12 +52,12 @@ print("GOT", json.dumps(["mxnet", strict_limits.LIMIT, json.loads(os.environ["SM
 """
 SKLEARN = """
 import json, os, pathlib
-import joblib, numpy as np, strict_limits
+import joblib, numpy as np, sklearn, strict_limits
 from sklearn.linear_model import LinearRegression
 rows = np.loadtxt(pathlib.Path(os.environ["SM_CHANNEL_TRAIN"], "rows.csv"), delimiter=",")
 model = LinearRegression(fit_intercept=json.loads(os.environ["SM_HPS"])["intercept"]).fit(rows[:, 1:], rows[:, 0])
 joblib.dump(model, pathlib.Path(os.environ["SM_MODEL_DIR"], "model.joblib"))
-print("GOT", json.dumps(["sklearn", strict_limits.LIMIT, len(model.coef_)]))
+print("GOT", json.dumps(["sklearn", strict_limits.LIMIT, len(model.coef_), sklearn.__version__]))
 """
 HUGGING_FACE = """
 import json, os
@@ -281,7 +281,7 @@ def test_each_frameworks_script_trains_with_its_requirements(found: dict[str, An
         "xgboost": [[1.5, 0], [1.5, 1]],
         "tensorflow": [[1.5, "model"]],
         "mxnet": [[1.5, 0.5]],
-        "sklearn": [[1.5, 3]],
+        "sklearn": [[1.5, 3, "1.2.2"]],
         "huggingface": [[1.5, 2]],
     }
     assert sorted(found["got"]) == sorted([kind, *each] for kind in found["kinds"] for each in got[kind])

@@ -167,7 +167,7 @@ def open_job_harness(
         bucket = f"bucket-{uuid.uuid4().hex}"
         s3.create_bucket(bucket)
     store = JobStore(tmp_path / "state" / "jobs.sqlite")
-    runtime = LocalProcesses(tmp_path / "processes", ImageCatalogue(images))
+    runtime = LocalProcesses(tmp_path / "processes", ImageCatalogue(images, strict=chosen.strict_versions))
     publisher = publisher or RecordingPublisher()
     services = build_services(
         chosen,

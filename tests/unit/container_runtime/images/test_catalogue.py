@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from container_runtime.images.catalogue import ImageCatalogue, ImageName, local_name, parse_image_name
-from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError
+from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, VersionRefusedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -207,6 +207,29 @@ def test_strict_versions_refuse_what_is_not_there(tmp_path: Path, tag: str, is_r
             catalogue.find(f"x:{tag}")
     else:
         assert catalogue.find(f"x:{tag}") is not None
+
+
+def test_only_a_refused_version_is_an_error_before_the_job_runs(tmp_path: Path) -> None:
+    write_image(tmp_path / "x", OLDER)
+    catalogue = ImageCatalogue(tmp_path, strict=True)
+    with pytest.raises(VersionRefusedError, match=r"of version 2\.5"):
+        catalogue.describe_substitution("x:2.5")
+    assert catalogue.describe_substitution("no name") is None
+
+
+def test_an_older_scikit_learn_is_the_nearest_that_this_python_has() -> None:
+    catalogue = ImageCatalogue()
+    for tag, name in (
+        ("0.23-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
+        ("1.0-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
+        ("1.2-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
+        ("1.4-2-cpu-py3", "sagemaker-scikit-learn"),
+        ("latest", "sagemaker-scikit-learn"),
+    ):
+        found = catalogue.find(f"{ACCOUNT}/sagemaker-scikit-learn:{tag}")
+        assert found is not None
+        assert found[0].name == name
+        assert (found[1] is None) is (tag in {"1.2-1-cpu-py3", "latest"})
 
 
 def test_an_environment_without_its_border(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.api.job_exports import give_record, parse_record, parse_warnings, take_record
+from emulator.exceptions import ValidationException
+from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.warnings import build_warning
 from emulator.jobs.store.store import JobStore
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness
@@ -52,6 +54,30 @@ def versioned_harness(tmp_path: Path) -> Any:
     write_image(tmp_path, "judge", f"entrypoint = {json.dumps(['python', '-I', '-S', '-c', RULE])}")
     with open_job_harness(tmp_path) as harness:
         yield harness
+
+
+@pytest.fixture
+def strict_harness(tmp_path: Path) -> Any:
+    write_image(tmp_path, "framework", 'version = "2.13.0"')
+    with open_job_harness(tmp_path, strict_versions=True) as harness:
+        yield harness
+
+
+def test_strict_versions_refuse_a_training_job_at_create(strict_harness: JobHarness) -> None:
+    request = strict_harness.request()
+    request["AlgorithmSpecification"]["TrainingImage"] = "framework:2.3.0"
+    with pytest.raises(ValidationException, match=r"of version 2\.3\.0.*--strict-versions.*2\.13\.0"):
+        strict_harness.jobs.training.create(REGION, request)
+    assert strict_harness.store.find_training_job(REGION, "job") is None
+    request["AlgorithmSpecification"]["TrainingImage"] = "framework:2.13.1"
+    assert strict_harness.run(request)["TrainingJobStatus"] == "Completed"
+
+
+def test_strict_versions_refuse_a_processing_job_at_create(strict_harness: JobHarness) -> None:
+    request = {"ProcessingJobName": "work", "AppSpecification": {"ImageUri": "framework:2.3.0"}}
+    with pytest.raises(ValidationException, match=r"of version 2\.3\.0.*--strict-versions.*2\.13\.0"):
+        strict_harness.jobs.processing.create(REGION, request)
+    assert strict_harness.store.find_job(ProcessingJob, REGION, "work") is None
 
 
 def test_all_warnings_of_a_job_are_one_list(versioned_harness: JobHarness) -> None:
