@@ -1,4 +1,4 @@
-"""Resource counters of a container and its machine: CPU, memory, disk, network.
+"""Resource counters of a container and of its machine.
 
 They are read often, so each reading has to be cheap.
 """

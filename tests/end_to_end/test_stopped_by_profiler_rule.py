@@ -1,4 +1,4 @@
-"""Tests of profiler rules that judge while their job runs.
+"""Tests of a job that a rule of the profiler stops while it runs.
 
 System metrics are uploaded by the minute, so that such a job takes more than one.
 """

@@ -35,12 +35,7 @@ def stop_handler() -> None:
 @state_dir_option
 @_endpoint_option
 @_name_option
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    help="Only this rule stops a job; may be given more than once.",
-)
+@click.option("--rule", "rules", multiple=True, help="Only this rule stops a job; may be given more than once.")
 @click.option("--job-name-prefix", default="", help="Only stop jobs with this name prefix.")
 def deploy(
     state_dir: Path | None, endpoint_url: str | None, name: str, rules: tuple[str, ...], job_name_prefix: str

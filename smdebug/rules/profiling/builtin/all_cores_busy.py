@@ -20,8 +20,8 @@ def is_busy(cores: Collection[float], cpu_threshold: float) -> bool:
 class AllCoresBusy(SampleRule):
     """Fires where in more than `threshold` percent of a node's samples the mean of its cores lies above cpu_threshold.
 
-    This rule is ours: AWS has none for machines without a GPU. The first `patience` samples of a node are left out; of
-    a job with no more, the first half is, if there are twenty.
+    This rule is ours: AWS has none for machines without a GPU. The first `patience` samples of a node are left out. Of
+    a job with fewer than twenty more, the first half is, if there are twenty in all.
     """
 
     parameters = (
@@ -40,14 +40,15 @@ class AllCoresBusy(SampleRule):
     def _prepare(self) -> None:
         self._busy: dict[str, int] = defaultdict(int)
         self._observed: dict[str, int] = defaultdict(int)
-        # Whether the cores were busy at the samples of the patience.
+        self._judged: set[str] = set()
+        # Whether the cores were busy at each sample, until there are enough after the patience.
         self._early: dict[str, list[bool]] = defaultdict(list)
 
     def add_sample(self, sample: Sample) -> None:
         """See `ProfilerRule`."""
         super().add_sample(sample)
         cores = sample.get(CPU).values()
-        if cores and not self._observed[sample.node]:
+        if cores and self._observed[sample.node] < self.fewest:
             self._early[sample.node].append(is_busy(cores, self.values["cpu_threshold"]))
 
     def observe(self, sample: Sample) -> None:
@@ -58,14 +59,15 @@ class AllCoresBusy(SampleRule):
     def finish(self) -> None:
         """See `ProfilerRule`; a node with too few samples for its patience is judged by their second half."""
         for node, early in self._early.items():
-            if not self._observed[node] and len(early) >= self.fewest:
+            if self._observed[node] < self.fewest <= len(early):
                 later = early[len(early) // 2 :]
+                self._judged.add(node)
                 self._observed[node], self._busy[node] = len(later), sum(later)
         super().finish()
 
     def remark(self) -> str:
         """See `SampleRule`; a short job was judged all the same."""
-        return "" if any(self._observed.values()) else super().remark()
+        return "" if self._judged else super().remark()
 
     @property
     def needed_points(self) -> int:
@@ -75,8 +77,9 @@ class AllCoresBusy(SampleRule):
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         """See `ProfilerRule`."""
         observed, threshold = self._observed[node], self.values["threshold"]
-        if observed < self.fewest:
+        if observed < self.fewest and node not in self._judged:
             return
+        self._judged.add(node)
         share = 100 * self._busy[node] / observed
         if share > threshold:
             text = (

@@ -215,6 +215,10 @@ def test_a_short_job_is_judged_by_what_there_is() -> None:
     assert "in 100 % of 30 data points" in busy.findings[0].text
     healthy = run("AllCoresBusy", build_samples(60, cpu=[60.0, 80.0]))
     assert conclude(healthy).details == "Rule AllCoresBusy found no issue in 60 data points."
+    # Ten samples after the patience are too few for a share of their own.
+    assert "in 100 % of 55 data points" in run("AllCoresBusy", build_samples(110, cpu=[99.0])).findings[0].text
+    lacks = conclude(run("AllCoresBusy", build_samples(15, cpu=[99.0]), patience="1")).details
+    assert "Nothing was judged: it takes 20 data points of a node, and there were 15." in lacks
     lacks = conclude(run("AllCoresBusy", build_samples(19, cpu=[99.0]))).details
     assert "Nothing was judged: it takes 20 data points of a node, and there were 19." in lacks
 
