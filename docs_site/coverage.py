@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from botocore import __version__, xform_name
 
+from docs_site.client_operations import read_lists
 from emulator.moto_services.replacements import REPLACED
 from emulator.moto_services.stored_only import NOTE_HEADER, describe_fate
 from emulator.moto_services.wsgi import has_sagemaker_operation
@@ -23,7 +24,7 @@ from emulator.operations.members import find_members
 from emulator.service_model import load_service_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from botocore.model import ListShape, Shape, StructureShape
 
@@ -153,7 +154,30 @@ def build_page() -> str:
     lines += ["", "## Operations that nobody answers", ""]
     lines.append(f"{len(missing)} operations get an UnknownOperationException that says so:")
     lines += ["", *(f"- {', '.join(names)}" for _, names in groupby(missing, _read_verb))]
+    fates = dict.fromkeys(ours, "answered by the emulator") | {name: describe_fate(name) for name in moto}
+    lines += _build_sdk_table(fates)
     return "\n".join(lines) + "\n"
+
+
+def _build_sdk_table(fates: Mapping[str, str]) -> list[str]:
+    """Build the section about the operations that the SDKs call."""
+    lists = read_lists()
+    lines = [
+        "",
+        "## What the Python SDKs call",
+        "",
+        "Found in their source by `python -m docs_site.client_operations FOLDER`: calls of clients, names of methods,",
+        "and `create`, `get` and `get_all` of SageMaker Core's resource classes. Those classes have a method for every",
+        "operation; these are not listed. The AWS CLI and the AWS SDK for JavaScript have a command for each of them,",
+        "and the sections above hold for both. Terraform's provider was not looked through.",
+        "",
+        f"| operation | {' | '.join(lists)} | what becomes of it |",
+        f"|---|{'---|' * len(lists)}---|",
+    ]
+    for name in sorted(set().union(*lists.values())):
+        called = " | ".join("calls" if name in names else "" for names in lists.values())
+        lines.append(f"| {name} | {called} | {fates.get(name, 'UnknownOperationException')} |")
+    return lines
 
 
 def _read_verb(operation: str) -> str:

@@ -61,20 +61,22 @@ class PipelineExecutions(JobsOfAKind):
         Raises:
             ResourceNotFound: unknown.
             ConflictException: it has not ended, or it succeeded.
+            InternalFailure: the emulator is shutting down.
         """
         execution = self.get(region, arn)
         if execution.request.get("RetryToken") == token:
             return execution
         if execution.ended:
             self._threads.wait_for_end(arn)  # its last run may still be closing
-        again = self._ledger.change_job(
-            PipelineExecution,
-            region,
-            execution.name,
-            lambda found, now_ms: found.retry(now_ms, token, parallelism),
+
+        def retry(found: PipelineExecution, now_ms: int) -> PipelineExecution:
+            return found.retry(now_ms, token, parallelism)
+
+        self._threads.start(
+            self._build_run(retry(execution, self._ledger.now_ms())),
+            lambda: self._ledger.change_job(PipelineExecution, region, execution.name, retry),
         )
-        self._threads.start(self._build_run(again))
-        return again
+        return execution
 
     def answer_callback(
         self, region: str, token: str, outputs: Sequence[Mapping[str, str]] | None, failure_reason: str | None = None
