@@ -330,6 +330,22 @@ def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: 
     shown = {row.locator("th").inner_text(): float("".join(row.locator("td").all_inner_texts())) for row in rows.all()}
     assert shown == expected
 
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    rows_of_csv = [line.split(",") for line in download.value.path().read_text().splitlines()]
+    assert rows_of_csv[0][0] == "global step"
+    assert {row[0]: float("".join(row[1:])) for row in rows_of_csv[1:]} == expected
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PNG").click()
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+    scale = page.get_by_role("button", name="Log scale")
+    before = page.locator("figure canvas").screenshot()
+    scale.click()
+    expect(scale).to_have_attribute("aria-pressed", "true")
+    logarithmic = page.locator("figure canvas").screenshot()
+    page.get_by_label("Smoothing").fill("0.9")
+    assert len({before, logarithmic, page.locator("figure canvas").screenshot()}) == 3
+
     gradient = next(name for name in trial.tensor_names(collection="gradients") if name.endswith("weight"))
     page.get_by_label("Search tensors").fill(gradient)
     page.get_by_role("checkbox", name=gradient, exact=True).check()

@@ -5,6 +5,7 @@ import uPlot from "uplot";
 import { h } from "./dom";
 import { formatNumber } from "./format";
 import { styleLines } from "./lines";
+import { smoothValues, stackLabels, writeCsv } from "./plot_data";
 
 // Of more lines the names would take more room than the picture.
 const MOST_NAMED = 40;
@@ -62,12 +63,17 @@ export function joinLines(lines: PlottedLine[]): { at: number[]; columns: (numbe
 
 // Titles of plots whose tables are open: a plot that is made anew with its surroundings keeps it so.
 const openTables = new Set<string>();
+// What was chosen for a plot of this title.
+const chosenScales = new Map<string, boolean>();
+const chosenSmoothing = new Map<string, number>();
+const MOST_SMOOTHING = 0.99;
 
 /** A plot with its values as a table, for those who do not see it, and for whoever wants the numbers. */
 export class LinePlot {
   readonly element: HTMLElement;
   private readonly canvas = h("div", { class: "canvas" });
   private readonly table = h("table");
+  private readonly note = h("span", { class: "quiet", role: "status" });
   private readonly details: HTMLDetailsElement;
   private plot: uPlot | null = null;
   private lines: PlottedLine[] = [];
@@ -97,7 +103,14 @@ export class LinePlot {
       ),
     );
     this.canvas.setAttribute("role", "img");
-    this.element = h("figure", { class: "plot" }, h("figcaption", {}, options.title), this.canvas, this.details);
+    this.element = h(
+      "figure",
+      { class: "plot" },
+      h("figcaption", {}, options.title),
+      this.canvas,
+      this.buildTools(),
+      this.details,
+    );
     this.sizes = new ResizeObserver(() => this.plot?.setSize(this.size()));
     this.sizes.observe(this.canvas);
     this.theme.addEventListener("change", this.redraw);
@@ -110,6 +123,52 @@ export class LinePlot {
     this.span = span;
     this.draw();
     if (this.details.open) this.fillTable();
+  }
+
+  private buildTools(): HTMLElement {
+    const { title } = this.options;
+    const scale = h(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": String(this.isLogarithmic()),
+        click: () => {
+          chosenScales.set(title, !this.isLogarithmic());
+          scale.setAttribute("aria-pressed", String(this.isLogarithmic()));
+          this.draw();
+        },
+      },
+      "Log scale",
+    );
+    const smoothing = h("input", {
+      type: "range",
+      min: 0,
+      max: MOST_SMOOTHING,
+      step: 0.01,
+      value: chosenSmoothing.get(title) ?? 0,
+      input: () => {
+        chosenSmoothing.set(title, Number(smoothing.value));
+        this.draw();
+      },
+    });
+    const csv = (): void => save(title, "csv", new Blob([writeCsv(this.options.x, this.lines)], { type: "text/csv" }));
+    const png = (): void =>
+      this.plot?.ctx.canvas.toBlob((picture) => {
+        if (picture) save(title, "png", picture);
+      });
+    return h(
+      "div",
+      { class: "tools", role: "group", "aria-label": `Tools of ${title}` },
+      scale,
+      h("label", {}, "Smoothing ", smoothing),
+      h("button", { type: "button", click: csv }, "CSV"),
+      h("button", { type: "button", click: png }, "PNG"),
+      this.note,
+    );
+  }
+
+  private isLogarithmic(): boolean {
+    return chosenScales.get(this.options.title) ?? this.options.logarithmic === true;
   }
 
   close(): void {
@@ -125,7 +184,10 @@ export class LinePlot {
   }
 
   private draw(): void {
-    const { at, columns } = joinLines(this.lines);
+    const weight = chosenSmoothing.get(this.options.title) ?? 0;
+    const { at, columns } = joinLines(
+      weight ? this.lines.map((line) => ({ ...line, values: smoothValues(line.values, weight) })) : this.lines,
+    );
     const spread = this.lines.map((line) => (line.low && line.high ? 3 : 1));
     const series: uPlot.Series[] = [{ label: this.options.x }];
     const bands: uPlot.Band[] = [];
@@ -180,7 +242,9 @@ export class LinePlot {
     const positive = columns.every((column) =>
       column.every((value) => value === null || value === undefined || value > 0),
     );
-    const logarithmic = this.options.logarithmic === true && positive;
+    const logarithmic = this.isLogarithmic() && positive;
+    this.note.textContent =
+      this.isLogarithmic() && !positive ? "Values that are 0 or less have no place on a log scale." : "";
     const limit = this.options.threshold;
     this.plot = new uPlot(
       {
@@ -242,15 +306,23 @@ export class LinePlot {
         );
       }
     }
-    for (const firing of this.options.firings ?? []) {
-      const x = plot.valToPos(firing.step, "x", true);
-      if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
+    const firings = (this.options.firings ?? [])
+      .map((firing) => ({ ...firing, x: plot.valToPos(firing.step, "x", true) }))
+      .filter(({ x }) => x >= bbox.left - 1 && x <= bbox.left + bbox.width + 1);
+    const offsets = stackLabels(
+      firings.map(({ x, rule }) => ({ x, length: ctx.measureText(rule).width })),
+      // A label's height, on each side of its line.
+      34 * devicePixelRatio,
+      12 * devicePixelRatio,
+    );
+    for (const [index, firing] of firings.entries()) {
+      const { x } = firing;
       line(ctx, x, bbox.top, x, bbox.top + bbox.height);
       ctx.save();
       // On the side where there is room.
       ctx.translate(
         x > bbox.left + bbox.width / 2 ? x - 12 * devicePixelRatio : x + 5 * devicePixelRatio,
-        bbox.top + 4 * devicePixelRatio,
+        bbox.top + 4 * devicePixelRatio + (offsets[index] ?? 0),
       );
       ctx.rotate(Math.PI / 2);
       ctx.fillText(firing.rule, 0, 0);
@@ -290,6 +362,12 @@ export class LinePlot {
       ),
     );
   }
+}
+
+function save(title: string, ending: string, content: Blob): void {
+  const address = URL.createObjectURL(content);
+  h("a", { href: address, download: `${title.replace(/[^\w.-]+/g, "_")}.${ending}` }).click();
+  URL.revokeObjectURL(address);
 }
 
 function nameDash(dash: number[] = []): string {

@@ -1,0 +1,45 @@
+// What is computed of a plot's lines: smoothed values, a table as CSV, and places of labels.
+
+import type { PlottedLine } from "./plots";
+
+/**
+ * Smooth values by an exponential moving average; what is no number stays so.
+ *
+ * The weight is from 0 (nothing changes) to below 1. The first values are not drawn towards 0: each average is
+ * divided by the sum of its weights.
+ */
+export function smoothValues(values: (number | null)[], weight: number): (number | null)[] {
+  let [sum, count] = [0, 0];
+  return values.map((value) => {
+    if (value === null || !Number.isFinite(value)) return value;
+    sum = sum * weight + value * (1 - weight);
+    count = count * weight + (1 - weight);
+    return sum / count;
+  });
+}
+
+/** The values as CSV: a column for each line, empty where a line has none. */
+export function writeCsv(x: string, lines: PlottedLine[]): string {
+  const at = [...new Set(lines.flatMap((line) => line.at))].sort((a, b) => a - b);
+  const known = lines.map((line) => new Map(line.at.map((step, index) => [step, line.values[index]])));
+  const rows = at.map((step) => [String(step), ...known.map((values) => String(values.get(step) ?? ""))]);
+  return [[x, ...lines.map((line) => line.label)], ...rows].map((row) => row.map(quote).join(",") + "\r\n").join("");
+}
+
+function quote(text: string): string {
+  // A spreadsheet takes what begins so for a formula; numbers may begin with a minus.
+  const safe = /^[=+@\t\r]|^-(?![\d.])/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** How far down each label beside an upright line begins, so that those of lines close together do not overlap. */
+export function stackLabels(labels: { x: number; length: number }[], near: number, gap: number): number[] {
+  const placed: { x: number; from: number; to: number }[] = [];
+  return labels.map(({ x, length }) => {
+    let from = 0;
+    for (const other of placed.filter((each) => Math.abs(each.x - x) < near).sort((a, b) => a.from - b.from))
+      if (from < other.to && other.from < from + length) from = other.to + gap;
+    placed.push({ x, from, to: from + length });
+    return from;
+  });
+}
