@@ -116,7 +116,9 @@ def ask(emulator: RunningEmulator, path: str) -> dict[str, Any]:
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        expect.set_options(timeout=PATIENCE_MS)
         yield opened
+        expect.set_options(timeout=5000)
         opened.close()
 
 
@@ -130,8 +132,10 @@ def page(browser: Browser, running: RunningEmulator) -> Iterator[Page]:
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     yield opened
     context.close()
-    # The streams of pages that were just left still count, and a page tries again when there are too many.
-    assert [text for text in wrong if "ERR_NETWORK_CHANGED" not in text and "503" not in text] == []
+    # 503: the streams of pages that were just left still count, and a page tries again when there are too many.
+    # 404: jobs that are compared have no tensors.
+    harmless = ("ERR_NETWORK_CHANGED", "503", "404")
+    assert [text for text in wrong if not any(each in text for each in harmless)] == []
 
 
 def test_a_list_says_how_many_there_are_and_has_pages(page: Page) -> None:
