@@ -35,6 +35,7 @@ BESIDE_THE_TEXT = {
     "docs/rules.md": "tests/clients/test_docs_pages.py",
     "docs/install.md": "tests/unit/test_docs_install.py",
     "docs/swarm.md": "tests/end_to_end/test_swarm_losses.py",
+    "docs/how_to/run_in_a_container.md": "tests/end_to_end/test_emulator_image.py",
     "examples/documents/README.md": "tests/clients/test_document_examples.py",
     "examples/estimator_project/README.md": "tests/clients/test_estimator_project.py",
     "examples/notebooks/README.md": "tests/clients/test_notebooks.py",

@@ -1,11 +1,16 @@
-"""Tests of the emulator's own image: jobs inside its container and beside it."""
+"""Tests of the emulator's own image: jobs inside its container and beside it.
+
+The commands are those of ``docs/how_to/run_in_a_container.md``.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import time
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -24,11 +29,11 @@ from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_req
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     StartContainer = Callable[..., str]
 
 pytestmark = pytest.mark.docker
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "run_in_a_container.md"
 IMAGE = "smdebug-emulator/emulator"
 BEHIND = ("--env", "SMDEBUG_EMULATOR_BEHIND=loopback")
 
@@ -39,14 +44,18 @@ def image() -> None:
 
 
 @pytest.fixture
-def start() -> Iterator[StartContainer]:
-    """Start the image with options of ``docker run``; return the URL of its port. Remove it at the end."""
+def start(tmp_path: Path) -> Iterator[StartContainer]:
+    """Start the image with a command of the page, and more options; return the URL of its port."""
     names: list[str] = []
 
-    def start_container(*options: str, name: str = "") -> str:
+    def start_container(jobs: str, *options: str, name: str = "") -> str:
         name = name or draw_name()
         names.append(name)
-        run("docker", "run", "--detach", "--name", name, "--publish", "127.0.0.1::4580", *BEHIND, *options, IMAGE)
+        own = {"127.0.0.1:4580:": "127.0.0.1::", "sagemaker:/state": f"{name}:/state", "/srv/sagemaker": str(tmp_path)}
+        command = read_commands()[jobs].replace("--name sagemaker", f"--name {name}").removesuffix(f" {IMAGE}")
+        for documented, here in own.items():
+            command = command.replace(documented, here)
+        run(*shlex.split(command), *options, IMAGE)
         deadline = time.monotonic() + 120
         while run("docker", "inspect", "--format", "{{.State.Health.Status}}", name) != "healthy":
             assert time.monotonic() < deadline, run("docker", "logs", name)
@@ -59,7 +68,15 @@ def start() -> Iterator[StartContainer]:
         code = run("docker", "inspect", "--format", "{{.State.ExitCode}}", name)
         logs = run("docker", "logs", name)
         run("docker", "rm", "--volumes", name)
+        subprocess.run(["docker", "volume", "rm", name], check=False, capture_output=True)
         assert code == "0", logs
+
+
+def read_commands() -> dict[str, str]:
+    """The page's `docker run` commands, by where jobs run."""
+    text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ")
+    inside, beside = (" ".join(line.split()) for line in text.splitlines() if line.startswith("    docker run"))
+    return {"inside": inside, "beside": beside}
 
 
 def draw_name() -> str:
@@ -126,7 +143,7 @@ def test_jobs_run_inside_the_container(start: StartContainer) -> None:
     wheels = fetch_wheels(read_requirements(xgboost, IMAGE_PYTHON), locate_cache())
     mount = f"{wheels}:/state/cache/smdebug-emulator/wheels/{wheels.name}:ro"
 
-    url = start("--security-opt", "seccomp=unconfined", "--volume", mount)
+    url = start("inside", "--volume", mount)
 
     ended = train(url)
     assert ended["TrainingJobStatus"] == "Completed", ended
@@ -134,20 +151,16 @@ def test_jobs_run_inside_the_container(start: StartContainer) -> None:
 
 
 def test_jobs_run_beside_the_container(start: StartContainer, tmp_path: Path) -> None:
-    name, state_dir = draw_name(), tmp_path / "state"
-    url = start(
-        *("--user", "0:0", "--volume", "/var/run/docker.sock:/var/run/docker.sock"),
-        *("--volume", f"{tmp_path}:{tmp_path}", "--env", f"SMDEBUG_EMULATOR_STATE_DIR={state_dir}"),
-        name=name,
-    )
+    name = draw_name()
+    url = start("beside", name=name)
 
     ended = train(url)
 
     assert ended["TrainingJobStatus"] == "Completed", ended
     assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound", ended
-    assert count_left(state_dir)  # its sidecars
+    assert count_left(tmp_path)  # its sidecars
     run("docker", "stop", "--time", "60", name)
-    assert count_left(state_dir) == 0
+    assert count_left(tmp_path) == 0
 
 
 @pytest.mark.parametrize(
@@ -185,7 +198,7 @@ def test_a_port_published_everywhere_asks_for_signatures() -> None:
 
 
 def test_names_of_others_are_refused(start: StartContainer) -> None:
-    url = start("--env", "SMDEBUG_EMULATOR_ACCEPTED_HOSTS=sagemaker")
+    url = start("inside", "--env", "SMDEBUG_EMULATOR_ACCEPTED_HOSTS=sagemaker")
     port = url.rpartition(":")[2]
     codes = {
         host: run(
