@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from emulator.components.administration import Administration
 from emulator.components.component import ComponentList
 from emulator.components.containers import Containers, Functions
-from emulator.components.gateway import Gateway, Pages, RequestsEnd
-from emulator.components.jobs import Events, Jobs, Retention
-from emulator.components.ports import Announcement, Faults, Folder, Ports, Replica
+from emulator.components.gateway import GatewayComponent, Pages, RequestsEnd
+from emulator.components.jobs import Events, JobsComponent, Retention
+from emulator.components.ports import Announcement, Faults, Folder, Ports, ReplicaComponent
 from emulator.components.storage import Moto, Stores
 from emulator.gateway.addresses import find_addresses
 
@@ -47,19 +47,19 @@ class Emulator:
         """
         addresses = find_addresses(settings)
         folder = Folder(settings)
-        replica = Replica(settings, bucket, folder)
+        replica = ReplicaComponent(settings, bucket, folder)
         ports = Ports(settings, addresses, replica)
         administration = Administration(ports, replica, ask_restart)
         faults = Faults(settings)
         pages = Pages(ports, faults, administration)
-        gateway = Gateway(ports, replica, pages, administration)
+        gateway = GatewayComponent(ports, replica, pages, administration)
         moto = Moto(ports, replica, gateway)
         containers = Containers(ports, replica, gateway)
         stores = Stores(ports, replica, moto, containers)
         requests_end = RequestsEnd(gateway, moto, stores)
         functions = Functions(ports, gateway, containers, requests_end)
         events = Events(ports, functions, stores)
-        jobs = Jobs(ports, gateway, containers, moto, stores, events, administration)
+        jobs = JobsComponent(ports, gateway, containers, moto, stores, events, administration)
         retention = Retention(ports, jobs, administration)
         announcement = Announcement(folder, ports, jobs)
         self._components = ComponentList(

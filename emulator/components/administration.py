@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.selection import ChosenRuntime
-    from emulator.components.ports import Ports, Replica
+    from emulator.components.ports import Ports, ReplicaComponent
     from emulator.jobs import Jobs
     from emulator.jobs.accounts import Accounts, AccountStores
     from emulator.moto_services.store import MotoStore
@@ -48,7 +48,7 @@ class Administration:
         started: set by the last component that it needs; cancelled if the start fails.
     """
 
-    def __init__(self, ports: Ports, replica: Replica, ask_restart: Callable[[], None]) -> None:
+    def __init__(self, ports: Ports, replica: ReplicaComponent, ask_restart: Callable[[], None]) -> None:
         """Store the components that are available before the first request.
 
         Args:

@@ -14,8 +14,8 @@ from emulator.settings import check_shared, format_url
 if TYPE_CHECKING:
     from container_runtime.runtime import ContainerRuntime
     from container_runtime.selection import ChosenRuntime
-    from emulator.components.gateway import Gateway, RequestsEnd
-    from emulator.components.ports import Ports, Replica
+    from emulator.components.gateway import GatewayComponent, RequestsEnd
+    from emulator.components.ports import Ports, ReplicaComponent
     from emulator.gateway.listener import Listener
     from emulator.lambda_functions.invoker import FunctionInvoker
     from emulator.settings import Settings
@@ -32,7 +32,7 @@ class Containers(Component):
     chosen: ChosenRuntime
     endpoint_url: str
 
-    def __init__(self, ports: Ports, replica: Replica, gateway: Gateway) -> None:
+    def __init__(self, ports: Ports, replica: ReplicaComponent, gateway: GatewayComponent) -> None:
         super().__init__(ports, replica, gateway)
         self._ports = ports
         self._replica = replica
@@ -59,7 +59,9 @@ class Functions(Component):
 
     invoker: FunctionInvoker
 
-    def __init__(self, ports: Ports, gateway: Gateway, containers: Containers, requests_end: RequestsEnd) -> None:
+    def __init__(
+        self, ports: Ports, gateway: GatewayComponent, containers: Containers, requests_end: RequestsEnd
+    ) -> None:
         super().__init__(ports, gateway, containers, requests_end)
         self._ports = ports
         self._gateway = gateway

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from emulator.api.changes import Streams
     from emulator.components.administration import Administration
-    from emulator.components.ports import Faults, Ports, Replica
-    from emulator.gateway.gateway import Gateway as GatewayApplication
-    from emulator.gateway.gateway import GatewayServices
+    from emulator.components.ports import Faults, Ports, ReplicaComponent
+    from emulator.gateway.gateway import Gateway, GatewayServices
     from emulator.jobs.model.training_job import TrainingJob
     from emulator.security.keys import Keys
     from emulator.settings import Settings
@@ -99,7 +98,7 @@ class Pages(Component):
         )
 
 
-class Gateway(Component):
+class GatewayComponent(Component):
     """The gateway: answers requests at the ports, and lets them wait for services that are still starting.
 
     Attributes:
@@ -107,9 +106,9 @@ class Gateway(Component):
     """
 
     services: GatewayServices
-    _application: GatewayApplication
+    _application: Gateway
 
-    def __init__(self, ports: Ports, replica: Replica, pages: Pages, administration: Administration) -> None:
+    def __init__(self, ports: Ports, replica: ReplicaComponent, pages: Pages, administration: Administration) -> None:
         super().__init__(ports, replica, pages)
         self._ports = ports
         self._replica = replica
@@ -118,8 +117,7 @@ class Gateway(Component):
 
     def start(self) -> None:
         """Start to answer at every port."""
-        from emulator.gateway.gateway import Gateway as GatewayApplication
-        from emulator.gateway.gateway import GatewayServices
+        from emulator.gateway.gateway import Gateway, GatewayServices
         from emulator.moto_services.accounts import find_account
         from emulator.moto_services.wsgi import has_sagemaker_operation
 
@@ -142,7 +140,7 @@ class Gateway(Component):
             settle=None if replica is None else replica.settle,
             **_build_checks(settings, ports.keys),
         )
-        self._application = GatewayApplication(self.services)
+        self._application = Gateway(self.services)
         self.closers.callback(self.stop_answering)
         for listener in ports.listeners:
             listener.serve(self._application)
@@ -177,7 +175,7 @@ class RequestsEnd(Component):
     to stop after it.
     """
 
-    def __init__(self, gateway: Gateway, *stores: Component) -> None:
+    def __init__(self, gateway: GatewayComponent, *stores: Component) -> None:
         super().__init__(gateway, *stores)
         self._gateway = gateway
 

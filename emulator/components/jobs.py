@@ -14,13 +14,13 @@ from emulator.exceptions import StartupError
 if TYPE_CHECKING:
     from emulator.components.administration import Administration
     from emulator.components.containers import Containers, Functions
-    from emulator.components.gateway import Gateway
+    from emulator.components.gateway import GatewayComponent
     from emulator.components.ports import Ports
     from emulator.components.storage import Moto, Stores
     from emulator.events.outcomes import Outcome
     from emulator.events.publisher import Publisher
     from emulator.gateway.sagemaker import SageMaker
-    from emulator.jobs import Jobs as AccountJobs
+    from emulator.jobs import Jobs
     from emulator.jobs.accounts import Accounts, AccountStores
     from emulator.jobs.runs.admission import Admission
     from emulator.jobs.store.store import JobStore
@@ -61,7 +61,7 @@ class Events(Component):
         self.closers.callback(Schedules(self.publisher).close)
 
 
-class Jobs(Component):
+class JobsComponent(Component):
     """The jobs of every account, and SageMaker's operations on them.
 
     Attributes:
@@ -73,7 +73,7 @@ class Jobs(Component):
     def __init__(
         self,
         ports: Ports,
-        gateway: Gateway,
+        gateway: GatewayComponent,
         containers: Containers,
         moto: Moto,
         stores: Stores,
@@ -106,9 +106,8 @@ class Jobs(Component):
         self._administration.started.set_result(started)
         self._gateway.services.sagemaker.set_result(self.sagemaker)
 
-    def _build_jobs(self, admission: Admission, account_id: str, store: JobStore) -> AccountJobs:
-        from emulator.jobs import Jobs as AccountJobs
-        from emulator.jobs import build_services
+    def _build_jobs(self, admission: Admission, account_id: str, store: JobStore) -> Jobs:
+        from emulator.jobs import Jobs, build_services
 
         services = build_services(
             replace(self._ports.settings, account_id=account_id),
@@ -118,7 +117,7 @@ class Jobs(Component):
             self._containers.endpoint_url,
             admission=admission,
         )
-        return AccountJobs(services)
+        return Jobs(services)
 
     def _recover(self, accounts: Accounts) -> None:
         from container_runtime.runtime import ContainerRuntimeError
@@ -133,7 +132,7 @@ class Jobs(Component):
 class Retention(Component):
     """Removal of what ended jobs left behind, if the settings limit its age or size."""
 
-    def __init__(self, ports: Ports, jobs: Jobs, administration: Administration) -> None:
+    def __init__(self, ports: Ports, jobs: JobsComponent, administration: Administration) -> None:
         super().__init__(ports, jobs)
         self._ports = ports
         self._administration = administration

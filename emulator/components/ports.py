@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from emulator.settings import Settings
     from emulator.state.disk import DiskBudget
     from emulator.state.replica.bucket import Bucket
-    from emulator.state.replica.replica import Replica as StateReplica
+    from emulator.state.replica.replica import Replica
 
 logger = logging.getLogger(__name__)
 
@@ -47,14 +47,14 @@ class Folder(Component):
         apply_staged(self._state_dir)
 
 
-class Replica(Component):
+class ReplicaComponent(Component):
     """The replica of the state in another S3, if the settings name one.
 
     Attributes:
         replica: None if there is none.
     """
 
-    replica: StateReplica | None = None
+    replica: Replica | None = None
 
     def __init__(self, settings: Settings, bucket: Bucket | None, folder: Folder) -> None:
         super().__init__(folder)
@@ -96,7 +96,7 @@ class Ports(Component):
     disk: DiskBudget
     kept_states: KeptStates
 
-    def __init__(self, settings: Settings, addresses: Addresses, replica: Replica) -> None:
+    def __init__(self, settings: Settings, addresses: Addresses, replica: ReplicaComponent) -> None:
         super().__init__(replica)
         self.addresses = addresses
         self._given = settings

@@ -9,8 +9,8 @@ from emulator.components.component import Component
 
 if TYPE_CHECKING:
     from emulator.components.containers import Containers
-    from emulator.components.gateway import Gateway
-    from emulator.components.ports import Ports, Replica
+    from emulator.components.gateway import GatewayComponent
+    from emulator.components.ports import Ports, ReplicaComponent
     from emulator.jobs.accounts import AccountStores
     from emulator.moto_services.store import MotoStore
 
@@ -24,7 +24,7 @@ class Moto(Component):
 
     store: MotoStore
 
-    def __init__(self, ports: Ports, replica: Replica, gateway: Gateway) -> None:
+    def __init__(self, ports: Ports, replica: ReplicaComponent, gateway: GatewayComponent) -> None:
         super().__init__(ports, replica, gateway)
         self._ports = ports
         self._replica = replica
@@ -54,7 +54,7 @@ class Stores(Component):
 
     stores: AccountStores
 
-    def __init__(self, ports: Ports, replica: Replica, moto: Moto, containers: Containers) -> None:
+    def __init__(self, ports: Ports, replica: ReplicaComponent, moto: Moto, containers: Containers) -> None:
         # Needs the containers, too: jobs stop, and their last changes are stored, while containers are still reachable.
         super().__init__(ports, replica, moto, containers)
         self._ports = ports

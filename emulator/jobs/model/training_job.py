@@ -79,7 +79,7 @@ STATUS_MESSAGES: Mapping[SecondaryStatus, str] = {
     "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided",
     "Interrupted": "Training job interrupted: the managed Spot instances were taken back",
     "Restarting": "Restarting the training job after an internal error",
-    "Pending": "Waiting for a place",
+    "Pending": "Waiting for a free slot",
 }
 # The stages in which the job has instances.
 _BILLED: frozenset[SecondaryStatus] = frozenset({"Downloading", "Training", "Uploading", "Stopping"})

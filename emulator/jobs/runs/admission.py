@@ -110,7 +110,7 @@ class Admission:
         before = bisect_left(self._waiting, waiting)
         if self._most is not None and taken and (before or taken + waiting.hosts > self._most):
             return (
-                f"Waiting for a place: {taken} of the {self._most} instances that may run at once (--max-jobs) are "
+                f"Waiting for a free slot: {taken} of the {self._most} instances that may run at once (--max-jobs) are "
                 f"taken, {before} {'job is' if before == 1 else 'jobs are'} before this one"
             )
         if self._disk is not None:
@@ -119,7 +119,7 @@ class Admission:
             except OSError as error:
                 if not is_disk_full(error):
                     raise
-                return f"Waiting for room on the disk: {error.strerror}"
+                return f"Waiting for disk space: {error.strerror}"
         return "Waiting for the jobs before this one" if before else None
 
 

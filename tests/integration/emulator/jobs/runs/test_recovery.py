@@ -513,7 +513,7 @@ def test_job_that_was_stopping_is_stopped_whose_engine_lost_it(harness: JobHarne
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_job_outlasts_an_engine_that_goes_away(harness: JobHarness, away: Event, *, ends: bool) -> None:
-    """It is taken up again where its container runs on, and begins again where that ended with the engine."""
+    """It is reattached where its container runs on, and begins again where that ended with the engine."""
     script = "print('first', flush=True)" + WAIT_FOR_GO
     rules = [harness.rule("R", "pass")]
     request = harness.request(script=script, DebugHookConfig=harness.hook(), DebugRuleConfigurations=rules)
