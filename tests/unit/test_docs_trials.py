@@ -44,6 +44,7 @@ def write_run(folder: Path) -> None:
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from matplotlib import pyplot as plt
 
+    plt.close("all")  # other tests of this process may have left some open
     write_run(tmp_path / "run")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "docs_trials"}

@@ -179,6 +179,9 @@ def test_an_isolated_job_reaches_nothing_and_its_tensors_and_model_reach_s3(harn
         harness.jobs.training.create(REGION, request)
         harness.wait_for_stage("Training")
         wait_until(lambda: "not reached" in harness.log(TRAINING_LOG, "job/"), harness.describe)
+        # A stopped job leaves its rules little time, which may be too little to start in.
+        rules = "DebugRuleEvaluationStatuses"
+        wait_until(lambda: harness.describe()[rules][0]["RuleEvaluationStatus"] != "InProgress", harness.describe)
         harness.jobs.training.stop(REGION, "job")
         done = harness.wait()
     assert (done["TrainingJobStatus"], done["EnableNetworkIsolation"]) == ("Stopped", True)
