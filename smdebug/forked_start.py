@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Seed the generators of the imported frameworks anew, and wait for the hook that the job asks for."""
+    """Reseed the generators of the imported frameworks, and wait for the hook that the job asks for."""
     if numpy := sys.modules.get("numpy.random"):
         numpy.seed()
     if torch := sys.modules.get("torch"):

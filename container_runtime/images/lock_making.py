@@ -99,7 +99,7 @@ def _build_cpu_only_lines(version: str, python: str) -> Iterator[str]:
         try:
             download([requirement], Path(temporary), python, "--no-deps")
         except WheelhouseError:
-            print(f"  torch for the processor is not on pip's indexes for Python {python}: only the other is locked")  # noqa: T201
+            print(f"  CPU-only torch is not on pip's indexes for Python {python}: only the other is locked")  # noqa: T201
         for wheel in Path(temporary).glob("*.whl"):
             with wheel.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -108,7 +108,7 @@ PAGES = (
             "words": "only lines that hold them",
             "after": "lines from this number on; STREAM:NUMBER for one stream, and may be given of each",
             "before": "the last lines before this number",
-            "limit": "at most so many of each host; 500",
+            "limit": "at most this number of each host; 500",
         },
         answer=answers.Logs,
     ),
@@ -315,7 +315,7 @@ PAGES = (
         "GET",
         f"{PREFIX}events",
         "What was sent, oldest first, with what targets answered.",
-        {**_ACCOUNT, "after": "a sequence number", "limit": "the newest so many; 100", "job": "only of this one"},
+        {**_ACCOUNT, "after": "a sequence number", "limit": "number of the newest; 100", "job": "only of this one"},
         answer=answers.EventList,
     ),
     Page(

@@ -168,7 +168,9 @@ def _read_chain(certificate: Path, key: Path) -> Sequence[x509.Certificate]:
                 f"{now:%Y-%m-%d %H:%M} by this machine's clock: set the clock, or wait."
             )
         if each.not_valid_after_utc < now + _SOON:
-            logger.warning("%s expires on %s: renew it, and start anew.", whose, f"{each.not_valid_after_utc:%Y-%m-%d}")
+            logger.warning(
+                "%s expires on %s: renew it, and restart the emulator.", whose, f"{each.not_valid_after_utc:%Y-%m-%d}"
+            )
     return chain
 
 

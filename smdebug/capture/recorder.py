@@ -201,9 +201,9 @@ class StepRecorder(KeptOutOfCopies):
         self._drop_step()
         self.in_step = False
         self._idle_steps = 0
-        anew = StepCounters()
-        if anew.last_saved_step == self.counters.last_saved_step:
-            self.counters = anew
+        fresh = StepCounters()
+        if fresh.last_saved_step == self.counters.last_saved_step:
+            self.counters = fresh
 
     @guarded("the collections file")
     def export_collections(self) -> None:

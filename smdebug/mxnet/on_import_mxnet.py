@@ -88,8 +88,8 @@ class MxnetWatch(ZeroScriptChange[Hook]):
         elif self._losses == _MOST_LOSSES + 1:
             warn_user(
                 TENSORS_DROPPED,
-                "%d losses have been called, each made anew: those that follow are not saved. Make a loss once, before "
-                "the loop that calls it.",
+                "%d losses have been called, each a new object: those that follow are not saved. Make a loss once, "
+                "before the loop that calls it.",
                 _MOST_LOSSES,
             )
 

@@ -25,7 +25,7 @@ def is_profiled(request: Mapping[str, Any]) -> bool:
 
 
 def is_disabled(request: Mapping[str, Any]) -> bool:
-    """Whether the profiler of a job was disabled in so many words: its rules are turned off, too."""
+    """Whether the profiler of a job was disabled explicitly: its rules are turned off, too."""
     return bool((request.get("ProfilerConfig") or {}).get("DisableProfiler"))
 
 

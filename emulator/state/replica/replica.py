@@ -299,7 +299,7 @@ class Replica:
         """Write an entry with the changes of databases and files."""
         self._read_databases(checkpoint=not self._away)
         if any(database.has_gap for database in self._databases.values()):
-            logger.warning("Another program has written to a database in %s: the copy is made anew.", self._dir)
+            logger.warning("Another program has written to a database in %s: the copy is renewed.", self._dir)
             self._base = None
             self._send_snapshot(freed)
             return

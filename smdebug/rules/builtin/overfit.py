@@ -37,7 +37,7 @@ class Overfit(BuiltInRule):
     name tensor_regex is found; where it finds none of them, whatever else it finds that is a single number, but for
     weights, biases and gradients. Arrays are never averaged into a loss, but for the output of a loss module that is
     one number a sample. A loss is one of validation if its name begins with val_, validation, eval or test, one
-    of training if it begins with train or stands beside one of validation, and else what the mode of its step says
+    of training if it begins with train or accompanies one of validation, and else what the mode of its step says
     (EVAL or TRAIN). Steps before start_step are left out.
 
     Source: AWS's documentation of the rule Overfit (tensor_regex None, start_step 0, patience 1, ratio_threshold 0.1).

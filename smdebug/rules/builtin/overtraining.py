@@ -18,7 +18,7 @@ class Overtraining(BuiltInRule):
 
     Looked at are the tensors of the collection losses, without XGBoost's metrics that are better when higher. A loss is
     one of validation if its name begins with val_, validation, eval or test, one of training if it begins with train or
-    stands beside one of validation, and else what the mode of its step says (EVAL, or TRAIN and steps without a mode).
+    accompanies one of validation, and else what the mode of its step says (EVAL, or TRAIN and steps without a mode).
 
     Source: AWS's documentation of the rule Overtraining (patience_train 5, patience_validation 10, delta 0.01).
     """

@@ -51,7 +51,7 @@ class SaturatedActivation(BuiltInRule):
     is judged by itself. Of an input saved as reductions only, a min and a max both inside say that no node is
     saturated.
 
-    The function is told by the tensor's name, else by what the module does where its output was saved too; a tensor
+    The function is known from the tensor's name, else by what the module does where its output was saved too; a tensor
     of unknown function is measured by the wider of both ranges. With the default choice of tensors the rule also looks
     at names by which Keras, MXNet and PyTorch call these inputs.
 

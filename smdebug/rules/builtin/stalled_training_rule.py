@@ -17,7 +17,7 @@ class StalledTrainingRule(BuiltInRule):
     nothing comes, the evaluator asks `check_idle`; a step that comes only after such a pause fires as well. A run that
     has ended is not stalled, and steps that are there already are read without a pause.
 
-    With stop_training_on_fire the training job in progress whose name begins with training_job_name_prefix is told to
+    With stop_training_on_fire the training job in progress whose name begins with training_job_name_prefix is asked to
     stop; where several jobs' names do, or none, nothing is stopped.
 
     Source: AWS's documentation of the rule StalledTrainingRule (threshold 1800 s, stop_training_on_fire False,

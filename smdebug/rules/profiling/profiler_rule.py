@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from smdebug.profiler.system_samples import GPU, Kind, Sample
 from smdebug.profiler.trace_events import TraceEvent
 from smdebug.rules.parameters import Parameter, convert_parameters, integer
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.wording import count_noun
 
 SCAN = integer("scan_interval_us", 60_000_000, minimum=1)
@@ -86,6 +87,7 @@ class ProfilerRule:
         parameters: the parameters that the rule has, in addition to scan_interval_us.
         inspects: what the rule inspects, in words, for the message when the profile has none of it.
         concludes_at_end: whether its evaluation goes on to the job's end. That of any other rule ends when it fires.
+        heading: what its section of the report is about, in a few words.
         advice: what to do about a finding.
         values: the parameters' values by name.
         triggered: number of times that the rule fired.
@@ -97,6 +99,7 @@ class ProfilerRule:
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     inspects: ClassVar[str] = "system metrics"
     concludes_at_end: ClassVar[bool] = False
+    heading: ClassVar[str] = "findings"
     advice: tuple[str, ...] = ()
 
     def __init__(self, **given: Any) -> None:
@@ -122,6 +125,10 @@ class ProfilerRule:
 
     def _prepare(self) -> None:
         """Set up the rule's state; does nothing by default."""
+
+    def draw_charts(self, record: JobRecord) -> str:  # noqa: ARG002 -- for those that draw
+        """Return the charts of its section of the report, as HTML; none by default."""
+        return ""
 
     def add_sample(self, sample: Sample) -> None:
         """Add a sample; the samples of a node have to come in order."""

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator
 
 from smdebug.profiler.system_samples import CPU, Sample
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.charts import draw_boxes
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, ProfilerFinding, SampleRule
 
 
@@ -32,6 +34,7 @@ class AllCoresBusy(SampleRule):
     inspects = "the utilisation of the processor's cores"
     kinds = (CPU,)
     fewest = FEWEST_SAMPLES
+    heading = "cores"
     advice = (
         "The processor bounds this training: take an instance with more cores, or with a GPU.",
         "Where loading data takes the cores, prepare it once, before the training.",
@@ -87,3 +90,7 @@ class AllCoresBusy(SampleRule):
                 f"cores was above cpu_threshold {self.values['cpu_threshold']:g} %"
             )
             yield self.find(node, time, share, threshold, text)
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_boxes(record, CPU)

@@ -6,6 +6,8 @@ import numpy as np
 
 from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY, Sample
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.charts import draw_boxes
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, WindowRule
 
 _THRESHOLDS = {CPU: "cpu_threshold_p95", GPU: "gpu_threshold_p95", GPU_MEMORY: "gpu_memory_threshold_p95"}
@@ -37,6 +39,7 @@ class BatchSize(WindowRule):
     )
     inspects = "the utilisation of cores, of GPUs and of their memory"
     kinds = (CPU, GPU, GPU_MEMORY)
+    heading = "batch size"
     advice = (
         "Raise the batch size, with the learning rate that goes with it, until GPU or memory are used.",
         "Or take a smaller instance: this one costs more than the training uses.",
@@ -65,3 +68,7 @@ class BatchSize(WindowRule):
             )
             gpu = _THRESHOLDS[GPU]
             yield self.find(node, time, percentiles[gpu], self.values[gpu], f"95th percentiles are {said}")
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_boxes(record, CPU, GPU, GPU_MEMORY)

@@ -3,6 +3,8 @@
 from smdebug.profiler.system_samples import CPU, GPU
 from smdebug.rules.parameters import number
 from smdebug.rules.profiling.bottleneck import BottleneckRule
+from smdebug.rules.profiling.charts import draw_bottleneck
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE
 
 
@@ -24,8 +26,13 @@ class CPUBottleneck(BottleneckRule):
     busy = CPU
     busy_threshold = "cpu_threshold"
     waits_for = "a core was"
+    heading = "CPU bottlenecks"
     advice = (
         "Load and transform data in several processes (PyTorch: num_workers, TensorFlow: num_parallel_calls).",
         "Move transformations to the GPU or do them once, before the training.",
         "Or take an instance with more cores for each GPU.",
     )
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_bottleneck(self, record)

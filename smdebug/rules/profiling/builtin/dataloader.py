@@ -7,6 +7,8 @@ from smdebug.profiler.system_samples import CPU, Sample
 from smdebug.profiler.trace_events import DATA_LOADING, DATA_WORKER, TraceEvent
 from smdebug.rules.parameters import number
 from smdebug.rules.profiling.builtin.slow_data_loading import compute_waiting_share
+from smdebug.rules.profiling.charts import draw_loading
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerRule
 from smdebug.rules.wording import count_noun
 
@@ -41,6 +43,7 @@ class Dataloader(ProfilerRule):
         "the data loader's trace events, of which there are some where ProfilingParameters have a "
         "DataloaderProfilingConfig"
     )
+    heading = "data loading"
     advice = (
         "Too few: raise num_workers of the DataLoader towards the number of cores.",
         "Too many: lower it, as processes that wait for a core take memory and time of each other.",
@@ -104,3 +107,7 @@ class Dataloader(ProfilerRule):
         return (
             f"How many cores there are is not known of {', '.join(missing)}: no system metrics came." if missing else ""
         )
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_loading(record)

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from smdebug.profiler.system_samples import GPU_MEMORY, Sample
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.charts import draw_memory
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, SampleRule
 
 
@@ -30,6 +32,7 @@ class GPUMemoryIncrease(SampleRule):
     )
     inspects = "the memory utilisation of GPUs"
     kinds = (GPU_MEMORY,)
+    heading = "GPU memory"
     advice = (
         "Look for tensors that are kept from step to step, such as losses summed up with their graph (use .item()).",
         "Where memory grows with the length of the inputs, bound it: shorter sequences or a smaller batch.",
@@ -65,3 +68,7 @@ class GPUMemoryIncrease(SampleRule):
                 f"{self.values['window']} data points to the next, more than increase {threshold:g}"
             )
             yield self.find(node, time, increase, threshold, text)
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_memory(record)

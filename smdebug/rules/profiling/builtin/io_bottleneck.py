@@ -3,6 +3,8 @@
 from smdebug.profiler.system_samples import GPU, IO_WAIT
 from smdebug.rules.parameters import number
 from smdebug.rules.profiling.bottleneck import BottleneckRule
+from smdebug.rules.profiling.charts import draw_bottleneck
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE
 
 
@@ -24,8 +26,13 @@ class IOBottleneck(BottleneckRule):
     busy = IO_WAIT
     busy_threshold = "io_threshold"
     waits_for = "a core waited for I/O"
+    heading = "I/O bottlenecks"
     advice = (
         "Read fewer, larger files: pack small ones into shards, or stream them (pipe or fast-file mode).",
         "Prefetch the next batches, and keep what fits in memory there.",
         "Save tensors and checkpoints less often.",
     )
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_bottleneck(self, record)

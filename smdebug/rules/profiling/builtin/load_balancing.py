@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from smdebug.profiler.system_samples import GPU, Sample
 from smdebug.rules.parameters import number
+from smdebug.rules.profiling.charts import draw_balance
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, PATIENCE, ProfilerFinding, SampleRule
 
 _BINS = 10
@@ -33,6 +35,7 @@ class LoadBalancing(SampleRule):
     inspects = "the utilisation of GPUs"
     kinds = (GPU,)
     fewest = FEWEST_SAMPLES
+    heading = "workload balancing"
     advice = (
         "Give each GPU the same work: DistributedDataParallel in place of DataParallel, equal parts of data and model.",
         "Look for a process that evaluates, saves or logs alone while the others wait.",
@@ -61,3 +64,7 @@ class LoadBalancing(SampleRule):
                     f"than threshold {threshold:g}"
                 )
                 yield self.find(node, time, distance, threshold, text)
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_balance(record)

@@ -6,6 +6,8 @@ import numpy as np
 
 from smdebug.profiler.system_samples import GPU, Sample
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.charts import draw_boxes
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, WindowRule
 
 
@@ -33,6 +35,7 @@ class LowGPUUtilization(WindowRule):
     )
     inspects = "the utilisation of GPUs"
     kinds = (GPU,)
+    heading = "GPU utilisation"
     advice = (
         "Underused: a larger batch, or a smaller instance.",
         "Idle by turns: look at what the process does between the steps, such as loading data, saving and evaluating.",
@@ -57,3 +60,7 @@ class LowGPUUtilization(WindowRule):
                     f"the latter below threshold_p5 {low:g} %"
                 )
                 yield self.find(node, time, p5, low, text)
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_boxes(record, GPU)

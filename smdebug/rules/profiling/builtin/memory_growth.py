@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from smdebug.profiler.system_samples import MEMORY, Sample
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.charts import draw_lines
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerFinding, SampleRule
 
 
@@ -31,6 +33,7 @@ class MemoryGrowth(SampleRule):
     )
     inspects = "the memory of the node"
     kinds = (MEMORY,)
+    heading = "memory"
     advice = (
         "Look for what is kept from step to step: losses summed up with their graph (use .item()), lists of outputs.",
         "A cache of data that grows is bounded by the data; where that is too large, bound the cache.",
@@ -61,3 +64,7 @@ class MemoryGrowth(SampleRule):
         if growth > threshold:
             text = f"the memory used rose by {growth:.4g} percentage points, more than increase {threshold:g}"
             yield self.find(node, time, growth, threshold, text)
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_lines(record, MEMORY)

@@ -9,8 +9,8 @@ from smdebug.profiler.system_samples import Sample
 from smdebug.profiler.trace_events import TraceEvent
 from smdebug.rules.parameters import boolean
 from smdebug.rules.profiling import builtin
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import SCAN, ProfiledJob, ProfilerFinding, ProfilerRule
-from smdebug.rules.profiling.report.job_record import JobRecord
 from smdebug.rules.profiling.report.notebook import render_notebook
 from smdebug.rules.profiling.report.page import render_report
 from smdebug.rules.wording import count_noun
@@ -53,7 +53,7 @@ def split_parameters(given: Mapping[str, Any], rules: Mapping[str, type[Profiler
 class ProfilerReport(ProfilerRule):
     """Runs every other rule of the profiler, and fires as often as they do together.
 
-    It leaves their JSON, a page and a notebook, which are written anew while the job runs. A rule's parameter is given
+    It leaves their JSON, a page and a notebook, which are renewed while the job runs. A rule's parameter is given
     as `<Rule>_<parameter>`. Nothing is ever sent to anybody, whatever opt_out_telemetry says.
     """
 

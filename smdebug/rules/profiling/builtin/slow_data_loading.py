@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from smdebug.profiler.trace_events import DATA_ITERATOR, DATA_LOADING, TraceEvent
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.charts import draw_loading
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 
@@ -33,6 +35,7 @@ class SlowDataLoading(ProfilerRule):
         "the data loader's trace events, of which there are some where ProfilingParameters have a "
         "DataloaderProfilingConfig"
     )
+    heading = "data loading"
     advice = (
         "Load beside the training: num_workers of the DataLoader, prefetch and num_parallel_calls of tf.data.",
         "Do once, before the training, what is done to each sample each time: decoding, resizing.",
@@ -70,3 +73,7 @@ class SlowDataLoading(ProfilerRule):
         return describe_lack(
             self._counts, self.values["patience"], "batch", "Raise NumSteps of DataloaderProfilingConfig"
         )
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_loading(record)

@@ -7,6 +7,8 @@ import numpy as np
 
 from smdebug.profiler.trace_events import STEP, TraceEvent
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.charts import draw_steps
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 
@@ -29,6 +31,7 @@ class SmallBatches(ProfilerRule):
 
     parameters = (number("threshold", 5, minimum=0), integer("patience", 100, minimum=1))
     inspects = "the steps of trace events, which are there where ProfilingParameters are not empty"
+    heading = "step durations"
     advice = (
         "Raise the batch size, with the learning rate that goes with it, until a step takes clearly longer.",
         "Or do several steps in one call, where the framework can: steps_per_execution of Keras.",
@@ -59,3 +62,7 @@ class SmallBatches(ProfilerRule):
     def remark(self) -> str:
         """Say how many steps there would have to be."""
         return describe_lack(self._counts, self.values["patience"], "step", "Train for longer, or lower patience")
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_steps(record)

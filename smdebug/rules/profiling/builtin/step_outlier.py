@@ -8,6 +8,8 @@ import numpy as np
 
 from smdebug.profiler.trace_events import STEP, TraceEvent
 from smdebug.rules.parameters import choice, integer, number
+from smdebug.rules.profiling.charts import draw_steps
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 # The first steps of a process compile, fill caches and choose algorithms.
@@ -60,6 +62,7 @@ class StepOutlier(ProfilerRule):
         integer("n_outliers", 10, minimum=0),
     )
     inspects = "the steps of trace events, which are there where ProfilingParameters are not empty"
+    heading = "step durations"
     advice = (
         "Look at what happens at these steps: saving tensors and checkpoints, evaluating, waiting for data.",
         "Put the report beside the system metrics of the same time: a core or a disk that is busy then is the cause.",
@@ -106,3 +109,7 @@ class StepOutlier(ProfilerRule):
         }
         needed = _WARM_UP + self.values["n_outliers"] + 1
         return describe_lack(counts, needed, "step", "Train for longer, or lower n_outliers")
+
+    def draw_charts(self, record: JobRecord) -> str:
+        """See `ProfilerRule`."""
+        return draw_steps(record)

@@ -73,7 +73,7 @@ _CELLS = (
     ("Framework metrics summary", "Seconds of all processes together.", _FRAMEWORK),
     ("Step durations", "", _STEPS),
     ("Rules summary", f"Of the files in {REPORTS}, which lie beside this notebook.", _RULES),
-    ("What the rules found", "What to do about it is told in profiler-report.html.", _FINDINGS),
+    ("What the rules found", "What to do about it is in profiler-report.html.", _FINDINGS),
 )
 
 

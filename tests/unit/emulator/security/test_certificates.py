@@ -169,7 +169,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
 def test_one_that_expires_soon_is_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pair = Pair(tmp_path, OUTSIDE, lasts=timedelta(days=5))
     Certificates(tmp_path, OUTSIDE, pair.certificate, pair.key)
-    assert "renew it, and start anew" in caplog.text
+    assert "renew it, and restart the emulator" in caplog.text
 
 
 def test_a_damaged_authority_is_said(tmp_path: Path) -> None:

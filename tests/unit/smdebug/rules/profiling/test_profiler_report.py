@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.profiling import job_record
 from smdebug.rules.profiling.builtin.profiler_report import ProfilerReport
 from smdebug.rules.profiling.evaluation import conclude, write_report
 from smdebug.rules.profiling.profiler_rule import ProfiledJob
-from smdebug.rules.profiling.report import job_record
 from tests.unit.smdebug.rules.profiling.test_profiler_rules import SICK, build_samples, build_steps, load
 
 if TYPE_CHECKING:
