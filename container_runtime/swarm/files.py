@@ -217,6 +217,8 @@ class _Changes:
         self._held: dict[tuple[int, str], frozenset[_Large]] = {}
         self._parts = count()
         self._next_poll = 0.0
+        # Large files that changed while they were sent, with the states that they have now.
+        self._changed: set[tuple[int, str, State | None]] = set()
 
     @property
     def has_more(self) -> bool:
@@ -228,8 +230,18 @@ class _Changes:
 
         Args:
             window: number of bytes.
-            last: whether the container has ended, so that everything is sent.
+            last: whether the container has ended, so that everything is sent, as it is now.
         """
+        looked = self._send(window, last=last)
+        before: set[tuple[int, str, State | None]] = set()
+        # What changed while it was sent is found by the next look. After the last look there is none.
+        while last and self._changed - before:
+            before = self._changed
+            self._send(window, last=True)
+        return looked
+
+    def _send(self, window: int, *, last: bool) -> bool:
+        self._changed = set()
         began = time.monotonic()
         look = last or not self._large or began >= self._next_poll
         if look:
@@ -249,7 +261,9 @@ class _Changes:
                 if (state := self._volumes[key[0]].tree.describe(key[1])) is not None:
                     self._begin(*key, state)
         if last and self._large:  # an index that is large itself
-            return self.send(window, last=True)
+            changed = self._changed
+            self._send(window, last=True)
+            self._changed |= changed
         return look
 
     def close(self) -> None:
@@ -320,6 +334,9 @@ class _Changes:
             write_line(self._out, {"part": large.part, "whole": whole})
             if whole:
                 self._volumes[large.volume].known[large.path] = large.outgoing.state
+            now = self._volumes[large.volume].tree.describe(large.path)
+            if not whole or now != large.outgoing.state:
+                self._changed.add((large.volume, large.path, now))
 
 
 def _is_due(path: str, state: State, known: Mapping[str, State], *, last: bool) -> bool:

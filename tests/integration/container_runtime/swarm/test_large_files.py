@@ -6,6 +6,7 @@ node's disk.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import threading
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from container_runtime.swarm import carrier
-from tests.integration.container_runtime.swarm.carrying import NAME, Setup, holds, list_all, write
+from container_runtime.swarm import carrier, files
+from container_runtime.swarm.tree import Tree
+from tests.integration.container_runtime.swarm.carrying import NAME, USER, Setup, holds, list_all, write
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -148,6 +150,27 @@ def test_an_end_brings_all_that_is_under_way(setup: Setup) -> None:
     assert list_all(setup.here) == list_all(setup.there)
     for path in setup.there.glob("*/*"):
         assert (setup.here / path.relative_to(setup.there)).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("size", [3 << 20, 64 << 20])
+def test_an_end_brings_what_was_rewritten_while_it_was_under_way(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(bytes(16 << 20))
+    volume = files._Volume(Tree(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), USER))
+    volume.is_followed = True
+    out = io.BytesIO()
+    changes = files._Changes([volume], out)
+    changes.send(1 << 20, last=False)
+    assert changes.has_more
+    path.write_bytes(b"x" * size)
+
+    changes.send(1 << 20, last=True)
+
+    assert volume.known == volume.tree.look()
+    pieces = out.getvalue().count(b"x")
+    assert pieces >= size, "all of it was sent as it is now"
+    changes.close()
+    volume.tree.close()
 
 
 def test_a_cut_connection_leaves_nothing_of_what_was_under_way(setup: Setup) -> None:
