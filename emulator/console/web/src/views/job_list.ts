@@ -108,10 +108,14 @@ export function showJobList<T extends ListedJob>(root: Element, options: JobList
       turn("Older", page + 1, page < last),
     );
   };
+  let asked = 0;
   const refresh = (): Promise<void> =>
     load(list, async () => {
       const query = { ...wanted, limit: PAGE, offset: (page - 1) * PAGE };
+      const number = ++asked;
       const found = await ask<{ jobs: T[]; total: number }>(options.path, query);
+      // Answers may come in another order than the questions: only that to the last one is shown.
+      if (number !== asked) return;
       const now = JSON.stringify([found.jobs, found.total, page]);
       if (now !== before || !body.isConnected) {
         before = now;
