@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, Route, expect, sync_playwright
 
 from emulator.console.build import build_console, install_packages
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
@@ -176,6 +176,28 @@ def test_filters_are_in_the_address_and_come_back(page: Page) -> None:
     expect(page.locator("tbody tr")).to_have_count(len(numbers))
     page.get_by_label("Search jobs").fill("nothing like it")
     expect(said).to_have_text("No job matches.")
+
+
+def test_a_late_answer_replaces_none_to_a_later_question(page: Page) -> None:
+    held: list[Route] = []
+
+    def hold_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route(re.compile(r"/_emulator/jobs\?"), hold_first)
+    page.goto("/console#/jobs")
+    said = page.locator("main [role=status]").first
+    page.get_by_label("Status").select_option("Failed")
+    failed = f"{len(range(0, JOBS, FAILED_EVERY)) + 2} jobs"
+    expect(said).to_have_text(failed)
+    with page.expect_response(lambda answer: "status=" not in answer.url) as late:
+        held[0].continue_()
+    late.value.finished()
+    page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(done)))")
+    assert said.text_content() == failed
 
 
 def test_columns_keep_their_widths_whatever_failed(page: Page) -> None:
