@@ -146,7 +146,7 @@ class Jobs:
         return self._store.forget(prefix)
 
     def recover(self) -> None:
-        """Take up what the last process left; call it once, before the first request.
+        """Reattach the jobs of the last process; call it once, before the first request.
 
         Raises:
             ContainerRuntimeError: the engine does not answer.
