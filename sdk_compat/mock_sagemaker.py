@@ -1,4 +1,4 @@
-"""Decorator that gives functions an emulator, in the manner of moto's ``mock_aws``."""
+"""Decorator that gives functions an emulator, like moto's ``mock_aws``."""
 
 from __future__ import annotations
 
