@@ -120,8 +120,7 @@ class TrainingJob:
         Raises:
             ImportError: IPython is not installed.
         """
-        from IPython.display import display  # part of a notebook, not of the emulator
-
+        display: Any = import_module("IPython.display").display  # part of a notebook, not of the emulator
         shown = display(self, display_id=True)
         if shown is not None:
             Thread(target=self._follow, args=(shown, interval_s), daemon=True).start()

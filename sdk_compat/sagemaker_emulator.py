@@ -55,7 +55,7 @@ class SageMakerEmulator(EmulatorClient):
             EmulatorStartError: the emulator did not start; the message is the reason.
         """
         self._temporary = Path(mkdtemp(prefix="smdebug-emulator-")) if state_dir is None else None
-        self.state_dir = Path(state_dir) if self._temporary is None else self._temporary / "state"
+        self.state_dir = Path(state_dir or f"{self._temporary}/state")
         self._environment = ProcessEnvironment()
         try:
             self._process = EmulatorProcess(
