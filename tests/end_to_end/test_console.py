@@ -598,6 +598,24 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
     expect(page.locator("pre").first).to_contain_text('"detail-type"')
 
 
+def test_a_note_and_tags_are_kept(console: Console, ended: str) -> None:
+    page = console.go(f"jobs/{REGION}/{ended}")
+    page.get_by_label("Note", exact=True).fill("the baseline")
+    page.get_by_role("button", name="Save the note").click()
+    expect(page.get_by_text("Saved.")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_label("Tag", exact=True).fill("team")
+    page.get_by_label("Value", exact=True).fill("vision")
+    page.get_by_role("button", name="Set the tag").click()
+    expect(page.get_by_role("button", name="Remove the tag team")).to_be_visible(timeout=PATIENCE_MS)
+    page.reload()
+    expect(page.get_by_label("Note", exact=True)).to_have_value("the baseline", timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Remove the tag team").click()
+    expect(page.get_by_role("button", name="Remove the tag team")).to_have_count(0, timeout=PATIENCE_MS)
+    page.get_by_label("Tag", exact=True).fill("aws:of-aws")
+    page.get_by_role("button", name="Set the tag").click()
+    expect(page.get_by_text("does not begin with aws:")).to_be_visible(timeout=PATIENCE_MS)
+
+
 def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console, ended: str) -> None:
     page = console.go("jobs")
     expect(page.locator(f"tr[data-job='{ended}'] .warned")).to_contain_text("2 warnings", timeout=PATIENCE_MS)

@@ -124,6 +124,9 @@ export interface components {
                 [key: string]: string;
             };
             hosts: string[];
+            tags: {
+                [key: string]: string;
+            };
             tuningJob: string | null;
             execution: components["schemas"]["ExecutionReference"] | null;
         };
@@ -146,6 +149,11 @@ export interface components {
             rules: components["schemas"]["RuleSummary"][];
             description?: {
                 [key: string]: unknown;
+            };
+        };
+        JobTags: {
+            tags: {
+                [key: string]: string;
             };
         };
         Level: {
@@ -587,6 +595,7 @@ export type Histogram = components['schemas']['Histogram'];
 export type Job = components['schemas']['Job'];
 export type JobList = components['schemas']['JobList'];
 export type JobSummary = components['schemas']['JobSummary'];
+export type JobTags = components['schemas']['JobTags'];
 export type Level = components['schemas']['Level'];
 export type Line = components['schemas']['Line'];
 export type LogLine = components['schemas']['LogLine'];
