@@ -218,6 +218,7 @@ class Line(TypedDict):
     max: list[float | None]
     mean: list[float | None]
     notFinite: NotFinite
+    timesMs: NotRequired[list[int | None]]
 
 
 class Series(TypedDict):

@@ -175,6 +175,7 @@ export interface components {
             max: (number | null)[];
             mean: (number | null)[];
             notFinite: components["schemas"]["NotFinite"];
+            timesMs?: (number | null)[];
         };
         LogLine: {
             number: number;

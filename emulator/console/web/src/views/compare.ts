@@ -5,6 +5,7 @@ import { ask, jobPath, type Job, type Metric, type Metrics, type Run, type Serie
 import { choice, debounce, fill, h, name } from "../dom";
 import { labelLines } from "../lines";
 import { LinePlot, type PlottedLine } from "../plots";
+import { AXES, placeInTime } from "../tensors/figures";
 import { showComparison, type Last } from "./comparison_table";
 import { load, type View } from "./view";
 
@@ -37,6 +38,7 @@ export function showCompare(root: Element, names: string[]): View {
   const kept = readParameters();
   let shown = kept.getAll("show");
   let [reduction, mode] = [kept.get("reduction") ?? "", kept.get("mode") ?? ""];
+  let axis = kept.get("axis") ?? "";
   let together = kept.get("layout") !== "apart";
   let everything = kept.get("parameters") === "all";
   let compared: Compared[] = [];
@@ -85,6 +87,7 @@ export function showCompare(root: Element, names: string[]): View {
       show: shown,
       reduction,
       mode,
+      axis,
       layout: together ? "" : "apart",
       parameters: everything ? "all" : "",
     });
@@ -126,6 +129,10 @@ export function showCompare(root: Element, names: string[]): View {
             changed();
           })
         : null,
+      choice("Over", AXES, axis, (value) => {
+        axis = value;
+        changed();
+      }),
       choice(
         "Layout",
         [
@@ -183,7 +190,7 @@ export function showCompare(root: Element, names: string[]): View {
             {
               label: each.job.name,
               subject: each.job.name,
-              at: metric.timesMs.map((time) => (time - each.job.creationMs) / 1000),
+              at: metric.timesMs.map((time) => (time - (axis === "time" ? 0 : each.job.creationMs)) / 1000),
               values: metric.values,
             },
           ]
@@ -196,15 +203,18 @@ export function showCompare(root: Element, names: string[]): View {
       mode,
       points: 800,
       most: 1000,
+      times: axis ? 1 : "",
     });
     const labels = labelLines(found.series, () => each.job.name);
-    return found.series.map((line, index) => ({
+    const lines = found.series.map((line, index) => ({
       label: labels[index] ?? "",
       subject: line.worker === found.series[0]?.worker ? each.job.name : `${each.job.name}, ${line.worker}`,
       mode: line.mode,
       at: line.steps,
       values: line.mean,
     }));
+    const times = found.series.map((line) => line.timesMs ?? []);
+    return axis ? placeInTime(lines, times, axis) : lines;
   }
 
   async function draw(): Promise<void> {
@@ -218,9 +228,16 @@ export function showCompare(root: Element, names: string[]): View {
       if (mine !== generation) return;
       for (const plot of plots.splice(0)) plot.close();
       const add = (what: string, of: string, lines: PlottedLine[]): HTMLElement => {
-        const x = what.startsWith("metric") ? "seconds since the job's start" : "global step";
+        const isMetric = what.startsWith("metric");
+        const x =
+          isMetric && axis !== "time" ? "seconds since the job's start" : AXES.find(([each]) => each === axis)?.[1];
         const title = of ? `${of}: ${what.slice(7)}` : what.slice(7);
-        const plot = new LinePlot({ title, x, height: together ? 320 : 220 });
+        const plot = new LinePlot({
+          title,
+          x: x ?? "global step",
+          time: axis === "time",
+          height: together ? 320 : 220,
+        });
         plot.show(lines);
         plots.push(plot);
         return plot.element;

@@ -23,6 +23,7 @@ export function showTensors(root: Element, path: string): Part {
     reduction: kept.get("reduction") ?? "",
     mode: kept.get("mode") ?? "",
     step: kept.get("step") ?? "",
+    axis: kept.get("axis") ?? "",
   };
   const lines = buildLines(shared);
   const pictures = [
