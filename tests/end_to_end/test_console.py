@@ -434,7 +434,10 @@ def test_each_mode_and_worker_has_a_line_with_its_name(console: Console, ended: 
     expect(heads).to_have_text(["global step", "loss"], timeout=PATIENCE_MS)
     assert find_violations(page, axe) == []
     console.go(f"compare?jobs={REGION}/{ended},{REGION}/{deep}")
+    first = page.locator("figcaption").first.inner_text(timeout=PATIENCE_MS)
     page.locator("label", has_text=re.compile("^Show ")).locator("select").select_option("tensor loss")
+    expect(page.locator("figcaption")).to_have_text([first, "loss"], timeout=PATIENCE_MS)
+    page.get_by_role("button", name=f"Remove {first}").click()
     # The picture of what was shown first goes.
     expect(page.locator("figcaption")).to_have_text(["loss"], timeout=PATIENCE_MS)
     page.locator("figure summary").click(timeout=PATIENCE_MS)
