@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from sdk_compat.aws_variables import check_emulator
+from sdk_compat.sagemaker_v2 import build_config
 
 _FIRST_VERSION = 3
 
@@ -39,7 +40,7 @@ def local_session(endpoint_url: str, region: str = "us-east-1", *, default_bucke
     return Session(
         boto_session=EmulatorSession(endpoint_url, region),
         default_bucket=default_bucket,
-        sagemaker_config={"SchemaVersion": "1.0"},
+        sagemaker_config=build_config(),
     )
 
 

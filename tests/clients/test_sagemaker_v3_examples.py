@@ -71,6 +71,7 @@ def test_a_session_of_its_own_and_what_is_said_without_the_sdk(
         "assert sagemaker_v3.is_installed()\n"
         "from sdk_compat.emulator_client import EmulatorClient\n"
         f"session = EmulatorClient({served.endpoint_url!r}, 'Role').open_sagemaker_session()\n"
+        "assert session.sagemaker_config['SageMaker']['PythonSDK']['Modules']['TelemetryOptOut']\n"
         f"try: sagemaker_v2.local_session({served.endpoint_url!r})\n"
         "except ImportError as error: print(error)\n"
         "print(type(session).__module__, session.default_bucket())\n"

@@ -555,7 +555,7 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
     for label, chosen, other in (("Rule verdict", "IssuesFound", ended), ("Status", "Completed", "console-sick")):
         page.locator("label", has_text=label).locator("select").select_option(chosen)
         expect(page.locator(f"tr[data-job='{other}']")).to_have_count(0, timeout=PATIENCE_MS)
-        expect(page.locator("tbody tr")).not_to_have_count(0)
+        expect(page.locator("tbody tr")).not_to_have_count(0, timeout=PATIENCE_MS)
         page.locator("label", has_text=label).locator("select").select_option("")
     for name in (ended, "console-sick"):
         page.get_by_label(f"Compare {name}").check()
@@ -614,9 +614,6 @@ def test_a_note_and_tags_are_kept(console: Console, ended: str) -> None:
     expect(page.get_by_label("Note", exact=True)).to_have_value("the baseline", timeout=PATIENCE_MS)
     page.get_by_role("button", name="Remove the tag team").click()
     expect(page.get_by_role("button", name="Remove the tag team")).to_have_count(0, timeout=PATIENCE_MS)
-    page.get_by_label("Tag", exact=True).fill("aws:of-aws")
-    page.get_by_role("button", name="Set the tag").click()
-    expect(page.get_by_text("does not begin with aws:")).to_be_visible(timeout=PATIENCE_MS)
 
 
 def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console, ended: str) -> None:

@@ -69,8 +69,6 @@ export function showJob(root: Element, region: string, jobName: string, part: st
       }
       const now = JSON.stringify(job);
       if (now !== before) shown.update(job);
-      // Whoever opens the tensors next finds the process that reads them started, and the run open.
-      if (!before && part === "" && job.savesTensors && !reportedJob) void ask(`${path}/tensors`).catch(() => null);
       before = now;
       // A rule leaves its report a moment after its verdict, and nothing is sent of that.
       const awaited = job.rules.some(
