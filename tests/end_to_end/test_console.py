@@ -909,6 +909,7 @@ def test_answers_are_what_the_openapi_document_says(running: RunningEmulator, en
         ],
         "jobs/{region}/{name}/tensors/confusion": [f"{others}/tensors/confusion?labels=y&predictions=scores"],
         "jobs/{region}/{name}/rules/{rule}/retry": [f"{job}/rules/{rule['name']}/retry"],
+        "jobs/{region}/{name}/tags": [f"{job}/tags"],
         "jobs/{region}/{name}/tensorboard": [f"{job}/tensorboard"],
         "s3": ["s3"],
         "s3/{bucket}": [f"s3/{bucket}", f"s3/{bucket}?prefix={model.rpartition('/')[0]}/"],
