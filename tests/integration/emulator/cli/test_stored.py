@@ -96,7 +96,7 @@ def test_an_image_is_removed_by_its_name(cache: Path) -> None:
 
 
 def test_an_environment_in_use_stays(cache: Path) -> None:
-    (definition,) = stored.ImageCatalogue()
+    (definition,) = ImageCatalogue(cache.parent)
     python = locate_environment(definition, cache).folder / "bin" / "python"
     python.symlink_to(sys.executable)
     with subprocess.Popen([python, "-c", "input()"], stdin=subprocess.PIPE) as user:
