@@ -1,4 +1,6 @@
-"""Seconds until the console shows a list of 5,000 jobs, and the first plot of 1,000 tensors. Goal: 0.3 s each.
+"""Seconds until the console shows 5,000 jobs, or the first of 1,000 tensors.
+
+Goal: 0.3 s each.
 
 The jobs are records in the state folder, as the emulator writes them. The tensors are saved at 100 steps and lie in the
 emulator's S3. Debian's chromium opens the pages; the first opening of the page itself, which is cached, is not counted.

@@ -1,4 +1,4 @@
-"""Timeline of the demo in the README: ``python -m docs_site.demo_times`` runs the demo and renews it."""
+"""Timeline of the demo in the README: ``python -m docs_site.demo_times``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments and wheels that the cache holds: which are of use, and their removal."""
+"""Environments and wheels that the cache holds, and their removal."""
 
 from __future__ import annotations
 

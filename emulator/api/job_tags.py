@@ -1,4 +1,4 @@
-"""``/_emulator/jobs/REGION/NAME/tags``: a job's AWS tags, one of which may be a note."""
+"""``/_emulator/jobs/REGION/NAME/tags``: AWS tags of a job, a note among them."""
 
 from __future__ import annotations
 

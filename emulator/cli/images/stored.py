@@ -1,4 +1,4 @@
-"""The ``cache`` command and ``images remove``: what lies where, how large it is, and its removal."""
+"""The ``cache`` command and ``images remove``: stored files, sizes, removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of a job's tags in the emulator's own API: they are those of AWS's operations."""
+"""Tests of a job's tags in the emulator's own API and in AWS's operations."""
 
 from __future__ import annotations
 
