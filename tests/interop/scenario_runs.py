@@ -96,8 +96,8 @@ def find_differences(runs: ScenarioRuns, scenario: str, hidden: str = NOTHING) -
             continue
         found.append(f"{path}: {expected} != {actual}")
     for reader, by_writer in runs.read.items():
-        readings = [by_writer[writer].get(scenario) for writer in ("original", "ours")]
-        for path, expected, actual in walk(*readings, pattern):
+        original, ours = (by_writer[writer].get(scenario) for writer in ("original", "ours"))
+        for path, expected, actual in walk(original, ours, pattern):
             is_listing = path.startswith(("/collections/", "/answers/trial.tensor_names(collection="))
             if "include_regex" in path and not has_same_regexes:
                 continue

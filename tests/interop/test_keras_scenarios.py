@@ -22,9 +22,11 @@ pytestmark = pytest.mark.timeout(1200)
 
 # The original wraps tapes by changing a class, and fails at those of later versions.
 WITH_TAPES = [name for name in SCENARIOS if name.startswith("tape")]
+_OTHER_CALLBACKS = "Numbers of a batch are float32; the original's are float64 beside other callbacks."
 DIFFERENT = {
     "scalars_of_epochs": "The original replaces the last step's files by those of the last scalar.",
-    "scalars_of_batches": "Numbers of a batch are float32; the original's are float64 beside other callbacks.",
+    "scalars_of_batches": _OTHER_CALLBACKS,
+    "scalars_of_batches_by_default": _OTHER_CALLBACKS,
     "attributes": "The original's Keras hook never sets last_saved_step.",
     "subclassed": "The original has no weights of subclassed models.",
 }
