@@ -97,8 +97,10 @@ SCENARIOS = {
             "net.initialize(mx.init.Xavier())\ncriterion = gluon.loss.SoftmaxCrossEntropyLoss()",
             "hook.register_block(net)\nhook.register_block(criterion)",
             'trainer = gluon.Trainer(net.collect_params(), "adam")',
-            "for x, y in batches(3):\n    with autograd.record():\n"
-            "        loss = criterion(net(x.reshape((5, 1, 2, 2))), y)\n    loss.backward()\n    trainer.step(5)",
+            (
+                "for x, y in batches(3):\n    with autograd.record():\n"
+                "        loss = criterion(net(x.reshape((5, 1, 2, 2))), y)\n    loss.backward()\n    trainer.step(5)"
+            ),
         ]
     ),
     "l2_loss": "\n".join(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks._environments import build_environment
+from benchmarks._environments import build_upstream
 from benchmarks.hook_cost_mxnet import REQUIREMENTS
 from tests.interop.mxnet_scenarios import SCENARIOS
 from tests.interop.scenario_runs import ScenarioRuns, find_differences, run_scenarios
@@ -21,7 +21,7 @@ DIFFERENT = {"epochs": _MODES, "epochs_of_modes": _MODES}
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
     """What both libraries have written and read."""
-    python = build_environment("original-mxnet", REQUIREMENTS)
+    python = build_upstream(REQUIREMENTS)
     return run_scenarios("mxnet_scenarios", python, None, tmp_path_factory.mktemp("runs"))
 
 

@@ -234,7 +234,7 @@ def test_tensorboard_has_a_graph_of_each_mode(make_hook: MakeHook, run: WrittenR
     x, y = make_data()
     make_model().fit(x, y, epochs=2, verbose=0, validation_data=(x, y), callbacks=[hook])
     hook.close()
-    graphs = {mode: 0 for mode in ("TRAIN", "EVAL")}
+    graphs = dict.fromkeys(("TRAIN", "EVAL"), 0)
     for mode in graphs:
         for path in (run.path / "tensorboard" / mode).iterdir():
             for event in tf.compat.v1.train.summary_iterator(str(path)):
