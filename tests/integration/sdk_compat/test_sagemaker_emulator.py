@@ -75,8 +75,8 @@ def test_jobs_are_waited_for_judged_and_opened(emulator: SageMakerEmulator) -> N
 
 
 def test_the_environment_is_as_it_was_afterwards(emulator: SageMakerEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "of-the-user")
     boto3.setup_default_session(aws_access_key_id="of", aws_secret_access_key="before", region_name="eu-west-1")
+    monkeypatch.setenv("AWS_PROFILE", "of-the-user")
     before = dict(os.environ)
     emulator.lead()
     assert ":assumed-role/smdebug-emulator/" in boto3.client("sts").get_caller_identity()["Arn"]
