@@ -431,6 +431,8 @@ class Health(TypedDict):
     pid: int
     endpoint: str
     advertised: str | None
+    region: str
+    account: str
     stateDir: str
     lastImport: str | None
     copy: NotRequired[dict[str, Any]]

@@ -46,6 +46,7 @@ class RunningEmulator:
         secret: the secret key of its own key and of the accounts' keys; None if signatures are not required.
         token: grants access to its own API; None if that needs no token.
         ca_bundle: the CA file for its clients; None without TLS.
+        is_remote: whether it was found by an address, not by a state folder of this machine.
     """
 
     pid: int
@@ -56,6 +57,7 @@ class RunningEmulator:
     secret: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     ca_bundle: str | None = None
+    is_remote: bool = False
 
     @property
     def headers(self) -> dict[str, str]:

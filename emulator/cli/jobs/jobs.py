@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from emulator.cli.own_api import ask, locate_job
-from emulator.cli.running import connect, fail, json_option, parse_age_option, state_dir_option
+from emulator.cli.running import connect, emulator_option, fail, json_option, parse_age_option
 from emulator.cli.tables import count_of, format_table, wrap
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def refuse_several(name: str, kind: str, meant: Sequence[str], count: int) -> No
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many jobs to show.")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only jobs with this status.")
 @click.option("--since", metavar="AGE", type=parse_age_option, help="Only jobs created since, such as 30m, 12h or 7d.")
@@ -185,7 +185,7 @@ def format_jobs(summaries: list[dict[str, Any]], *, chosen: bool = False) -> str
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @json_option
 def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
@@ -294,7 +294,7 @@ def _format_number(value: Any) -> str:
 
 
 @click.command("stop-job")
-@state_dir_option
+@emulator_option
 @name_argument
 def stop_job(state_dir: Path | None, name: str) -> None:
     """Stop a training job, as StopTrainingJob does."""
