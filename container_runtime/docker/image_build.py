@@ -18,6 +18,7 @@ import docker
 import docker.errors
 
 from container_runtime.docker.border import connect
+from container_runtime.docker.emulator_images import EMULATOR, TAGS, build_tag, list_tags
 from container_runtime.docker.image_content import hash_parts, key_of_contents, read_files, write_context
 from container_runtime.docker.image_origin import ensure_origin
 from container_runtime.file_lock import hold_lock
@@ -108,11 +109,12 @@ def build_images(
         EngineUnavailableError: no engine answers.
     """
     catalogue = ImageCatalogue(root / "rules_images")
+    tags, names = _split_tags(names)
     chosen = catalogue.select(names)
     builds = [build for build in plan_builds(catalogue, root) if build.definition in chosen]
     with closing(connect()) as api:
         stale = find_stale(api, builds)
-        if not stale:
+        if not stale and not tags:
             return []
         cache = cache or locate_cache()
         with hold_lock(cache / "images.lock", lambda: report("all", "waiting for another build")):
@@ -122,8 +124,19 @@ def build_images(
                 report(build.definition.name, "installing smdebug" if build.definition.with_smdebug else "finishing")
                 _build_image(api, build, root)
                 report(build.definition.name, "built")
+            built = [build.definition.name for build in stale]
+            bare = f"{NAMESPACE}/{EMULATOR}:latest"
+            built += [f"{EMULATOR}:{tag}" for tag in tags if build_tag(api, tag, bare, cache, _run_build, report)]
             _remove_old(api, plan_builds(catalogue, root))
-    return [build.definition.name for build in stale]
+    return built
+
+
+def _split_tags(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the tags of the emulator's image among names, and the names of images; tags need the bare image."""
+    given = list(names)
+    tags = [tag for tag in TAGS if f"{EMULATOR}:{tag}" in given]
+    others = [name for name in given if name.removeprefix(f"{EMULATOR}:") not in tags]
+    return tags, [*others, *([EMULATOR] if tags and EMULATOR not in others else [])]
 
 
 def _build_bases(
@@ -174,13 +187,16 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
         contents |= {f"smdebug/{name}": content for name, content in collect_smdebug(root).items()}
     if definition.with_emulator:
         contents |= {f"project/{name}": content for name, content in collect_emulator(root).items()}
+    arguments = {"BASE": build.base}
+    if definition.with_emulator:  # without what its base has and it does not need
+        arguments["ORIGIN"] = ensure_origin(api, _ORIGIN, lambda _text: None)
     with tempfile.TemporaryFile() as context:
         write_context(context, contents)
         _run_build(
             api,
             context,
             tag=build.name,
-            arguments={"BASE": build.base},
+            arguments=arguments,
             labels={IMAGE_LABEL: definition.name, KEY_LABEL: build.key},
         )
 
@@ -221,7 +237,7 @@ def _run_build(
 
 def _remove_old(api: docker.APIClient, builds: Sequence[Build]) -> None:
     """Remove images of earlier builds: images of this project that no current build uses."""
-    wanted = {build.name for build in builds} | {build.base for build in builds}
+    wanted = {build.name for build in builds} | {build.base for build in builds} | list_tags()
     for image in api.images(filters={"label": IMAGE_LABEL}):
         names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
         for name in (name for name in names if name not in wanted):

@@ -29,9 +29,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sagemaker", "SageMaker emulator")
     group.addoption(
         "--sagemaker-runtime",
-        choices=("auto", "docker", "process"),
+        choices=("auto", "docker", "process", "container"),
         default="auto",
-        help="What training jobs run in: docker, local processes, or docker where an engine answers (default: auto).",
+        help="What training jobs run in: docker, local processes, or docker where an engine answers (default: auto). "
+        "container starts the emulator itself in a container, for machines where it does not run.",
     )
     group.addoption(
         "--sagemaker-remote",
@@ -121,6 +122,10 @@ def _open_emulator(config: pytest.Config, state_dir: Path) -> EmulatorProcess | 
         if found.ca_bundle is not None:
             os.environ["AWS_CA_BUNDLE"] = found.ca_bundle  # what every client of these tests trusts
         return found
+    if config.getoption("--sagemaker-runtime") == "container":
+        from sdk_compat.testcontainers import ContainerEmulator
+
+        return ContainerEmulator()
     from sdk_compat.emulator_process import EmulatorProcess
 
     return EmulatorProcess(
