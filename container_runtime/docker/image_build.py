@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _VENV = "/opt/venv"
 _SITE_PACKAGES = f"{_VENV}/lib/python3.11/site-packages"
+# What the engine calls the architectures of the kernel.
+_ENGINE_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 
 
@@ -93,19 +95,22 @@ def build_images(
     report: Callable[[str, str], None] = lambda _name, _text: None,
     root: Path = ROOT,
     cache: Path | None = None,
+    platform: str | None = None,
 ) -> list[str]:
     """Build the named images that are not up to date, and return the names of the images that were built.
 
     Two processes can call this at once: the second waits until the first has built the images.
 
     Args:
-        names: image names from the definitions. If empty, all images that are not built on demand.
+        names: image names from the definitions, and ``emulator:TAG``. If empty, all that are not built on demand.
         report: called with the name of an image and a progress message.
         root: folder that contains ``rules_images/`` and ``smdebug/``.
         cache: folder for wheels. The default is the cache of this installation.
+        platform: the platform that the images are wanted for, such as ``linux/arm64``; it has to be the engine's.
 
     Raises:
-        ContainerRuntimeError: a name is unknown, or a build failed; the message holds the last lines of its output.
+        ContainerRuntimeError: a name is unknown, the engine has another platform, or a build failed; the message holds
+            the last lines of its output.
         EngineUnavailableError: no engine answers.
     """
     catalogue = ImageCatalogue(root / "rules_images")
@@ -113,6 +118,8 @@ def build_images(
     chosen = catalogue.select(names)
     builds = [build for build in plan_builds(catalogue, root) if build.definition in chosen]
     with closing(connect()) as api:
+        if platform is not None:
+            _check_platform(api, platform)
         stale = find_stale(api, builds)
         if not stale and not tags:
             return []
@@ -131,12 +138,30 @@ def build_images(
     return built
 
 
+def _check_platform(api: docker.APIClient, platform: str) -> None:
+    """Check that images for a platform can be built on this engine.
+
+    Raises:
+        ContainerRuntimeError: the engine has another platform.
+    """
+    found = f"linux/{api.version()['Arch']}"
+    system, _, architecture = platform.rpartition("/")
+    wanted = f"{system or 'linux'}/{_ENGINE_NAMES.get(architecture, architecture)}"
+    if wanted != found:
+        raise ContainerRuntimeError(
+            f"Images for {wanted} are built on an engine of that platform, and this one is {found}: run the same "
+            "command where such an engine is, for the packages are installed by running them."
+        )
+
+
 def _split_tags(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the tags of the emulator's image among names, and the names of images; tags need the bare image."""
     given = list(names)
     tags = [tag for tag in TAGS if f"{EMULATOR}:{tag}" in given]
     others = [name for name in given if name.removeprefix(f"{EMULATOR}:") not in tags]
-    return tags, [*others, *([EMULATOR] if tags and EMULATOR not in others else [])]
+    if not tags and EMULATOR not in others:
+        return [], others
+    return list(dict.fromkeys(["slim", *tags])), list(dict.fromkeys([*others, EMULATOR]))
 
 
 def _build_bases(
