@@ -122,12 +122,15 @@ def warn_of_version(record: RunningEmulator) -> None:
 def build_client_factory(record: RunningEmulator, region: str) -> ClientFactory:
     """Return a function that makes a boto3 client of the emulator for a service's name."""
     import boto3
+    from botocore.config import Config
     from botocore.session import Session
 
     # AWS_PROFILE may name a profile that is not here, and says nothing of the emulator.
     own: Any = Session(session_vars={"profile": (None, None, None, None)})
     session: Any = boto3.Session(KEY, record.secret or KEY, region_name=region, botocore_session=own)
-    return partial(session.client, endpoint_url=record.endpoint_url, verify=record.ca_bundle)
+    # A proxy of the environment is for the internet.
+    direct = Config(proxies={})
+    return partial(session.client, endpoint_url=record.endpoint_url, verify=record.ca_bundle, config=direct)
 
 
 @dataclass(frozen=True, slots=True)

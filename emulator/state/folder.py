@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from container_runtime.machine import is_in_own_image
 from emulator import VERSION
 from emulator.exceptions import StartupError
 
@@ -137,7 +138,10 @@ def describe_unwritable(state_dir: Path, error: OSError) -> str:
         found, status = _find_existing(blamed)
         why += f"; {found} is of {name_user(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):04o}"
         if found.is_relative_to(state_dir.absolute()):
-            remedy += f", or make it yours: sudo chown -R {name_user(os.geteuid())} {shlex.quote(str(state_dir))}"
+            if is_in_own_image():
+                remedy = f"start the container as its owner, with --user {status.st_uid}"
+            else:
+                remedy += f", or make it yours: sudo chown -R {name_user(os.geteuid())} {shlex.quote(str(state_dir))}"
     return f"The state folder {state_dir} cannot be written ({why}): {remedy}."
 
 

@@ -178,9 +178,7 @@ def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str)
     while time.monotonic() - began < _SECONDS and time.monotonic() - held < _RESTART_SECONDS:
         try:
             asked = f"{record.endpoint_url}{PREFIX}health"
-            health = requests.get(
-                asked, headers=record.headers, verify=record.ca_bundle or True, timeout=_SECONDS
-            ).json()
+            health = _open_session(record).get(asked, timeout=_SECONDS).json()
         except (requests.RequestException, ValueError):
             health = {}  # it is restarting
         if health.get("lastImport") == name and health.get("status") == "running":
@@ -193,15 +191,24 @@ def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str)
     fail(f"The emulator at {record.endpoint_url} does not answer with the new state; {where} says why.")
 
 
+def _open_session(record: RunningEmulator) -> requests.Session:
+    """Open a session that asks the emulator itself: a proxy of the environment is for the internet."""
+    import requests
+
+    session = requests.Session()
+    session.trust_env = False
+    session.headers.update(record.headers)
+    session.verify = record.ca_bundle or True
+    return session
+
+
 def _ask(state_dir: Path | None, method: str, page: str, **arguments: Any) -> requests.Response:
     import requests
 
     record = find_running(read_settings(state_dir))
     try:
         url = f"{record.endpoint_url}{PREFIX}{page}"
-        answer = requests.request(
-            method, url, headers=record.headers, verify=record.ca_bundle or True, timeout=_SECONDS, **arguments
-        )
+        answer = _open_session(record).request(method, url, timeout=_SECONDS, **arguments)
     except requests.RequestException as error:
         fail(f"The emulator at {record.endpoint_url} does not answer: {error}")
     if answer.status_code >= HTTPStatus.BAD_REQUEST:

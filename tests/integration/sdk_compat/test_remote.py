@@ -157,6 +157,21 @@ def test_one_that_speaks_plainly_needs_its_address_alone(
         assert "No other machine reaches this emulator" in said.stderr
 
 
+def test_a_proxy_of_the_environment_is_not_asked(
+    tmp_path_factory: pytest.TempPathFactory, machine: OtherMachine
+) -> None:
+    """Neither by the emulator's own clients nor by commands, nor by clients after ``env``."""
+    nobody = {f"{name}_proxy": "http://127.0.0.1:1" for name in ("http", "https", "all")}
+    with RunningEmulator(tmp_path_factory.mktemp("proxy") / "state", runtime="process") as plain:
+        url = plain.endpoint_url
+        for arguments in (["stop-handler", "deploy"], ["prune", "--dry-run"], ["jobs"], ["reset", "--all", "--yes"]):
+            done = machine.command(*arguments, "--remote", url, **nobody)
+            assert done.returncode == 0, (arguments, done.stderr)
+        exports = machine.command("env", "--remote", url, **nobody).stdout
+        made = machine.run("bash", "-c", f"{exports}\naws s3 mb s3://past-the-proxy", **nobody)
+        assert made.returncode == 0, made.stderr
+
+
 def test_a_token_is_never_sent_in_the_clear(machine: OtherMachine) -> None:
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:

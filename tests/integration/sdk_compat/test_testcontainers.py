@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from container_runtime.docker.image_build import build_images
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.docker
 
