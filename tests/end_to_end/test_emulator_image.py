@@ -26,6 +26,7 @@ from container_runtime.images.installation import locate_cache
 from container_runtime.images.lock_files import read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
 from container_runtime.selection import name_instance
+from emulator.console.build import build_console
 from examples.frameworks.xgboost.algorithm import stage_cancer
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ BEHIND = ("--env", "SMDEBUG_EMULATOR_BEHIND=loopback")
 
 @pytest.fixture(scope="module", autouse=True)
 def image() -> None:
+    build_console()
     build_images(["emulator"])
 
 
