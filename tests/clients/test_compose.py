@@ -64,7 +64,7 @@ def test_a_client_beside_the_emulator_needs_its_environment_alone(name: str) -> 
     services, project = read_services(name), f"compose-{uuid.uuid4().hex[:8]}"
     emulator, client = services["sagemaker"], services[FILES[name]]
     assert emulator["image"] == IMAGE
-    script = "import boto3; boto3.client('s3').create_bucket(Bucket='from-beside'); print(boto3.client('s3').list_buckets())"
+    script = "import boto3; s3 = boto3.client('s3'); s3.create_bucket(Bucket='from-beside'); print(s3.list_buckets())"
     with ExitStack() as stack:
         run("docker", "network", "create", project)
         stack.callback(run, "docker", "network", "rm", project)
