@@ -77,11 +77,14 @@ class EmulatorClient:
 
     def reset(self) -> None:
         """Stop all jobs and delete everything in all services. The buckets made here are created again, empty."""
+        self._send_reset()
+        for name in self._buckets:
+            self.client("s3").create_bucket(Bucket=name)
+
+    def _send_reset(self) -> None:
         request = Request(f"{self.endpoint_url}/_emulator/reset", method="POST")  # noqa: S310 - our own
         with urlopen(request, timeout=WAIT_SECONDS):  # noqa: S310
             pass
-        for name in self._buckets:
-            self.client("s3").create_bucket(Bucket=name)
 
     def wait(self, job: Any, status: str | None = None, timeout: float = WAIT_SECONDS) -> dict[str, Any]:
         """Wait until a training job has ended and return the response of DescribeTrainingJob.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
 import platform
 import re
 import shutil
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from container_runtime.images.catalogue import ImageDefinition
+
+BUILT_IN_VARIABLE = "SMDEBUG_EMULATOR_ENVIRONMENTS"
+"""Variable of a folder whose environments are used before those of the cache: in the emulator's image."""
 
 _FORM = "2"
 """Version of the build procedure, a part of the key. Increase it when environments are built in a different way."""
@@ -108,7 +112,11 @@ def locate_environment(definition: ImageDefinition, cache: Path | None = None) -
         *map(str, definition.programs),
     ]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    return OwnEnvironment((cache or locate_cache()) / "venvs" / f"{definition.name}-{key}")
+    name = f"{definition.name}-{key}"
+    built_in = os.environ.get(BUILT_IN_VARIABLE)
+    if built_in and (found := OwnEnvironment(Path(built_in, "venvs", name))).is_complete:
+        return found
+    return OwnEnvironment((cache or locate_cache()) / "venvs" / name)
 
 
 def locate_own_environment(definition: ImageDefinition, cache: Path) -> OwnEnvironment | None:

@@ -437,6 +437,8 @@ class Health(TypedDict):
     pid: int
     endpoint: str
     advertised: str | None
+    region: str
+    account: str
     stateDir: str
     lastImport: str | None
     copy: NotRequired[dict[str, Any]]

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from sdk_compat.emulator_process import EmulatorProcess
     from sdk_compat.pytest_plugin.emulator import SessionEmulator
+    from sdk_compat.remote import RemoteEmulator
 
 # The key of a pytest-xdist worker's jobs in its ``workeroutput``.
 _OUTPUT = "sagemaker_jobs"
@@ -27,9 +29,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sagemaker", "SageMaker emulator")
     group.addoption(
         "--sagemaker-runtime",
-        choices=("auto", "docker", "process"),
+        choices=("auto", "docker", "process", "container"),
         default="auto",
-        help="What training jobs run in: docker, local processes, or docker where an engine answers (default: auto).",
+        help="What training jobs run in: docker, local processes, or docker where an engine answers (default: auto). "
+        "container starts the emulator itself in a container, for machines where it does not run.",
+    )
+    group.addoption(
+        "--sagemaker-remote",
+        metavar="URL",
+        default=os.environ.get("SMDEBUG_EMULATOR_REMOTE"),
+        help="Use the emulator at this address and start none (default: $SMDEBUG_EMULATOR_REMOTE). All workers of "
+        "pytest-xdist share it; jobs that were there before are not reported.",
     )
     group.addoption(
         "--sagemaker-allow-internet",
@@ -64,7 +74,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def sagemaker_emulator(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SessionEmulator]:
-    """Start an emulator for the test session. Each worker of pytest-xdist has its own emulator.
+    """Start an emulator for the test session, or use the one of ``--sagemaker-remote``.
+
+    Each worker of pytest-xdist starts its own.
 
     It has ``endpoint_url``, ``role_arn``, ``client(service)`` and methods that wait for jobs and rules. During a test
     that uses this fixture, directly or through another fixture, all AWS clients use the emulator, including those in
@@ -72,25 +84,20 @@ def sagemaker_emulator(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
+    from sdk_compat.aws_variables import EmulatorAnswerError
+    from sdk_compat.environment import EndpointError
 
     config = request.config
     folder = tmp_path_factory.mktemp("sagemaker-emulator")
     with ThreadPoolExecutor() as others:
-        starting = others.submit(
-            EmulatorProcess,
-            folder / "state",
-            runtime=config.getoption("--sagemaker-runtime"),
-            allow_internet=config.getoption("--sagemaker-allow-internet"),
-            warm=None if config.getoption("--sagemaker-no-warm") else config.getoption("--sagemaker-warm"),
-        )
+        starting = others.submit(_open_emulator, config, folder / "state")
         # These import boto3, which is slow, so they are imported while the emulator starts.
         from sdk_compat.pytest_plugin.around_tests import AroundTests
         from sdk_compat.pytest_plugin.emulator import SessionEmulator
 
         try:
             emulator = SessionEmulator(folder, starting.result())
-        except EmulatorStartError as error:
+        except (EmulatorAnswerError, EndpointError) as error:
             pytest.fail(f"The SageMaker emulator did not start: {error}", pytrace=False)
     hooks = AroundTests(emulator)
     try:
@@ -105,6 +112,28 @@ def sagemaker_emulator(
         hooks.restore_environment()
         config.pluginmanager.unregister(hooks)
         emulator.stop(keep=config.getoption("--sagemaker-keep"))
+
+
+def _open_emulator(config: pytest.Config, state_dir: Path) -> EmulatorProcess | RemoteEmulator:
+    if url := config.getoption("--sagemaker-remote"):
+        from sdk_compat.remote import RemoteEmulator
+
+        found = RemoteEmulator(url, os.environ)
+        if found.ca_bundle is not None:
+            os.environ["AWS_CA_BUNDLE"] = found.ca_bundle  # what every client of these tests trusts
+        return found
+    if config.getoption("--sagemaker-runtime") == "container":
+        from sdk_compat.testcontainers import ContainerEmulator
+
+        return ContainerEmulator()
+    from sdk_compat.emulator_process import EmulatorProcess
+
+    return EmulatorProcess(
+        state_dir,
+        runtime=config.getoption("--sagemaker-runtime"),
+        allow_internet=config.getoption("--sagemaker-allow-internet"),
+        warm=None if config.getoption("--sagemaker-no-warm") else config.getoption("--sagemaker-warm"),
+    )
 
 
 @pytest.fixture
@@ -171,6 +200,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     path: str | None = config.getoption("--sagemaker-report")
     if not jobs and path is None:
         return
+    # Workers that share an emulator elsewhere each report its jobs.
+    jobs = list({(job["state_dir"], job["region"], job["name"]): job for job in jobs}.values())
     from sdk_compat.pytest_plugin.report import format_table, format_warnings, write_report
 
     if jobs:
@@ -182,7 +213,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         target: Path = config.invocation_params.dir / path
         write_report(target, jobs)
         terminalreporter.write_line(f"SageMaker report: {target}")
-    for kept in sorted({job["state_dir"] for job in jobs} if config.getoption("--sagemaker-keep") else ()):
+    keeps = config.getoption("--sagemaker-keep") and not config.getoption("--sagemaker-remote")
+    for kept in sorted({job["state_dir"] for job in jobs} if keeps else ()):
         terminalreporter.write_line(f"Kept: smdebug-emulator start --state-dir {kept}")
 
 

@@ -7,13 +7,13 @@ import os
 import shutil
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.request import urlopen
 
 import pytest
 
-from sdk_compat.emulator_client import WAIT_SECONDS, EmulatorClient, list_rules
-from sdk_compat.environment import prepare_environment
+from sdk_compat.emulator_client import EmulatorClient, list_rules
+from sdk_compat.environment import DEFAULT_ACCOUNT_ID, DEFAULT_REGION, prepare_environment
 from sdk_compat.process_environment import forget_default_session
+from sdk_compat.remote import RemoteEmulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,19 +41,24 @@ class SessionEmulator(EmulatorClient):
 
     failure = pytest.fail.Exception
 
-    def __init__(self, folder: Path, process: EmulatorProcess) -> None:
+    def __init__(self, folder: Path, process: EmulatorProcess | RemoteEmulator) -> None:
         """Take ownership of a running emulator: ``stop`` ends it.
 
         Args:
             folder: the folder of the emulator's state and of its clients' configuration files; no other emulator may
                 use it.
-            process: the emulator's process.
+            process: the emulator's process, or the emulator elsewhere.
         """
-        super().__init__(process.endpoint_url, ROLE_NAME)
+        super().__init__(process.endpoint_url, ROLE_NAME, getattr(process, "region", DEFAULT_REGION))
+        self._is_remote = isinstance(process, RemoteEmulator)
+        self.account_id = getattr(process, "account_id", DEFAULT_ACCOUNT_ID)
+        self.role_arn = f"arn:aws:iam::{self.account_id}:role/{ROLE_NAME}"
         self._folder = folder
         self._process = process
         self._before_reset: list[dict[str, Any]] = []
         self._tests: list[tuple[float, str]] = []
+        # Jobs of others, which an emulator elsewhere may have had before.
+        self._others = {(job["region"], job["name"]) for job in self._list_names()} if self._is_remote else set()
         try:
             self.variables = self._prepare_environment()
         except BaseException:
@@ -82,16 +87,21 @@ class SessionEmulator(EmulatorClient):
         return self._before_reset + self._list_jobs(with_plots=with_plots)
 
     def _list_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
-        with urlopen(f"{self.endpoint_url}/_emulator/health", timeout=WAIT_SECONDS) as answer:  # noqa: S310
-            regions = json.load(answer)["jobRegions"]
+        regions = self._process.ask("health")["jobRegions"]
         jobs = [job for region in regions for job in self._describe_jobs_of(region, with_plots=with_plots)]
-        url = f"{self.endpoint_url}/_emulator/jobs?limit={_MOST_JOBS}"
-        with urlopen(url, timeout=WAIT_SECONDS) as answer:  # noqa: S310
-            warnings = {(job["region"], job["name"]): job["warnings"] for job in json.load(answer)["jobs"]}
+        warnings = {(job["region"], job["name"]): job["warnings"] for job in self._list_names()}
         for job in jobs:
             job["warnings"] = warnings.get((job["region"], job["name"]), [])
             job["test"] = find_test(self._tests, float(job["created"]))
         return sorted(jobs, key=lambda job: float(job["created"]))
+
+    def _send_reset(self) -> None:
+        # One that others may use keeps for a day what it forgets.
+        self._process.ask("reset?keep=1" if self._is_remote else "reset", "POST")
+
+    def _list_names(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._process.ask(f"jobs?limit={_MOST_JOBS}")["jobs"]
+        return found
 
     def stop(self, *, keep: bool) -> None:
         """Stop the emulator with all its jobs. Its folder is deleted, unless ``keep`` is true."""
@@ -100,18 +110,26 @@ class SessionEmulator(EmulatorClient):
             shutil.rmtree(self._folder)
 
     def _prepare_environment(self) -> dict[str, str]:
-        return prepare_environment(
+        variables = prepare_environment(
             self.endpoint_url,
             os.environ,
             region=self.region,
             folder=self._folder / "clients",
             role_name=ROLE_NAME,
         )
+        if self._is_remote:  # it may require signatures, and then a role without policies may do nothing
+            document = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+            self.client("iam").put_role_policy(
+                RoleName=ROLE_NAME, PolicyName="tests", PolicyDocument=json.dumps(document)
+            )
+        return variables
 
     def _describe_jobs_of(self, region: str, *, with_plots: bool) -> Iterator[dict[str, Any]]:
         sagemaker = self.client("sagemaker", region)
         for page in sagemaker.get_paginator("list_training_jobs").paginate():
             for summary in page["TrainingJobSummaries"]:
+                if (region, summary["TrainingJobName"]) in self._others:
+                    continue
                 described = sagemaker.describe_training_job(TrainingJobName=summary["TrainingJobName"])
                 yield {
                     "name": described["TrainingJobName"],

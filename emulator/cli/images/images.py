@@ -80,13 +80,15 @@ def _shorten(process: str) -> str:
     show_default=True,
     help="What to build for; auto: docker if an engine is running, else process.",
 )
-def build(names: tuple[str, ...], runtime: str) -> None:
+@click.option("--platform", metavar="PLATFORM", help="Such as linux/arm64; it has to be that of the Docker engine.")
+def build(names: tuple[str, ...], runtime: str, platform: str | None) -> None:
     """Build images that are missing or out of date.
 
-    The named ones, or all but those that few jobs need.
+    The named ones, or all but those that few jobs need. ``emulator`` is the emulator itself; ``emulator:pytorch`` and
+    ``emulator:full`` have what jobs of PyTorch, or of all frameworks, run in.
     """
     try:
-        build_for(choose_back_end(runtime), names)
+        build_for(choose_back_end(runtime), names, platform)
     except ContainerRuntimeError as error:
         fail(str(error))
 
@@ -104,18 +106,20 @@ def choose_back_end(runtime: str) -> str:
     return "process"
 
 
-def build_for(back_end: str, names: Collection[str]) -> None:
+def build_for(back_end: str, names: Collection[str], platform: str | None = None) -> None:
     """Build what a back end lacks of the named images, or of all, and show how it goes.
 
     Raises:
         ContainerRuntimeError: there is no such image, or it cannot be built.
     """
     if back_end == "process":
+        if platform is not None:
+            fail("--platform is for images, and local processes run on this machine's own: leave it out.")
         _show_progress(lambda report: _build_environments(names, report))
     else:
         from container_runtime.docker.image_build import build_images
 
-        _show_progress(lambda report: build_images(names, report))
+        _show_progress(lambda report: build_images(names, report, platform=platform))
 
 
 def _build_environments(names: Collection[str], report: Callable[[str, str], None]) -> list[str]:

@@ -18,6 +18,7 @@ import click
 
 from container_runtime.images.catalogue import ImageCatalogue
 from emulator import VERSION
+from emulator.cli.remote import REMOTE_VARIABLE, ask_remote
 from emulator.cli.running import json_option, read_settings, state_dir_option
 from emulator.cli.setting_options import list_given, setting_option
 from emulator.cli.tables import wrap
@@ -77,6 +78,7 @@ def _check_machine(settings: Settings) -> Iterator[Finding]:
     yield from _check_versions()
     yield from _check_engine(settings.runtime)
     yield from _check_swarm(settings)
+    yield from _check_remote()
     yield from _check_port(settings)
     yield from _check_reach(settings)
     yield from _check_disk(settings.state_dir)
@@ -160,6 +162,19 @@ def _check_swarm(settings: Settings) -> Iterator[Finding]:
     runs = find_running_emulator(settings.state_dir) is not None
     for finding in survey(settings.state_dir / "swarm", settings.registry, start_agents=not runs):
         yield ("swarm", *finding)
+
+
+def _check_remote() -> Iterator[Finding]:
+    """Ask the emulator on another machine that the environment names."""
+    url = os.environ.get(REMOTE_VARIABLE)
+    if not url:
+        return
+    try:
+        record = ask_remote(url)
+    except StartupError as error:
+        yield "remote", "missing", str(error), ""
+    else:
+        yield "remote", "ok", f"{REMOTE_VARIABLE} leads the commands to {record.endpoint_url}", ""
 
 
 def _check_port(settings: Settings) -> Iterator[Finding]:

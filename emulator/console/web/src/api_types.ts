@@ -71,6 +71,8 @@ export interface components {
             pid: number;
             endpoint: string;
             advertised: string | null;
+            region: string;
+            account: string;
             stateDir: string;
             lastImport: string | null;
             copy?: {
