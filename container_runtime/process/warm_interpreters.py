@@ -21,16 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from container_runtime import warm_interpreter
 from container_runtime.process.environments import locate_own_environment
 from container_runtime.process.supervised import append_log, spawn_supervisor
-from container_runtime.process.warm_interpreter import SPACE_VARIABLE, find_changed_variable
+from container_runtime.warm_interpreter import SPACE_VARIABLE, find_changed_variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 
-_PROGRAM = Path(__file__).with_name("warm_interpreter.py")
+_PROGRAM = Path(warm_interpreter.__file__)
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 IDLE_SECONDS = 600.0
 # Space for the variables of a container's processes, which /proc shows; the most that Linux allows one variable.

@@ -4,7 +4,8 @@ The process back end runs this file with the interpreter of an image's environme
 descriptor of a socket to the back end. Each request on it is the folder of a container, with two file descriptors: the
 container's lock file, and the pipe that reports the result of the start. For each request this process forks the
 container's supervisor, and the supervisor forks the container's process. That process continues as if its interpreter
-had just been started with the container's command: see ``docs/decisions/0086-warm-interpreters.md``.
+had just been started with the container's command: see ``docs/decisions/0086-warm-interpreters.md``. Spare containers
+of the Docker back end use the same definitions (``docker/spare_program.py``).
 
 The back end's end of the socket closes when the emulator ends in any way. This program then ends, too.
 """
@@ -84,7 +85,6 @@ class WarmInterpreter:
         # Without the folder of this file.
         del sys.path[0]
         self._path = list(sys.path)
-        self.supervisor = load_supervisor()
         for name in request["modules"]:
             importlib.import_module(name)
         self._imported = set(sys.modules)
@@ -168,7 +168,7 @@ class WarmInterpreter:
 
 def load_supervisor() -> Any:
     """Return the supervisor's module, which no program finds among its imported modules."""
-    spec = spec_from_file_location("supervisor", os.path.join(os.path.dirname(__file__), "supervisor.py"))
+    spec = spec_from_file_location("supervisor", os.path.join(os.path.dirname(__file__), "process", "supervisor.py"))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -305,7 +305,7 @@ class ScriptForkedError(BaseException):
         self.folder = folder
 
 
-def serve(warm: WarmInterpreter, control: socket.socket) -> None:
+def serve(warm: WarmInterpreter, supervisor: Any, control: socket.socket) -> None:
     """Fork a supervisor for each request, until the back end's end closes or no request comes for too long."""
     while True:
         try:
@@ -318,7 +318,7 @@ def serve(warm: WarmInterpreter, control: socket.socket) -> None:
         change = warm.find_change()
         if change is None and os.fork() == 0:
             control.close()
-            become_supervisor(warm, message.decode(), lock, handshake)
+            become_supervisor(warm, supervisor, message.decode(), lock, handshake)
         os.close(lock)
         os.close(handshake)
         if change is not None:
@@ -326,7 +326,7 @@ def serve(warm: WarmInterpreter, control: socket.socket) -> None:
             return
 
 
-def become_supervisor(warm: WarmInterpreter, folder: str, lock: int, handshake: int) -> None:
+def become_supervisor(warm: WarmInterpreter, supervisor: Any, folder: str, lock: int, handshake: int) -> None:
     """Run a container's supervisor in this forked process, and end with it."""
     try:
         os.setsid()
@@ -335,7 +335,6 @@ def become_supervisor(warm: WarmInterpreter, folder: str, lock: int, handshake: 
         log = os.open(os.path.join(folder, "supervisor.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        supervisor = warm.supervisor
         os.dup2(high_lock, supervisor.LOCK_FD, inheritable=False)
         os.dup2(high_handshake, supervisor.HANDSHAKE_FD, inheritable=False)
         warm.close_descriptors(supervisor.LOCK_FD, supervisor.HANDSHAKE_FD)
@@ -426,6 +425,7 @@ def main() -> None:
     request = json.loads(sys.argv[1])
     control = socket.socket(fileno=int(sys.argv[2]))
     control.set_inheritable(False)
+    supervisor = load_supervisor()
     warm = WarmInterpreter(request, control.fileno())
     # Forked supervisors are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -434,7 +434,7 @@ def main() -> None:
     # Programs run after the exception has been handled: their own errors must not refer to it.
     process = script = None
     try:
-        serve(warm, control)
+        serve(warm, supervisor, control)
     except ProcessForkedError as forked:
         process = forked
     if process is not None:
