@@ -6,12 +6,11 @@ container's lock file, and the pipe that reports the result of the start. For ea
 container's supervisor, and the supervisor forks the container's process. That process continues as if its interpreter
 had just been started with the container's command: see ``docs/decisions/0086-warm-interpreters.md``. Spare containers
 of the Docker back end use the same definitions (``docker/spare_program.py``).
-
-The back end's end of the socket closes when the emulator ends in any way. This program then ends, too.
+The socket closes when the emulator ends in any way. This program then ends, too.
 """
 
 # The program runs with the oldest Python of any image.
-# ruff: noqa: PTH109, PTH112, PTH113, PTH114, PTH116, PTH118, PTH120, PTH123, PTH208, BLE001, SIM105
+# ruff: noqa: PTH109, PTH112, PTH113, PTH114, PTH116, PTH118, PTH120, PTH123, PTH208, BLE001
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ import sys
 import threading
 import time
 import types
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,16 +41,16 @@ SPACE_VARIABLE = "SMDEBUG_EMULATOR_SPACE"
 MAX_GROWTH_BYTES = 64 * 1024**2
 # Variables that the interpreter or the C library reads only once. PYTHONPATH is compared by the modules found there.
 _READ_ONCE = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "TZ")
-_NOT_READ_ONCE = "PYTHONPATH"
 
 
 class ProcessForkedError(BaseException):
-    """Raised in a forked container process: unwinds the stack to the program's first frame, which runs the command."""
+    """Unwinds the stack of a forked process to the program's first frame, which runs the container's command."""
 
-    def __init__(self, argv: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, argv: list[str], environment: dict[str, str], folder: str = "") -> None:
         super().__init__()
         self.argv = argv
         self.environment = environment
+        self.folder = folder
 
 
 def find_changed_variable(
@@ -60,7 +59,7 @@ def find_changed_variable(
     """Return a variable that libraries read when they are imported and that has another value in ``asked``."""
     watched = (*_READ_ONCE, *prefixes)
     for name in sorted({*asked, *warm}):
-        if name.startswith(watched) and name != _NOT_READ_ONCE and asked.get(name) != warm.get(name):
+        if name.startswith(watched) and name != "PYTHONPATH" and asked.get(name) != warm.get(name):
             return name
     return None
 
@@ -71,12 +70,12 @@ class WarmInterpreter:
     Attributes:
         variables: the variables of this process.
         prefixes: beginnings of the names of variables that the imported modules read when they are imported.
-        hook: module whose ``main`` a forked process calls before its program, or an empty string.
+        hook: module whose ``main`` a program calls first, or an empty string.
         with_scripts: whether programs start scripts, which are forked, too.
     """
 
-    def __init__(self, request: dict[str, Any], control: int) -> None:
-        """Import the modules of a request. ``control`` is the file descriptor of the socket."""
+    def __init__(self, request: dict[str, Any], *controls: int) -> None:
+        """Import the modules of a request. ``controls`` are file descriptors that no program gets."""
         self.variables = {name: value for name, value in os.environ.items() if name != SPACE_VARIABLE}
         self.prefixes: list[str] = list(request["variables"])
         self.hook = str(request["hook"])
@@ -90,7 +89,7 @@ class WarmInterpreter:
         self._imported = set(sys.modules)
         self._modules = {name.partition(".")[0] for name in sys.modules} - {*sys.builtin_module_names, "__main__"}
         self._files = {path: read_mtime(path) for path in list_files()}
-        self._descriptors = {int(name) for name in os.listdir("/proc/self/fd")} - {control}
+        self._descriptors = {int(name) for name in os.listdir("/proc/self/fd")} - {*controls}
         self._signals = {number: signal.getsignal(number) for number in signal.valid_signals()}
         gc.collect()
         gc.freeze()
@@ -125,10 +124,8 @@ class WarmInterpreter:
         for name in os.listdir("/proc/self/fd"):
             number = int(name)
             if number > 2 and number not in self._descriptors and number not in kept:
-                try:
+                with suppress(OSError):  # the descriptor of the listed folder itself
                     os.close(number)
-                except OSError:
-                    pass  # the descriptor of the listed folder itself
 
     def begin(self, environment: dict[str, str], script_folder: str | None) -> None:
         """Give this process the environment and the import path of a new interpreter."""
@@ -140,7 +137,7 @@ class WarmInterpreter:
         if script_folder is not None:
             sys.path.insert(0, script_folder)
         sys.path_importer_cache.clear()
-        if os.path.isdir(self._home) and os.listdir(self._home):
+        if os.path.isdir(self._home) and os.listdir(self._home) and environment["HOME"] != self._home:
             # What the imports wrote there, a new interpreter would have written into the container's home.
             shutil.copytree(self._home, environment["HOME"], dirs_exist_ok=True)
         renew_standard_library()
@@ -168,11 +165,9 @@ class WarmInterpreter:
 
 def load_supervisor() -> Any:
     """Return the supervisor's module, which no program finds among its imported modules."""
-    spec = spec_from_file_location("supervisor", os.path.join(os.path.dirname(__file__), "process", "supervisor.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = types.ModuleType("supervisor")
+    module.__file__ = os.path.join(os.path.dirname(__file__), "process", "supervisor.py")
+    SourceFileLoader("supervisor", module.__file__).exec_module(module)
     return module
 
 
@@ -243,8 +238,7 @@ def renew_standard_library() -> None:
     """Reset what modules of the standard library have kept from this interpreter's own start."""
     if process := sys.modules.get("multiprocessing.process"):
         process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]
-        current = process.current_process()
-        current.authkey = os.urandom(32)
+        process.current_process().authkey = os.urandom(32)
     if tempfile := sys.modules.get("tempfile"):
         tempfile.tempdir = None  # type: ignore[attr-defined]
     if random := sys.modules.get("random"):
@@ -295,18 +289,12 @@ class Scripts:
         return None, obstacle
 
 
-class ScriptForkedError(BaseException):
-    """Raised in a forked script process: unwinds the stack to the frame that runs the script."""
-
-    def __init__(self, argv: list[str], environment: dict[str, str], folder: str) -> None:
-        super().__init__()
-        self.argv = argv
-        self.environment = environment
-        self.folder = folder
+class ScriptForkedError(ProcessForkedError):
+    """Raised in a forked script process: unwinds the stack to the frame that runs the script in its folder."""
 
 
 def serve(warm: WarmInterpreter, supervisor: Any, control: socket.socket) -> None:
-    """Fork a supervisor for each request, until the back end's end closes or no request comes for too long."""
+    """Fork a supervisor for each request, until the socket closes or no request comes for too long."""
     while True:
         try:
             message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 2)
@@ -314,6 +302,9 @@ def serve(warm: WarmInterpreter, supervisor: Any, control: socket.socket) -> Non
             return
         if not message:
             return
+        if not descriptors:
+            control.settimeout(json.loads(message))  # how long is too long
+            continue
         lock, handshake = descriptors
         change = warm.find_change()
         if change is None and os.fork() == 0:
@@ -349,7 +340,7 @@ def become_supervisor(warm: WarmInterpreter, supervisor: Any, folder: str, lock:
 
 
 def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> None:
-    """Continue as the container's program, ``python [-P] -m MODULE ARGUMENTS``."""
+    """Continue as the container's program, ``python [-P] -m MODULE ARGUMENTS`` or ``python FILE ARGUMENTS``."""
     argv = process.argv
     sys.orig_argv = list(argv)
     if warm.with_scripts:
@@ -358,11 +349,15 @@ def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> None:
         sys.stdout.write(f"smdebug-emulator: started without a warm interpreter: {obstacle}\n")
         sys.stdout.flush()
         os.execve(argv[0], argv, process.environment)  # noqa: S606 - no shell is wanted
-    at = argv.index("-m")
-    warm.begin(process.environment, None if "-P" in argv[:at] else os.getcwd())
-    sys.argv = ["-m", *argv[at + 2 :]]
     try:
-        runpy._run_module_as_main(argv[at + 1])  # type: ignore[attr-defined]  # noqa: SLF001 - `python -m` calls it
+        if argv[1] in ("-P", "-m"):
+            at = argv.index("-m")
+            sys.argv = ["-m", *argv[at + 2 :]]
+            warm.begin(process.environment, None if "-P" in argv[:at] else os.getcwd())
+            runpy._run_module_as_main(argv[at + 1])  # type: ignore[attr-defined]  # noqa: SLF001 - `python -m` calls it
+        else:
+            sys.argv = argv[1:]
+            run_file(warm, process.environment, argv[1])
     except SystemExit as end:
         if warm.with_scripts and (end.code is None or isinstance(end.code, int)):
             end_quickly(end.code or 0)
@@ -390,7 +385,12 @@ def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> None:
     path = os.path.join(script.folder, name)
     sys.orig_argv = list(script.argv)
     sys.argv = script.argv[script.argv.index(name) :]
-    warm.begin(script.environment, os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path))
+    run_file(warm, script.environment, path)
+
+
+def run_file(warm: WarmInterpreter, environment: dict[str, str], path: str) -> None:
+    """Run a file of Python as ``python PATH``."""
+    warm.begin(environment, os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path))
     main = sys.modules["__main__"]
     main.__dict__.update(
         __file__=path,

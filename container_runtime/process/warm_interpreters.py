@@ -40,6 +40,7 @@ _READY = b"ready"
 # Longer than the imports of the slowest framework take on a busy machine.
 _LONGEST_WAIT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
+_NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class WarmInterpreter:
                 start_new_session=True,
             )
         self._ready = False
+        self._kept_until = 0.0
 
     @property
     def is_ready(self) -> bool:
@@ -107,6 +109,15 @@ class WarmInterpreter:
             with suppress(BlockingIOError, ConnectionError):
                 self._ready = self._socket.recv(len(_READY)) == _READY
         return self._ready
+
+    def keep(self, seconds: float | None, idle: float) -> None:
+        """Let it wait for a request for at least some seconds, or, if None, without an end."""
+        until = _NEVER if seconds is None else time.monotonic() + seconds
+        if until <= self._kept_until:
+            return
+        self._kept_until = until
+        with suppress(OSError):  # it has ended
+            self._socket.send(json.dumps(None if seconds is None else max(seconds, idle)).encode())
 
     def wait(self, seconds: float) -> None:
         """Wait until it is ready, until it has ended, or for some seconds."""
@@ -188,6 +199,20 @@ class WarmInterpreters:
             if described is not None:
                 with self._lock:
                     self._find(definition, *described)
+
+    def keep(self, definition: ImageDefinition, seconds: float | None) -> None:
+        """Keep an image's interpreter for at least some seconds or, if None, until this back end is closed."""
+        described = self._describe(definition)
+        if described is not None and self._options is not None:
+            with self._lock:
+                if not self._closed and definition.name not in self._failed:
+                    self._find(definition, *described).keep(seconds, self._options.idle_seconds)
+
+    def has_ready(self, definition: ImageDefinition) -> bool:
+        """Return whether the image has an interpreter that has finished its imports."""
+        with self._lock:
+            found = self._interpreters.get(definition.name)
+            return found is not None and found.is_ready and not found.has_ended
 
     def start_supervisor(
         self,
