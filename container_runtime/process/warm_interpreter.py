@@ -14,8 +14,6 @@ The back end's end of the socket closes when the emulator ends in any way. This 
 
 from __future__ import annotations
 
-import atexit
-import ctypes
 import gc
 import importlib
 import json
@@ -25,8 +23,6 @@ import shutil
 import signal
 import socket
 import sys
-import threading
-import time
 import types
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -71,7 +67,7 @@ class WarmInterpreter:
         variables: the variables of this process.
         prefixes: beginnings of the names of variables that the imported modules read when they are imported.
         hook: module whose ``main`` a forked process calls before its program, or an empty string.
-        with_scripts: whether programs start scripts, which are forked, too.
+        script_starters: modules whose program starts a script, which is forked, too.
     """
 
     def __init__(self, request: dict[str, Any], control: int) -> None:
@@ -79,12 +75,14 @@ class WarmInterpreter:
         self.variables = {name: value for name, value in os.environ.items() if name != SPACE_VARIABLE}
         self.prefixes: list[str] = list(request["variables"])
         self.hook = str(request["hook"])
-        self.with_scripts = bool(request["with_scripts"])
+        self.script_starters: list[str] = list(request["script_starters"])
         self._home = os.environ["HOME"]
         # Without the folder of this file.
         del sys.path[0]
         self._path = list(sys.path)
-        self.supervisor = load_supervisor()
+        self.supervisor = load_module("supervisor")
+        self._start = load_module("interpreter_start")
+        self._end = load_module("interpreter_end")
         for name in request["modules"]:
             importlib.import_module(name)
         self._imported = set(sys.modules)
@@ -94,6 +92,7 @@ class WarmInterpreter:
         self._signals = {number: signal.getsignal(number) for number in signal.valid_signals()}
         gc.collect()
         gc.freeze()
+        self._libraries = self._end.read_libraries()
         self._resident = read_resident_bytes()
 
     def find_change(self) -> str | None:
@@ -130,10 +129,13 @@ class WarmInterpreter:
                 except OSError:
                     pass  # the descriptor of the listed folder itself
 
+    def end(self, code: int) -> None:
+        """End this forked process as Python does; see ``interpreter_end.end_process``."""
+        self._end.end_process(code, self._imported, self._libraries)
+
     def begin(self, environment: dict[str, str], script_folder: str | None) -> None:
         """Give this process the environment and the import path of a new interpreter."""
-        replace_environment(environment)
-        time.tzset()
+        self._start.replace_environment(environment)
         given = [entry or os.getcwd() for entry in find_python_path(environment)]
         # Python removes duplicates before it adds the script's folder.
         sys.path[:] = dict.fromkeys([*given, *self._path])
@@ -143,8 +145,11 @@ class WarmInterpreter:
         if os.path.isdir(self._home) and os.listdir(self._home):
             # What the imports wrote there, a new interpreter would have written into the container's home.
             shutil.copytree(self._home, environment["HOME"], dirs_exist_ok=True)
-        renew_standard_library()
+        self._start.renew_standard_library()
         sys.modules["__main__"] = types.ModuleType("__main__")
+
+    def call_hook(self) -> None:
+        """Prepare this process for a program that uses the imported modules."""
         if self.hook:
             importlib.import_module(self.hook).main()
 
@@ -166,9 +171,9 @@ class WarmInterpreter:
         return None
 
 
-def load_supervisor() -> Any:
-    """Return the supervisor's module, which no program finds among its imported modules."""
-    spec = spec_from_file_location("supervisor", os.path.join(os.path.dirname(__file__), "supervisor.py"))
+def load_module(name: str) -> Any:
+    """Return a module from the folder of this file. No program finds it among its imported modules."""
+    spec = spec_from_file_location(name, os.path.join(os.path.dirname(__file__), f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -225,32 +230,6 @@ def read_resident_bytes() -> int:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def replace_environment(environment: dict[str, str]) -> None:
-    """Replace all variables of this process, and what /proc shows of them."""
-    os.environ.clear()
-    os.environ.update(environment)
-    with open("/proc/self/stat", "rb") as file:
-        # env_start and env_end, the fields 50 and 51; the second one ends with the last parenthesis.
-        start, end = map(int, file.read().rpartition(b")")[2].split()[47:49])
-    block = b"".join(os.fsencode(f"{name}={value}\0") for name, value in environment.items())
-    # No variable is in this memory any more: the C library has copied them. /proc/PID/environ still shows it, and the
-    # back end finds the processes of a container by it.
-    if start and len(block) <= end - start:
-        ctypes.memmove(start, block.ljust(end - start, b"\0"), end - start)
-
-
-def renew_standard_library() -> None:
-    """Reset what modules of the standard library have kept from this interpreter's own start."""
-    if process := sys.modules.get("multiprocessing.process"):
-        process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]
-        current = process.current_process()
-        current.authkey = os.urandom(32)
-    if tempfile := sys.modules.get("tempfile"):
-        tempfile.tempdir = None  # type: ignore[attr-defined]
-    if random := sys.modules.get("random"):
-        random.seed()
-
-
 class Scripts:
     """Starts the scripts of a forked program, as forks of the same interpreter.
 
@@ -293,6 +272,10 @@ class Scripts:
             os.close(write)
         os.waitpid(self._pid, 0)
         return None, obstacle
+
+    def train_here(self) -> None:
+        """Prepare the program's own process for a training, in place of a script's."""
+        self._warm.call_hook()
 
 
 class ScriptForkedError(BaseException):
@@ -349,42 +332,34 @@ def become_supervisor(warm: WarmInterpreter, folder: str, lock: int, handshake: 
     os._exit(0)
 
 
-def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> None:
-    """Continue as the container's program, ``python [-P] -m MODULE ARGUMENTS``."""
+def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> int:
+    """Continue as the container's program, ``python [-P] -m MODULE ARGUMENTS``; return its exit code."""
     argv = process.argv
     sys.orig_argv = list(argv)
-    if warm.with_scripts:
-        sys.modules[SCRIPTS_MODULE] = Scripts(warm)  # type: ignore[assignment]
-    elif obstacle := warm.find_hidden(find_python_path(process.environment)):
+    at = argv.index("-m")
+    starts_script = argv[at + 1] in warm.script_starters
+    if obstacle := warm.find_hidden(find_python_path(process.environment)):
         sys.stdout.write(f"smdebug-emulator: started without a warm interpreter: {obstacle}\n")
         sys.stdout.flush()
         os.execve(argv[0], argv, process.environment)  # noqa: S606 - no shell is wanted
-    at = argv.index("-m")
+    if starts_script:
+        sys.modules[SCRIPTS_MODULE] = Scripts(warm)  # type: ignore[assignment]
     warm.begin(process.environment, None if "-P" in argv[:at] else os.getcwd())
+    if not starts_script:
+        warm.call_hook()
     sys.argv = ["-m", *argv[at + 2 :]]
     try:
         runpy._run_module_as_main(argv[at + 1])  # type: ignore[attr-defined]  # noqa: SLF001 - `python -m` calls it
     except SystemExit as end:
-        if warm.with_scripts and (end.code is None or isinstance(end.code, int)):
-            end_quickly(end.code or 0)
-        raise
+        return read_exit_code(end)
     except BaseException as error:
-        end_with_error(error)
-    if warm.with_scripts:
-        end_quickly(0)
+        report_error(error)
+        return 1
+    return 0
 
 
-def end_quickly(code: int) -> None:
-    """End a program of ours, without taking apart what only its script has used."""
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - Python does the same at its end
-    atexit._run_exitfuncs()  # noqa: SLF001
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> None:
-    """Continue as a script, ``python SCRIPT ARGUMENTS``."""
+def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> int:
+    """Continue as a script, ``python SCRIPT ARGUMENTS``; return its exit code."""
     os.chdir(script.folder)
     name = find_script(script.argv)
     assert name is not None
@@ -392,6 +367,7 @@ def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> None:
     sys.orig_argv = list(script.argv)
     sys.argv = script.argv[script.argv.index(name) :]
     warm.begin(script.environment, os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path))
+    warm.call_hook()
     main = sys.modules["__main__"]
     main.__dict__.update(
         __file__=path,
@@ -404,21 +380,30 @@ def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> None:
         with open(path, "rb") as file:
             code = compile(file.read(), path, "exec", dont_inherit=True)
         exec(code, main.__dict__)  # noqa: S102 - the script is the job
-    except SystemExit:
-        raise
+    except SystemExit as end:
+        return read_exit_code(end)
     except BaseException as error:
-        end_with_error(error)
+        report_error(error)
+        return 1
+    return 0
 
 
-def end_with_error(error: BaseException) -> None:
-    """Report an error that a program raised and did not catch, without the caller's frame, and end as Python does."""
+def read_exit_code(end: SystemExit) -> int:
+    """Return the exit code of a program that raised SystemExit; print its message, if it has one."""
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    print(end.code, file=sys.stderr)  # noqa: T201 - Python does the same
+    return 1
+
+
+def report_error(error: BaseException) -> None:
+    """Report an error that a program raised and did not catch, without the caller's frame."""
     trace = error.__traceback__
     error.with_traceback(trace and trace.tb_next)
     sys.excepthook(type(error), error, error.__traceback__)
     if isinstance(error, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
-    sys.exit(1)
 
 
 def main() -> None:
@@ -437,13 +422,17 @@ def main() -> None:
         serve(warm, control)
     except ProcessForkedError as forked:
         process = forked
-    if process is not None:
-        try:
-            run_program(warm, process)
-        except ScriptForkedError as forked_script:
-            script = forked_script
+    if process is None:
+        return
+    try:
+        code = run_program(warm, process)
+    except ScriptForkedError as forked_script:
+        script = forked_script
     if script is not None:
-        run_script(warm, script)
+        code = run_script(warm, script)
+    del process, script
+    warm.end(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class WarmInterpreter:
             "modules": definition.warm_modules,
             "variables": definition.warm_variables,
             "hook": definition.warm_hook,
-            "with_scripts": definition.warm_scripts,
+            "script_starters": _list_script_starters(definition),
             "idle_seconds": idle,
         }
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -292,6 +292,12 @@ class WarmInterpreters:
 def build_image_variables(definition: ImageDefinition, programs: Path) -> dict[str, str]:
     """Return the variables of every container of an image. ``programs`` is the folder of its interpreter."""
     return {"PATH": f"{programs}:{_SYSTEM_PATH}", "LANG": "C.UTF-8", **definition.environment}
+
+
+def _list_script_starters(definition: ImageDefinition) -> list[str]:
+    """Return the modules of an image whose programs start the job's script."""
+    entrypoint = definition.entrypoint[2:3] if definition.entrypoint[:2] == ("python", "-m") else ()
+    return [*definition.commands.values(), *entrypoint] if definition.warm_scripts else []
 
 
 def _is_module_start(argv: Sequence[str], python: str) -> bool:
