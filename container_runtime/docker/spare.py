@@ -8,17 +8,17 @@ import shutil
 import socket
 import uuid
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from container_runtime import warm_interpreter
 from container_runtime.docker.scratch import give
-from container_runtime.docker.spare_shape import PYTHON
+from container_runtime.docker.spare_shape import PYTHON, locate_program
 from container_runtime.images.own_packages import FOLDER
 from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.warm import FOLDER as WARM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from container_runtime.docker.spare_shape import Shape
     from container_runtime.images.catalogue import ImageDefinition
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SPARE_LABEL = "smdebug-emulator.spare"
 """Label of every container that was created as a spare one; its value is the name that it was created with."""
 
-_PROGRAM = Path(__file__).with_name("spare_program.py")
+_PROGRAM = "spare_program.py"
 _CONTROL = "/run/smdebug-emulator"
 _SOCKET = "socket"
 _SCRATCH = "scratch"
@@ -69,13 +69,13 @@ class Spare:
         control.mkdir(parents=True, mode=0o700)
         for number in range(len(self.shape.targets)):
             (self._folder / str(number)).mkdir()
-        for program in (_PROGRAM, Path(warm_interpreter.__file__)):
+        for program in WARM.glob("*.py"):
             shutil.copyfile(program, control / program.name)
         request = {
             "modules": self.definition.warm_modules,
             "variables": self.definition.warm_variables,
             "hook": self.definition.warm_hook,
-            "with_scripts": self.definition.warm_scripts,
+            "script_starters": [*self.definition.script_starters, *map(locate_program, self.definition.commands)],
         }
         (control / "request.json").write_text(json.dumps(request), encoding="utf-8")
         with _listen(control) as listener:
@@ -104,16 +104,6 @@ class Spare:
             raise SpareLostError(said or str(error)) from error
         self._connection.settimeout(_ANSWER_SECONDS)
 
-    def ask(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
-        """Return why the spare container cannot become a program, or None.
-
-        Raises:
-            SpareLostError: it has ended.
-        """
-        self._write(json.dumps({"argv": list(argv), "environment": dict(environment)}))
-        obstacle: str | None = json.loads(self._read())["obstacle"]
-        return obstacle
-
     def fill(self, spec: ContainerSpec, user: tuple[int, int]) -> None:
         """Make the folders that the container has mounted those of ``spec``, with their content.
 
@@ -136,13 +126,13 @@ class Spare:
             for folder in written:
                 give(folder, user)
 
-    def begin(self) -> None:
+    def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         """Let the container's program begin. It is no spare container from then on.
 
         Raises:
             SpareLostError: it has ended before.
         """
-        self._write("go")
+        self._write(json.dumps({"argv": list(argv), "environment": dict(environment)}))
         if self._read() != "begun\n":
             raise SpareLostError("it has ended")
         self.close()
@@ -166,7 +156,7 @@ class Spare:
         return ContainerSpec(
             name=self.name,
             image=shape.image,
-            entrypoint=(PYTHON, f"{_CONTROL}/{_PROGRAM.name}"),
+            entrypoint=(PYTHON, f"{_CONTROL}/{_PROGRAM}"),
             mounts=(Mount(control, _CONTROL), *folders),
             hostname=shape.hostname,
             read_only_root=shape.read_only_root,

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from container_runtime.images.catalogue import local_name
-from container_runtime.warm_interpreter import find_changed_variable
+from container_runtime.warm.warm_interpreter import find_changed_variable
 
 if TYPE_CHECKING:
     from container_runtime.docker.local_images import LocalImage
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from container_runtime.spec import ContainerSpec
 
 PYTHON = "/opt/venv/bin/python"
-PROGRAMS = "/opt/venv/bin"
+_PROGRAMS = "/opt/venv/bin"
 # Variables by which a shell or Python finds programs and files before any module is imported.
 _FOUND_BY = ("PATH", "HOME")
 
@@ -91,9 +91,14 @@ def find_program(argv: tuple[str, ...], definition: ImageDefinition) -> list[str
     if not argv:
         return None
     if argv[0] in definition.commands:
-        return [PYTHON, f"{PROGRAMS}/{argv[0]}", *argv[1:]]
+        return [PYTHON, locate_program(argv[0]), *argv[1:]]
     options = argv[2:] if argv[1:2] == ("-P",) else argv[1:]
     if argv[0] in ("python", PYTHON) and len(options) > 1 and options[0] in ("-m", "-c"):
         # With -P, Python would not look for the code's imports in the current folder.
         return None if options[0] == "-c" and len(options) < len(argv) - 1 else [PYTHON, *argv[1:]]
     return None
+
+
+def locate_program(name: str) -> str:
+    """Return the path of a program that pip has installed in an image of this project."""
+    return f"{_PROGRAMS}/{name}"

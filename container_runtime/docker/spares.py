@@ -258,15 +258,12 @@ class Spares:
             return "its folders are on another disk than the state folder"
         if spec.memory_bytes is not None and spec.memory_bytes < 2 * spare.memory_bytes:
             return "its memory is not much more than the imported modules take"
-        obstacle = spare.ask(argv, build_environment(spec, image, self._user))
-        if obstacle is not None:
-            return obstacle
         self._given.add(spare.container_id, spec.labels)
         self._api.rename(spare.container_id, spec.name)
         self._update(spare.container_id, self._list_limits(spec))
         copy_image_files(self._api, spec, image, image.resolved.local, self._labels)
         spare.fill(spec, self._user)
-        spare.begin()
+        spare.begin(argv, build_environment(spec, image, self._user))
         return None
 
     def _list_limits(self, spec: ContainerSpec) -> dict[str, int]:

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime import warm_interpreter
 from container_runtime.process.environments import locate_own_environment
 from container_runtime.process.supervised import append_log, spawn_supervisor
-from container_runtime.warm_interpreter import SPACE_VARIABLE, find_changed_variable
+from container_runtime.warm import warm_interpreter
+from container_runtime.warm.warm_interpreter import SPACE_VARIABLE, find_changed_variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ class WarmInterpreter:
             "modules": definition.warm_modules,
             "variables": definition.warm_variables,
             "hook": definition.warm_hook,
-            "with_scripts": definition.warm_scripts,
+            "script_starters": definition.script_starters,
             "idle_seconds": idle,
         }
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -5,9 +5,7 @@ A spare container runs this file with the interpreter of its image. The folder o
 two exchange one JSON document a line:
 
     ready                                  the imports are done
-    {"argv": [...], "environment": {...}}  the program that a new container would run
-    {"obstacle": null}                     whether an interpreter that has imported its modules can run it
-    go                                     its folders are filled
+    {"argv": [...], "environment": {...}}  the program that a new container would run; its folders are filled
     begun                                  the file ``socket`` is removed; nothing else of this program runs
 
 The socket closes when the emulator ends in any way. A spare container that has not begun then ends, too.
@@ -59,12 +57,7 @@ def wait_for_program(shared: Any) -> tuple[Any, list[str], dict[str, str]]:
     lines.write("ready\n")
     lines.flush()
     asked = json.loads(lines.readline() or "null")
-    if asked is not None:
-        path = shared.find_python_path(asked["environment"])
-        obstacle = None if warm.with_scripts else warm.find_hidden(path)
-        lines.write(json.dumps({"obstacle": obstacle}) + "\n")
-        lines.flush()
-    if asked is None or lines.readline() != "go\n":
+    if asked is None:
         os._exit(0)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -75,21 +68,6 @@ def wait_for_program(shared: Any) -> tuple[Any, list[str], dict[str, str]]:
     lines.close()
     control.close()
     return warm, asked["argv"], {**warm.variables, **asked["environment"]}
-
-
-def run_code(shared: Any, warm: Any, process: Any) -> None:
-    """Continue as ``python -c CODE ARGUMENTS``."""
-    sys.orig_argv = list(process.argv)
-    sys.argv = ["-c", *process.argv[3:]]
-    warm.begin(process.environment, "")
-    main_module = sys.modules["__main__"]
-    main_module.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
-    try:
-        exec(compile(process.argv[2], "<string>", "exec", dont_inherit=True), main_module.__dict__)  # noqa: S102
-    except SystemExit:
-        raise
-    except BaseException as error:  # noqa: BLE001 - it is reported as Python does
-        shared.end_with_error(error)
 
 
 def main() -> None:
@@ -105,15 +83,15 @@ def main() -> None:
         warm.become(argv, environment)
     except shared.ProcessForkedError as forked:
         process = forked
-    if process.argv[1] == "-c":
-        run_code(shared, warm, process)
-        return
     try:
-        shared.run_program(warm, process)
+        code = shared.run_program(warm, process)
     except shared.ScriptForkedError as forked_script:
         script = forked_script
     if script is not None:
-        shared.run_script(warm, script)
+        code = shared.run_script(warm, script)
+    del process, script
+    warm.end(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
