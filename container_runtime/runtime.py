@@ -268,12 +268,15 @@ class ContainerRuntime(Protocol):
             EngineUnavailableError: the engine does not answer.
         """
 
-    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> None:
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
         """Keep ready what makes containers like that of ``spec`` start quickly, if the back end has such a thing.
 
         Args:
             spec: spec of a typical container. Its name and the sources of its mounts do not matter.
             seconds: for how long at least; None for as long as the back end is open.
+
+        Returns:
+            Whether the back end can keep something ready for such a container.
 
         Raises:
             ImageNotFoundError, ContainerRuntimeError: as for ``resolve_image``.

@@ -153,11 +153,12 @@ class DockerEngine(OneMachine, EngineContainers):
             self._left.add(spec.name)
             raise
 
-    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> None:
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
         """See ``ContainerRuntime``."""
-        if self._spares is not None:
-            with translated("keep a spare container"):
-                self._spares.keep_ready(spec, self._images.resolve(spec.image), seconds)
+        if self._spares is None:
+            return False
+        with translated("keep a spare container"):
+            return self._spares.keep_ready(spec, self._images.resolve(spec.image), seconds)
 
     def is_ready(self, spec: ContainerSpec) -> bool:
         """See ``ContainerRuntime``."""

@@ -175,16 +175,21 @@ class Spares:
             return None, obstacle
         return None, None
 
-    def keep_ready(self, spec: ContainerSpec, image: LocalImage, seconds: float | None) -> None:
-        """Keep a spare container for a container like ``spec``, for some seconds or, if None, without an end."""
+    def keep_ready(self, spec: ContainerSpec, image: LocalImage, seconds: float | None) -> bool:
+        """Keep a spare container for a container like ``spec``, for some seconds or, if None, without an end.
+
+        Returns:
+            Whether a spare container can become one like it.
+        """
         definition = self._find_definition(image)
         if definition is None or find_obstacle(spec, image, definition) is not None:
-            return
+            return False
         shape = self._find_shape(spec, image)
         with self._changed:
             kept = self._find_kept(shape, definition)
             kept.until = max(kept.until, _NEVER if seconds is None else time.monotonic() + seconds)
             self._changed.notify_all()
+        return True
 
     def has_ready(self, spec: ContainerSpec, image: LocalImage) -> bool:
         """Return whether a spare container waits for a container like ``spec``."""

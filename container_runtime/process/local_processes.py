@@ -133,11 +133,10 @@ class LocalProcesses(OneMachine):
         """See ``ContainerRuntime``. This is the path on the host if the kernel grants no mounts."""
         return mount.find_inside(relative) if self.grant.mounts else str(mount.source / relative)
 
-    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> None:
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
         """See ``ContainerRuntime``."""
         found = self._catalogue.find(spec.image)
-        if found is not None:
-            self._warm.keep(found[0], seconds)
+        return found is not None and self._warm.keep(found[0], seconds)
 
     def is_ready(self, spec: ContainerSpec) -> bool:
         """See ``ContainerRuntime``."""

@@ -200,13 +200,20 @@ class WarmInterpreters:
                 with self._lock:
                     self._find(definition, *described)
 
-    def keep(self, definition: ImageDefinition, seconds: float | None) -> None:
-        """Keep an image's interpreter for at least some seconds or, if None, until this back end is closed."""
+    def keep(self, definition: ImageDefinition, seconds: float | None) -> bool:
+        """Keep an image's interpreter for at least some seconds or, if None, until this back end is closed.
+
+        Returns:
+            Whether the image can have one.
+        """
         described = self._describe(definition)
-        if described is not None and self._options is not None:
-            with self._lock:
-                if not self._closed and definition.name not in self._failed:
-                    self._find(definition, *described).keep(seconds, self._options.idle_seconds)
+        if described is None or self._options is None:
+            return False
+        with self._lock:
+            if self._closed or definition.name in self._failed:
+                return False
+            self._find(definition, *described).keep(seconds, self._options.idle_seconds)
+        return True
 
     def has_ready(self, definition: ImageDefinition) -> bool:
         """Return whether the image has an interpreter that has finished its imports."""

@@ -170,10 +170,11 @@ class SwarmEngine:
         self._nodes.spread(found.id, say)
         return found.resolved
 
-    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> None:
-        """See ``ContainerRuntime``. Nodes keep nothing ready."""
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:  # noqa: ARG002 - nodes keep nothing ready
+        """See ``ContainerRuntime``."""
+        return False
 
-    def is_ready(self, spec: ContainerSpec) -> bool:  # noqa: ARG002 - see above
+    def is_ready(self, spec: ContainerSpec) -> bool:  # noqa: ARG002 - as above
         """See ``ContainerRuntime``."""
         return False
 
