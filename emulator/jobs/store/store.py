@@ -240,6 +240,13 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.list_warnings(arns)
 
+    def find_moments(self, arn: str) -> dict[str, int]:
+        """Return the recorded moments of a job's last attempt, in milliseconds since the epoch."""
+        table = tables.job_moments
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(table.c.name, table.c.at_ms).where(table.c.arn == arn))
+            return {row.name: row.at_ms for row in rows}
+
     def list_arns(self, prefix: str) -> set[str]:
         """List the ARNs of the jobs whose names begin with ``prefix``, and of their rule evaluations."""
         with self._engine.connect() as connection:
@@ -275,7 +282,7 @@ class JobStore:
                 count = connection.execute(delete(table).where(func.substr(name, 1, len(prefix)) == prefix)).rowcount
                 forgotten += count if table in (tables.training_jobs, tables.processing_jobs) else 0
             for arn in arns:
-                for table in (tables.tags, tables.losses, tables.job_warnings):
+                for table in tables.BY_ARN:
                     connection.execute(delete(table).where(table.c.arn == arn))
             if not prefix:
                 connection.execute(delete(tables.outbox))
