@@ -72,7 +72,11 @@ class WarmInterpreter:
 
     def __init__(self, request: dict[str, Any], control: int) -> None:
         """Import the modules of a request. ``control`` is the file descriptor of the socket."""
-        self.variables = {name: value for name, value in os.environ.items() if name != SPACE_VARIABLE}
+        with open("/proc/self/environ", "rb") as environ:
+            given = {os.fsdecode(each.partition(b"=")[0]) for each in environ.read().split(b"\0")}
+        self.variables = {name: os.environ[name] for name in os.environ if name in given and name != SPACE_VARIABLE}
+        # Python sets LC_CTYPE at its start where the C library has no locale of the given name.
+        self._set_by_python = {name: value for name, value in os.environ.items() if name not in given}
         self.prefixes: list[str] = list(request["variables"])
         self.hook = str(request["hook"])
         self.script_starters: list[str] = list(request["script_starters"])
@@ -136,6 +140,7 @@ class WarmInterpreter:
     def begin(self, environment: dict[str, str], script_folder: str | None) -> None:
         """Give this process the environment and the import path of a new interpreter."""
         self._start.replace_environment(environment)
+        os.environ.update(self._set_by_python)
         given = [entry or os.getcwd() for entry in find_python_path(environment)]
         # Python removes duplicates before it adds the script's folder.
         sys.path[:] = dict.fromkeys([*given, *self._path])

@@ -71,7 +71,6 @@ def test_a_forked_rule_judges_logs_and_writes_as_a_new_one(
 def test_both_images_of_rules_share_one_interpreter(back_ends: dict[str, LocalProcesses], tmp_path: Path) -> None:
     RunMaker(tmp_path / "run").end()
     for image in IMAGES:
-        assert (
-            judge(back_ends["warm"], image, tmp_path, "VanishingGradient")["verdict"]["RuleEvaluationStatus"] == "Error"
-        )
+        judged = judge(back_ends["warm"], image, tmp_path, "VanishingGradient")
+        assert judged["verdict"]["RuleEvaluationStatus"] == "Error"
     assert len(back_ends["warm"]._warm._interpreters) == 1
