@@ -80,15 +80,16 @@ class WarmInterpreter:
         self.prefixes: list[str] = list(request["variables"])
         self.hook = str(request["hook"])
         self.script_starters: list[str] = list(request["script_starters"])
-        self._home = os.environ["HOME"]
         # Without the folder of this file.
         del sys.path[0]
         self._path = list(sys.path)
         self.supervisor = load_module("supervisor")
         self._start = load_module("interpreter_start")
         self._end = load_module("interpreter_end")
+        before = dict(os.environ)
         for name in request["modules"]:
             importlib.import_module(name)
+        self._set_by_imports = {name: value for name, value in os.environ.items() if before.get(name) != value}
         self._imported = set(sys.modules)
         self._modules = {name.partition(".")[0] for name in sys.modules} - {*sys.builtin_module_names, "__main__"}
         self._files = {path: read_mtime(path) for path in list_files()}
@@ -147,14 +148,19 @@ class WarmInterpreter:
         if script_folder is not None:
             sys.path.insert(0, script_folder)
         sys.path_importer_cache.clear()
-        if os.path.isdir(self._home) and os.listdir(self._home):
+        if os.path.isdir(self.variables["HOME"]) and os.listdir(self.variables["HOME"]):
             # What the imports wrote there, a new interpreter would have written into the container's home.
-            shutil.copytree(self._home, environment["HOME"], dirs_exist_ok=True)
+            shutil.copytree(self.variables["HOME"], environment["HOME"], dirs_exist_ok=True)
         self._start.renew_standard_library()
         sys.modules["__main__"] = types.ModuleType("__main__")
 
-    def call_hook(self) -> None:
+    def prepare_use(self) -> None:
         """Prepare this process for a program that uses the imported modules."""
+        # Some name a folder below this process's own.
+        for name, value in self._set_by_imports.items():
+            for own in ("TMPDIR", "HOME"):
+                value = value.replace(self.variables[own], os.environ.get(own, self.variables[own]))
+            os.environ.setdefault(name, value)
         if self.hook:
             importlib.import_module(self.hook).main()
 
@@ -280,7 +286,7 @@ class Scripts:
 
     def train_here(self) -> None:
         """Prepare the program's own process for a training, in place of a script's."""
-        self._warm.call_hook()
+        self._warm.prepare_use()
 
 
 class ScriptForkedError(BaseException):
@@ -351,7 +357,7 @@ def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> int:
         sys.modules[SCRIPTS_MODULE] = Scripts(warm)  # type: ignore[assignment]
     warm.begin(process.environment, None if "-P" in argv[:at] else os.getcwd())
     if not starts_script:
-        warm.call_hook()
+        warm.prepare_use()
     sys.argv = ["-m", *argv[at + 2 :]]
     try:
         runpy._run_module_as_main(argv[at + 1])  # type: ignore[attr-defined]  # noqa: SLF001 - `python -m` calls it
@@ -372,7 +378,7 @@ def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> int:
     sys.orig_argv = list(script.argv)
     sys.argv = script.argv[script.argv.index(name) :]
     warm.begin(script.environment, os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path))
-    warm.call_hook()
+    warm.prepare_use()
     main = sys.modules["__main__"]
     main.__dict__.update(
         __file__=path,
