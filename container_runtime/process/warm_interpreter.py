@@ -23,6 +23,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 import types
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -64,7 +65,7 @@ class WarmInterpreter:
     """The interpreter after its imports, and what a process forked from it needs.
 
     Attributes:
-        variables: the variables of this process.
+        variables: its variables.
         prefixes: beginnings of the names of variables that the imported modules read when they are imported.
         hook: module whose ``main`` a forked process calls before its program, or an empty string.
         script_starters: modules whose program starts a script, which is forked, too.
@@ -72,10 +73,12 @@ class WarmInterpreter:
 
     def __init__(self, request: dict[str, Any], control: int) -> None:
         """Import the modules of a request. ``control`` is the file descriptor of the socket."""
-        with open("/proc/self/environ", "rb") as environ:
-            given = {os.fsdecode(each.partition(b"=")[0]) for each in environ.read().split(b"\0")}
+        self.supervisor = load_module("supervisor")
+        self._start = load_module("interpreter_start")
+        self._end = load_module("interpreter_end")
+        given = self._start.read_given_names()
         self.variables = {name: os.environ[name] for name in os.environ if name in given and name != SPACE_VARIABLE}
-        # Python sets LC_CTYPE at its start where the C library has no locale of the given name.
+        # Python sets LC_CTYPE where the C library has no locale of the given name.
         self._set_by_python = {name: value for name, value in os.environ.items() if name not in given}
         self.prefixes: list[str] = list(request["variables"])
         self.hook = str(request["hook"])
@@ -83,12 +86,8 @@ class WarmInterpreter:
         # Without the folder of this file.
         del sys.path[0]
         self._path = list(sys.path)
-        self.supervisor = load_module("supervisor")
-        self._start = load_module("interpreter_start")
-        self._end = load_module("interpreter_end")
         before = dict(os.environ)
-        for name in request["modules"]:
-            importlib.import_module(name)
+        self._printed = self._start.import_modules(request["modules"])
         self._set_by_imports = {name: value for name, value in os.environ.items() if before.get(name) != value}
         self._imported = set(sys.modules)
         self._modules = {name.partition(".")[0] for name in sys.modules} - {*sys.builtin_module_names, "__main__"}
@@ -156,11 +155,11 @@ class WarmInterpreter:
 
     def prepare_use(self) -> None:
         """Prepare this process for a program that uses the imported modules."""
+        os.write(2, self._printed)
         # Some name a folder below this process's own.
         for name, value in self._set_by_imports.items():
-            for own in ("TMPDIR", "HOME"):
-                value = value.replace(self.variables[own], os.environ.get(own, self.variables[own]))
-            os.environ.setdefault(name, value)
+            moved = value.replace(self.variables["TMPDIR"], os.environ["TMPDIR"])
+            os.environ.setdefault(name, moved.replace(self.variables["HOME"], os.environ["HOME"]))
         if self.hook:
             importlib.import_module(self.hook).main()
 
@@ -423,6 +422,8 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[2]))
     control.set_inheritable(False)
     warm = WarmInterpreter(request, control.fileno())
+    if others := [each.name for each in threading.enumerate() if each is not threading.main_thread()]:
+        sys.exit(f"its imports have started threads, {', '.join(others)}")
     # Forked supervisors are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     control.send(b"ready")

@@ -25,7 +25,9 @@ CASES = [
 ]
 # What differs between any two runs: times, pids, addresses, and the folders of the container.
 VARYING = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(,\d+)?|\[\S+ \S+ vm:\d+|process \d+|pid=?\d+|0x[0-9a-f]+|smdebug-emulator-\w+|\d+\.\d+s"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(,\d+)?|\[\S+ \S+ \S+:\d+|process \d+|pid=?\d+|0x[0-9a-f]+|"
+    r"[IWEF]0000 \S+ +\d+|"
+    r"smdebug-emulator-\w+|\d+\.\d+s"
 )
 
 
@@ -88,18 +90,14 @@ def test_a_script_cannot_tell_a_fork_from_a_new_interpreter(
         assert {each: (forked[each], seen[each]) for each in seen if forked[each] != seen[each]} == {}
     assert warm_log == cold_log
     assert warm.code == cold.code
-    assert (warm.list_saved(), bool(warm.list_saved())) == (cold.list_saved(), image in COLLECTIONS and is_trained(warm))
+    assert warm.list_saved() == cold.list_saved()
+    assert warm.list_saved() or name not in FIRST or image not in COLLECTIONS
     of_cold, of_warm = read_tensors(cold), read_tensors(warm)
     assert of_warm.keys() == of_cold.keys()
     assert [each for each in of_cold if not np.array_equal(of_warm[each], of_cold[each], equal_nan=True)] == []
     # Two forks of one interpreter without seeds have other numbers.
     first, second = (find_numbers(warm_jobs.run(SCRIPTS[image][name])) for warm_jobs in [pairs[image][1]] * 2)
     assert first != second
-
-
-def is_trained(ended: Ended) -> bool:
-    """Return whether a job has saved a tensor."""
-    return any(each.startswith("index/") for each in ended.list_saved())
 
 
 def test_a_source_with_another_numpy_starts_cold(pairs: dict[str, tuple[Jobs, Jobs]]) -> None:

@@ -25,7 +25,9 @@ def _see():
 print("BEFORE " + _json.dumps(_see()), flush=True)
 """
 EPILOGUE = """
-print("AFTER " + _json.dumps({**_see(), "environment": dict(_os.environ),
+# torch._dynamo, which a warm interpreter has imported, sets this one.
+_environment = {name: value for name, value in _os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+print("AFTER " + _json.dumps({**_see(), "environment": _environment,
     # That of six comes with the toolkit's packages.
     "finders": [name for each in _sys.meta_path if (
         name := getattr(each, "__name__", type(each).__name__)) != "_SixMetaPathImporter"],
@@ -68,7 +70,8 @@ network = torch.nn.Linear(4, 2)
 optimizer = torch.optim.Adam(network.parameters())
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
 for _ in range(3):
-    optimizer.zero_grad(); found = torch.nn.CrossEntropyLoss()(network(torch.randn(5, 4)), torch.tensor([0, 1, 0, 1, 1]))
+    optimizer.zero_grad()
+    found = torch.nn.CrossEntropyLoss()(network(torch.randn(5, 4)), torch.tensor([0, 1, 0, 1, 1]))
     found.backward(); optimizer.step(); schedule.step()
 print("number", found.item(), schedule.get_last_lr())
 """,
@@ -90,6 +93,7 @@ class Double(torch.autograd.Function):
 x = torch.randn(3, requires_grad=True)
 Double.apply(x).sum().backward()
 print("number", x.grad.tolist(), torch.get_num_threads(), torch.get_default_dtype())
+print("number", torch.rand(1).item())
 """,
     "saves_a_model": """
 network = torch.nn.Linear(2, 1)
@@ -111,8 +115,12 @@ process = processes.get_context("fork").Process(target=fill, args=(shared,))
 process.start(); process.join()
 print("number", shared.tolist(), torch.randn(1).item())
 """,
-    "fails": "def forward():\n    return torch.ones(2, 3) @ torch.ones(2, 3)\nprint('number', torch.rand(1).item(), flush=True)\n"
-    "forward()",
+    "fails": """
+def forward():
+    return torch.ones(2, 3) @ torch.ones(2, 3)
+print("number", torch.rand(1).item(), flush=True)
+forward()
+""",
     "warns": "import logging, warnings\nwarnings.warn('careful')\nlogging.getLogger('mine').warning('said')\n"
     "logging.getLogger().info('not said')\nprint('number', torch.rand(1).item())",
     "exits": "import atexit\natexit.register(print, 'at exit')\nprint('number', torch.rand(1).item())\n_sys.exit(7)",
@@ -198,17 +206,26 @@ data = xgboost.DMatrix(values, values[:, 0] * 2)
 XGBOOST = {
     "trees": "model = xgboost.train({'max_depth': 2, 'subsample': 0.5}, data, 4, evals=[(data, 'train')])\n"
     "print('number', model.predict(data)[0])",
-    "linear": "model = xgboost.train({'booster': 'gblinear', 'updater': 'coord_descent'}, data, 4, [(data, 'train')])\n"
-    "print('number', model.predict(data)[0])",
+    "boosted_linear": "options = {'booster': 'gblinear', 'updater': 'coord_descent'}\n"
+    "model = xgboost.train(options, data, 4, [(data, 'train')])\nprint('number', model.predict(data)[0])",
     "dart": "model = xgboost.train({'booster': 'dart', 'rate_drop': 0.5, 'max_depth': 2}, data, 4, [(data, 'train')])\n"
     "print('number', model.predict(data)[:3].tolist())",
     "estimator": "model = xgboost.XGBRegressor(n_estimators=3, max_depth=2).fit(values, values[:, 0])\n"
     "print('number', model.predict(values)[0], model.get_booster().num_boosted_rounds())",
-    "cross_validation": "found = xgboost.cv({'max_depth': 2}, data, 3, nfold=3, seed=1, as_pandas=False)\nprint('number', found)",
-    "stops_early": "found = {}\nmodel = xgboost.train({'eta': 1.0}, data, 30, [(data, 'train')], early_stopping_rounds=2, "
-    "evals_result=found, verbose_eval=False)\nprint('number', model.best_iteration, found)",
-    "saves_a_model": "model = xgboost.train({'max_depth': 2}, data, 3, [(data, 'train')])\npath = _os.environ['SM_MODEL_DIR'] + '/m.json'\n"
-    "model.save_model(path)\nprint('number', xgboost.Booster(model_file=path).predict(data)[0])",
+    "cross_validation": "found = xgboost.cv({'max_depth': 2}, data, 3, nfold=3, seed=1, as_pandas=False)\n"
+    "print('number', found)",
+    "stops_early": """
+found = {}
+options = {"early_stopping_rounds": 2, "evals_result": found, "verbose_eval": False}
+model = xgboost.train({"eta": 1.0}, data, 30, [(data, "train")], **options)
+print("number", model.best_iteration, found)
+""",
+    "saves_a_model": """
+model = xgboost.train({"max_depth": 2}, data, 3, [(data, "train")])
+path = _os.environ["SM_MODEL_DIR"] + "/m.json"
+model.save_model(path)
+print("number", xgboost.Booster(model_file=path).predict(data)[0])
+""",
     "settings": "print('number', xgboost.get_config(), numpy.random.rand())",
     "fails": "print('number', numpy.random.rand(), flush=True)\nxgboost.train({'objective': 'none of these'}, data, 2)",
 }
@@ -225,21 +242,29 @@ SCIKIT_LEARN = {
     "in_processes": """
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_score
-print("number", cross_val_score(RandomForestClassifier(3), values, values[:, 0] > 0.5, cv=2, n_jobs=2).tolist(), values[0, 0])
+scores = cross_val_score(RandomForestClassifier(3), values, values[:, 0] > 0.5, cv=2, n_jobs=2)
+print("number", scores.tolist(), values[0, 0])
 """,
     "pipeline": """
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-print("number", make_pipeline(StandardScaler(), LogisticRegression()).fit(values, values[:, 0] > 0.5).predict_proba(values)[0])
+fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(values, values[:, 0] > 0.5)
+print("number", fitted.predict_proba(values)[0])
 """,
     "clusters": "from sklearn.cluster import KMeans\nprint('number', KMeans(3, n_init=2).fit(values).inertia_)",
     "components": "from sklearn.decomposition import PCA\nprint('number', PCA(2).fit_transform(values)[0].tolist())",
-    "split": "from sklearn.model_selection import train_test_split\nprint('number', train_test_split(values)[0][0].tolist())",
+    "split": "from sklearn.model_selection import train_test_split\n"
+    "print('number', train_test_split(values)[0][0].tolist())",
     "frame": "frame = pandas.DataFrame(values)\nframe.to_csv(_os.environ['SM_OUTPUT_DATA_DIR'] + '/v.csv')\n"
     "print('number', frame.describe().to_dict()[0], sklearn.get_config())",
-    "dump": "import joblib\nfrom sklearn.svm import SVC\njoblib.dump(SVC().fit(values, values[:, 0] > 0.5), _os.environ['SM_MODEL_DIR'] "
-    "+ '/m.joblib')\nprint('number', joblib.load(_os.environ['SM_MODEL_DIR'] + '/m.joblib').predict(values).tolist(), values[0, 0])",
+    "dump": """
+import joblib
+from sklearn.svm import SVC
+path = _os.environ["SM_MODEL_DIR"] + "/m.joblib"
+joblib.dump(SVC().fit(values, values[:, 0] > 0.5), path)
+print("number", joblib.load(path).predict(values).tolist(), values[0, 0])
+""",
     "fails": "from sklearn.linear_model import LinearRegression\nprint('number', values[0, 0], flush=True)\n"
     "LinearRegression().predict(values)",
 }
