@@ -178,7 +178,9 @@ class WarmInterpreters:
         self._cache = cache
         self._options = options
         self._lock = threading.Lock()
+        # By the name of an image; others for which the same interpreter would be started share it.
         self._interpreters: dict[str, WarmInterpreter] = {}
+        self._names: dict[tuple[object, ...], str] = {}
         # Images whose interpreter could not do its imports; another try would end in the same way.
         self._failed: dict[str, str] = {}
         self._closed = False
@@ -210,15 +212,18 @@ class WarmInterpreters:
         if described is None or self._options is None:
             return False
         with self._lock:
-            if self._closed or definition.name in self._failed:
+            if self._closed or self._find_name(definition, *described) in self._failed:
                 return False
             self._find(definition, *described).keep(seconds, self._options.idle_seconds)
         return True
 
     def has_ready(self, definition: ImageDefinition) -> bool:
         """Return whether the image has an interpreter that has finished its imports."""
+        described = self._describe(definition)
+        if described is None:
+            return False
         with self._lock:
-            found = self._interpreters.get(definition.name)
+            found = self._interpreters.get(self._find_name(definition, *described))
             return found is not None and found.is_ready and not found.has_ended
 
     def start_supervisor(
@@ -279,22 +284,23 @@ class WarmInterpreters:
         if changed is not None:
             return None, f"its environment sets {changed}, which is read when modules are imported"
         deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+        name = self._find_name(definition, python, variables)
         while time.monotonic() < deadline:
             with self._lock:
-                if self._closed or definition.name in self._failed:
-                    return None, self._failed.get(definition.name)
+                if self._closed or name in self._failed:
+                    return None, self._failed.get(name)
                 interpreter = self._find(definition, python, variables)
                 if interpreter.is_ready:
                     error = interpreter.ask(folder, lock)
                     if error is not None:
                         return error, None
-                    self._interpreters.pop(definition.name).end()
+                    self._interpreters.pop(name).end()
                     self._find(definition, python, variables)
                     return None, "it had ended, or its files have changed"
                 if interpreter.has_ended:
-                    self._failed[definition.name] = f"no warm interpreter can be made: {interpreter.read_output()}"
-                    self._interpreters.pop(definition.name).end()
-                    return None, self._failed[definition.name]
+                    self._failed[name] = f"no warm interpreter can be made: {interpreter.read_output()}"
+                    self._interpreters.pop(name).end()
+                    return None, self._failed[name]
             interpreter.wait(_POLL_SECONDS)
         return None, f"its imports have taken {_LONGEST_WAIT_SECONDS:.0f} s"
 
@@ -309,17 +315,24 @@ class WarmInterpreters:
         return python, build_image_variables(definition, python.parent)
 
     def _find(self, definition: ImageDefinition, python: Path, variables: Mapping[str, str]) -> WarmInterpreter:
-        found = self._interpreters.get(definition.name)
+        name = self._find_name(definition, python, variables)
+        found = self._interpreters.get(name)
         if found is not None and found.has_ended and found.is_ready:
             # It has ended because it was idle, or was killed.
-            self._interpreters.pop(definition.name).end()
+            self._interpreters.pop(name).end()
             found = None
         if found is None:
             options = self._options or WarmOptions()
             idle = None if definition.name in options.ahead else options.idle_seconds
             found = WarmInterpreter(definition, python, variables, self._folder, idle)
-            self._interpreters[definition.name] = found
+            self._interpreters[name] = found
         return found
+
+    def _find_name(self, definition: ImageDefinition, python: Path, variables: Mapping[str, str]) -> str:
+        """Return the name of the image that stands for all with the same interpreter, such as those of rules."""
+        starters = definition.script_starters
+        kind = (python, *definition.warm_modules, *definition.warm_variables, definition.warm_hook, *starters)
+        return self._names.setdefault((*kind, *sorted(variables.items())), definition.name)
 
 
 def build_image_variables(definition: ImageDefinition, programs: Path) -> dict[str, str]:

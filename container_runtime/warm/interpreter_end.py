@@ -18,6 +18,7 @@ import io
 import os
 import sys
 import threading
+import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -86,13 +87,10 @@ def drop_modules(imported: Collection[str]) -> None:
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             setattr(sys, name, None)
-    own = [name for name in sys.modules if name not in imported or name == "__main__"]
-    left: list[weakref.ref[Any]] = []
-    for name in own:
-        module = sys.modules.pop(name)
-        if module is not None:
-            left.append(weakref.ref(module))
-    module = None
+    names = [name for name in sys.modules if name not in imported or name == "__main__"]
+    modules = [sys.modules.pop(name) for name in names]
+    left = [weakref.ref(each) for each in modules if isinstance(each, types.ModuleType)]
+    modules.clear()
     gc.collect()
     for reference in reversed(left):
         if (found := reference()) is not None:

@@ -6,9 +6,45 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import sys
 import time
+
+# More would not be read by anybody.
+_MOST_PRINTED_BYTES = 1 << 16
+
+
+def import_modules(names: list[str]) -> bytes:
+    """Import modules; return what they print, which a program prints when it imports them itself.
+
+    Raises:
+        BaseException: whatever an import raises. What was printed before it is on standard output.
+    """
+    kept = os.dup(1), os.dup(2)
+    printed = os.memfd_create("printed")
+    try:
+        for number in (1, 2):
+            os.dup2(printed, number)
+        for name in names:
+            importlib.import_module(name)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, before in zip((1, 2), kept):  # noqa: B905 - the oldest Python has no strict zip
+            os.dup2(before, number)
+            os.close(before)
+        text = os.pread(printed, _MOST_PRINTED_BYTES, 0)
+        os.close(printed)
+        if sys.exc_info()[0] is not None:
+            os.write(1, text)
+    return text
+
+
+def read_given_names() -> set[str]:
+    """Return the names of the variables that this process was started with."""
+    with open("/proc/self/environ", "rb") as environ:
+        return {os.fsdecode(each.partition(b"=")[0]) for each in environ.read().split(b"\0")}
 
 
 def replace_environment(environment: dict[str, str]) -> None:

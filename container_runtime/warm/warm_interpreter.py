@@ -23,6 +23,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 import types
 from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,7 @@ class WarmInterpreter:
     """The interpreter after its imports, and what a process forked from it needs.
 
     Attributes:
-        variables: the variables of this process.
+        variables: its variables.
         prefixes: beginnings of the names of variables that the imported modules read when they are imported.
         hook: module whose ``main`` a forked process calls before its program, or an empty string.
         script_starters: modules whose program starts a script, which is forked, too.
@@ -72,19 +73,22 @@ class WarmInterpreter:
 
     def __init__(self, request: dict[str, Any], *controls: int) -> None:
         """Import the modules of a request. ``controls`` are file descriptors that no program gets."""
-        self.variables = {name: value for name, value in os.environ.items() if name != SPACE_VARIABLE}
-        self.prefixes: list[str] = list(request["variables"])
-        self.hook = str(request["hook"])
-        self.script_starters: list[str] = list(request["script_starters"])
-        self._home = os.environ["HOME"]
-        # Without the folder of this file.
-        del sys.path[0]
-        self._path = list(sys.path)
         self._start = load_module("interpreter_start")
         self._end = load_module("interpreter_end")
         self.main = load_module("main_module")
-        for name in request["modules"]:
-            importlib.import_module(name)
+        given = self._start.read_given_names()
+        self.variables = {name: os.environ[name] for name in os.environ if name in given and name != SPACE_VARIABLE}
+        # Python sets LC_CTYPE where the C library has no locale of the given name.
+        self._set_by_python = {name: value for name, value in os.environ.items() if name not in given}
+        self.prefixes: list[str] = list(request["variables"])
+        self.hook = str(request["hook"])
+        self.script_starters: list[str] = list(request["script_starters"])
+        # Without the folder of this file.
+        del sys.path[0]
+        self._path = list(sys.path)
+        before = dict(os.environ)
+        self._printed = self._start.import_modules(request["modules"])
+        self._set_by_imports = {name: value for name, value in os.environ.items() if before.get(name) != value}
         self._imported = set(sys.modules)
         self._modules = {name.partition(".")[0] for name in sys.modules} - {*sys.builtin_module_names, "__main__"}
         self._files = {path: read_mtime(path) for path in list_files()}
@@ -136,20 +140,29 @@ class WarmInterpreter:
     def begin(self, environment: dict[str, str], script_folder: str | None) -> None:
         """Give this process the environment and the import path of a new interpreter."""
         self._start.replace_environment(environment)
+        os.environ.update(self._set_by_python)
         given = [entry or os.getcwd() for entry in find_python_path(environment)]
         # Python removes duplicates before it adds the script's folder.
         sys.path[:] = dict.fromkeys([*given, *self._path])
         if script_folder is not None:
             sys.path.insert(0, script_folder)
         sys.path_importer_cache.clear()
-        if os.path.isdir(self._home) and os.listdir(self._home) and environment["HOME"] != self._home:
+        home = self.variables["HOME"]
+        if os.path.isdir(home) and os.listdir(home) and environment["HOME"] != home:
             # What the imports wrote there, a new interpreter would have written into the container's home.
-            shutil.copytree(self._home, environment["HOME"], dirs_exist_ok=True)
+            shutil.copytree(home, environment["HOME"], dirs_exist_ok=True)
         self._start.renew_standard_library()
         sys.modules["__main__"] = types.ModuleType("__main__")
 
-    def call_hook(self) -> None:
+    def prepare_use(self) -> None:
         """Prepare this process for a program that uses the imported modules."""
+        os.write(2, self._printed)
+        # Some name a folder below this process's own.
+        for name, value in self._set_by_imports.items():
+            for folder in ("TMPDIR", "HOME"):
+                if folder in self.variables:
+                    value = value.replace(self.variables[folder], os.environ[folder])
+            os.environ.setdefault(name, value)
         if self.hook:
             importlib.import_module(self.hook).main()
 
@@ -273,7 +286,7 @@ class Scripts:
 
     def train_here(self) -> None:
         """Prepare the program's own process for a training, in place of a script's."""
-        self._warm.call_hook()
+        self._warm.prepare_use()
 
 
 class ScriptForkedError(BaseException):
@@ -351,7 +364,7 @@ def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> int:
     folder = {"-m": os.getcwd(), "-c": ""}.get(option) if option else warm.main.find_folder(argv[at])
     warm.begin(process.environment, None if at == 2 else folder)
     if not starts_script:
-        warm.call_hook()
+        warm.prepare_use()
     sys.argv = [option, *argv[at + 2 :]] if option else argv[at:]
     return int(warm.main.run(option, argv[at + 1] if option else argv[at]))
 
@@ -365,7 +378,7 @@ def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> int:
     sys.orig_argv = list(script.argv)
     sys.argv = script.argv[script.argv.index(name) :]
     warm.begin(script.environment, warm.main.find_folder(path))
-    warm.call_hook()
+    warm.prepare_use()
     return int(warm.main.run("", path))
 
 
@@ -376,6 +389,8 @@ def main() -> None:
     control.set_inheritable(False)
     supervisor = load_module("supervisor", os.pardir, "process")
     warm = WarmInterpreter(request, control.fileno())
+    if others := [each.name for each in threading.enumerate() if each is not threading.main_thread()]:
+        sys.exit(f"its imports have started threads, {', '.join(others)}")
     # Forked supervisors are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     control.send(b"ready")

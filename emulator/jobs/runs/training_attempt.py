@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.model.failures import RequestFailure, describe_algorithm_error
 from emulator.jobs.model.profiler_config import find_interval_seconds, is_profiled
+from emulator.jobs.model.spent_time import INPUTS, parse_moments
 from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt, build_typical_spec
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
@@ -26,6 +27,7 @@ from emulator.jobs.staging.job_warnings import (
 )
 from emulator.jobs.staging.opt_ml import (
     METRICS,
+    MOMENTS,
     OptMl,
     build_environment,
     find_measures,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from emulator.jobs.staging.hosts import Host
     from emulator.jobs.staging.job_files import JobFolder
 
+_MOST_MOMENTS_BYTES = 1 << 15
 logger = logging.getLogger(__name__)
 
 
@@ -166,6 +169,13 @@ class TrainingAttempt(Attempt):
             if request.get("CheckpointConfig"):
                 restore_checkpoints(job, opt_ml, object_store, check_stop)
         self.require_uploads(job)
+        ledger.save_moments(self.job.arn, {INPUTS: ledger.now_ms()})
+
+    def save_moments(self) -> None:
+        """Store the moments that the first host has reported."""
+        files = self.opt_mls[self.job.hosts[0]].files
+        if content := files.read_small_file(MOMENTS, _MOST_MOMENTS_BYTES):
+            self.job.services.ledger.save_moments(self.job.arn, parse_moments(content))
 
     def start(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
         """Start the container of each host: ``IMAGE train``, or the entry point and arguments of the request."""
@@ -276,6 +286,7 @@ class TrainingAttempt(Attempt):
         if not self.opt_mls:
             self.locate(job)
         finish_measures(find_measures(self.job.folder))
+        self.save_moments()
         uploads = self.require_uploads(job)
         uploads.finish() if last else uploads.finish_attempt()
 

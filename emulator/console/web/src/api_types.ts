@@ -111,6 +111,7 @@ export interface components {
             savesTensors: boolean;
             warnings: components["schemas"]["Warning"][];
             rules: components["schemas"]["Rule"][];
+            spent: components["schemas"]["SpentSeconds"][];
             account: string;
             request: {
                 [key: string]: unknown;
@@ -423,6 +424,10 @@ export interface components {
             lastStep: number;
             ended: boolean;
         };
+        SpentSeconds: {
+            phase: string;
+            seconds: number;
+        };
         StepDurations: {
             times: number[];
             low: (number | null)[];
@@ -617,6 +622,7 @@ export type RuleSummary = components['schemas']['RuleSummary'];
 export type Run = components['schemas']['Run'];
 export type SentEvent = components['schemas']['SentEvent'];
 export type Series = components['schemas']['Series'];
+export type SpentSeconds = components['schemas']['SpentSeconds'];
 export type StepDurations = components['schemas']['StepDurations'];
 export type Steps = components['schemas']['Steps'];
 export type StoredObject = components['schemas']['StoredObject'];

@@ -346,6 +346,33 @@ def test_an_interpreter_whose_files_changed_is_replaced(warm: LocalProcesses, pr
     assert find_interpreter(warm) is not changed
 
 
+def test_an_interpreter_that_has_grown_is_replaced(tmp_path: Path, programs: Path) -> None:
+    text = "import signal\nkept = []\nsignal.signal(signal.SIGUSR1, lambda *_: kept.append(b'x' * (96 << 20)))\n"
+    (programs.parent / "modules" / "imported.py").write_text(text)
+    runtime = make_runtime(tmp_path, "grown", WarmOptions(("tiny",)))
+    wait_until_ready(runtime)
+    grown = find_interpreter(runtime)
+    grown.process.send_signal(signal.SIGUSR1)
+    wait_until(lambda: psutil.Process(grown.process.pid).memory_info().rss > 96 << 20)
+    (line, was_warm, _), code = run(runtime, build_spec(programs, "sees"))
+    assert line.startswith("smdebug-emulator: started without a warm interpreter: ")
+    assert (was_warm, code) == ("False", 0)
+    assert find_interpreter(runtime) is not grown
+    runtime.close()
+
+
+def test_imports_that_start_threads_are_not_forked(tmp_path: Path, programs: Path) -> None:
+    text = (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True, name='busy').start()\n"
+    )
+    (programs.parent / "modules" / "imported.py").write_text(text)
+    runtime = make_runtime(tmp_path, "threads", WarmOptions(("tiny",)))
+    (line, was_warm, _), code = run(runtime, build_spec(programs, "sees"))
+    assert line.endswith("no warm interpreter can be made: its imports have started threads, busy")
+    assert (was_warm, code) == ("False", 0)
+    runtime.close()
+
+
 def test_an_idle_interpreter_ends(tmp_path: Path, programs: Path) -> None:
     runtime = make_runtime(tmp_path, "idle", WarmOptions(idle_seconds=0.5))
     run(runtime, build_spec(programs, "sees"))
