@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 
 ROUNDS = int(os.environ.get("ROUNDS", "4"))
 _ACCOUNT = f"763104351884.dkr.ecr.{REGION}.amazonaws.com"
-_CLOCK = "import time\nprint('first', time.time(), flush=True)\n{}\nprint('last', time.time(), flush=True)\n"
+_FIRST = "import time\nprint('first', time.time(), flush=True)"
+_LAST = "print('last', time.time(), flush=True)\n"
 _TORCH = """
 import torch
+FIRST
 network, loss = torch.nn.Linear(8, 1), torch.nn.MSELoss()
 optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
 for _ in range(20):
@@ -43,12 +45,14 @@ for _ in range(20):
 """
 _KERAS = """
 import keras, numpy
+FIRST
 network = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(1)])
 network.compile(optimizer="sgd", loss="mse")
 network.fit(numpy.ones((80, 8)), numpy.ones((80, 1)), batch_size=4, verbose=0)
 """
 _XGBOOST = """
 import numpy, xgboost
+FIRST
 values = numpy.arange(400.0).reshape(50, 8)
 data = xgboost.DMatrix(values, values[:, 0])
 xgboost.train({"max_depth": 2}, data, num_boost_round=20, evals=[(data, "train")], verbose_eval=False)
@@ -64,6 +68,10 @@ class Work:
     local: str
     collection: str
     script: str
+
+    def build_script(self) -> str:
+        """Return the script. It prints its first line when its imports are done."""
+        return self.script.replace("FIRST", _FIRST) + _LAST
 
 
 WORKS = (
@@ -84,7 +92,7 @@ class Times:
 
 
 def store_script(emulator: EmulatorProcess, work: Work) -> str:
-    bundle, content = io.BytesIO(), _CLOCK.format(work.script).encode()
+    bundle, content = io.BytesIO(), work.build_script().encode()
     with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
         entry = tarfile.TarInfo("train.py")
         entry.size = len(content)
@@ -129,7 +137,7 @@ def time_job(emulator: EmulatorProcess, work: Work, source: str) -> Times:
 def time_by_hand(work: Work, runtime: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "train.py")
-        script.write_text(_CLOCK.format(work.script))
+        script.write_text(work.build_script())
         command = [sys.executable, str(script)]
         if runtime == "docker":
             image = f"smdebug-emulator/{work.local}:latest"

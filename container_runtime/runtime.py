@@ -179,6 +179,10 @@ NETWORK_CLOSED = "smdebug-emulator: The network of this container is closed"
 """Start of the line that a back end adds to the log of a container that tries to reach the internet and cannot."""
 
 
+STARTED_COLD = "smdebug-emulator: started without a warm interpreter"
+"""Start of the line that a back end adds to the log of a container that imports what others find imported."""
+
+
 class ContainerRuntime(Protocol):
     """Starts containers, follows their logs, waits for them, stops and removes them.
 
@@ -262,6 +266,27 @@ class ContainerRuntime(Protocol):
             ContainerStartError: the name is in use, the source of a mount or the network is missing, or the entry
                 point cannot be run.
             EngineUnavailableError: the engine does not answer.
+        """
+
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
+        """Keep ready what makes containers like that of ``spec`` start quickly, if the back end has such a thing.
+
+        Args:
+            spec: spec of a typical container. Its name and the sources of its mounts do not matter.
+            seconds: for how long at least; None for as long as the back end is open.
+
+        Returns:
+            Whether the back end can keep something ready for such a container.
+
+        Raises:
+            ImageNotFoundError, ContainerRuntimeError: as for ``resolve_image``.
+        """
+
+    def is_ready(self, spec: ContainerSpec) -> bool:
+        """Return whether a container like that of ``spec`` would start quickly now; see ``keep_ready``.
+
+        Raises:
+            ImageNotFoundError, ContainerRuntimeError: as for ``resolve_image``.
         """
 
     def logs(self, container_id: str) -> Iterator[LogLine]:

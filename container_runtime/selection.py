@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.machine import count_memory_bytes
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EngineRefusedError, EngineUnavailableError, ImageNotFoundError
 
@@ -47,6 +48,7 @@ def select_runtime(
     carry: bool = False,
     lost: Path | None = None,
     warm: WarmOptions | None = None,
+    warm_memory_bytes: int | None = None,
 ) -> ChosenRuntime:
     """Create the requested back end.
 
@@ -66,7 +68,8 @@ def select_runtime(
             then copied between the machines.
         registry: prefix of the image names that the nodes of a Swarm pull. By default they get images from the manager.
         lost: folder whose content this machine has lost while Swarm containers still have it. None if nothing was lost.
-        warm: how local processes keep warm interpreters. None for no warm interpreters.
+        warm: how local processes keep warm interpreters. None for no warm interpreters, and no spare containers.
+        warm_memory_bytes: most memory of spare Docker containers. The default is a quarter of the machine's.
 
     Raises:
         EngineUnavailableError: ``docker`` or ``swarm`` was requested, and no engine or no manager answers.
@@ -98,6 +101,7 @@ def select_runtime(
     from container_runtime.docker.engine import DockerEngine
     from container_runtime.docker.local_images import missing_images
     from container_runtime.docker.own_container import check_mounted_folder
+    from container_runtime.docker.spares import SpareOptions
 
     try:
         missing = missing_images(catalogue)
@@ -117,7 +121,9 @@ def select_runtime(
     why = "as asked for" if choice == "docker" else "an engine answers and has the images"
     check_mounted_folder(state_dir)
     sidecars = None if allow_internet else state_dir / "sidecars"
-    engine = DockerEngine(name_instance(state_dir), catalogue, user, sidecars)
+    most = 0 if warm is None else count_memory_bytes() // 4 if warm_memory_bytes is None else warm_memory_bytes
+    spares = SpareOptions(state_dir.absolute() / "spares", most)
+    engine = DockerEngine(name_instance(state_dir), catalogue, user, sidecars, spares)
     return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {reach}.")
 
 

@@ -198,11 +198,20 @@ class Settings:
         parse=parse_images,
         wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
         metavar="IMAGES",
-        help="Import the frameworks of these images, separated by commas, at the start: local processes are then forks "
-        "of a warm interpreter. Others are imported with their first job, and kept until ten minutes after the last.",
+        help="Import the frameworks of these images, separated by commas, at the start: jobs are then forks of a warm "
+        "interpreter, or spare containers. Others are imported with their first job, and kept until ten minutes after "
+        "the last.",
         write=",".join,
     )
-    no_warm: bool = flag("Start each local process with a new interpreter, which imports its framework itself.")
+    no_warm: bool = flag("Start each container with a new interpreter, which imports its framework itself.")
+    warm_memory: int | None = option(
+        None,
+        parse=parse_size,
+        wanted="give a size such as 500M or 2G",
+        metavar="SIZE",
+        help="Most memory of spare Docker containers, which have their frameworks imported and wait for jobs.",
+        default_words="a quarter of the machine's memory",
+    )
     writable_root: bool = flag(
         "Let Docker containers of jobs write anywhere in their file system, not only in /opt/ml, /tmp and home."
     )

@@ -87,7 +87,10 @@ def _find_captures() -> dict[str, str]:
 def _install(capture: str) -> None:
     from importlib import import_module
 
+    from smdebug.moments import FRAMEWORK, report_moment
+
     import_module(capture).install()
+    report_moment(FRAMEWORK)
 
 
 def _run_safely(action: Callable[[], None]) -> None:

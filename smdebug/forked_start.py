@@ -14,4 +14,7 @@ def main() -> None:
         numpy.seed()
     if torch := sys.modules.get("torch"):
         torch.default_generator.seed()
-    exec(Path(__file__).with_name("autoload.pth").read_text(encoding="utf-8"))  # noqa: S102 - it is what Python does
+    # Only a checkout has the file in this folder; a wheel has it beside it, under another name.
+    here = Path(__file__)
+    found = (here.with_name("autoload.pth"), here.parents[1] / "smdebug_autoload.pth")
+    exec(next(filter(Path.exists, found)).read_text(encoding="utf-8"))  # noqa: S102 - it is what Python does

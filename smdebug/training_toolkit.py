@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from smdebug.moments import SCRIPT, report_moment
+
 # Module, relative to TensorFlow's folder, whose class names the toolkit searches for in the script's output.
 _ERRORS = "python/framework/errors_impl.py"
 # Additional name in the toolkit's list, which no module of TensorFlow defines.
@@ -28,9 +30,7 @@ def main() -> None:
     process: Any = importlib.import_module("sagemaker_training.process")
     process.get_tensorflow_exception_classes = _without_import(process.get_tensorflow_exception_classes)
     # A warm interpreter gives this module to the programs that it forks.
-    scripts = sys.modules.get("smdebug_emulator_scripts")
-    if scripts is not None:
-        process.subprocess = _ScriptStarter(scripts)
+    process.subprocess = _ScriptStarter(sys.modules.get("smdebug_emulator_scripts"))
     train = importlib.import_module("sagemaker_training.cli.train")
     # Modules exist until the process ends, so garbage collection can skip them.
     gc.freeze()
@@ -49,12 +49,15 @@ class _ForkedScript:
 
 
 class _ScriptStarter:
-    """What the toolkit uses of `subprocess`: starts the script as a fork of the warm interpreter, if possible."""
+    """What the toolkit uses of `subprocess`: starts the script, as a fork of the warm interpreter if possible."""
 
     def __init__(self, scripts: Any) -> None:
         self._scripts = scripts
 
     def Popen(self, command: Any, **options: Any) -> "_ForkedScript | subprocess.Popen[bytes]":  # noqa: N802
+        report_moment(SCRIPT)
+        if self._scripts is None:
+            return subprocess.Popen(command, **options)
         why = "its output is captured"
         if options.keys() <= {"env", "cwd", "stderr"} and options.get("stderr") is None:
             pid, why = self._scripts.start(list(command), dict(options["env"]), options["cwd"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import resource
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import docker.errors
@@ -12,9 +14,11 @@ from docker.types import Mount as EngineMount
 
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
+from container_runtime.docker.given_away import GivenAway
 from container_runtime.docker.image_files import copy_image_files
 from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.docker.local_images import LocalImages
+from container_runtime.docker.log import parse_timestamp
 from container_runtime.docker.network import (
     NOBODY,
     NOBODY_OPTIONS,
@@ -26,8 +30,10 @@ from container_runtime.docker.network import (
 )
 from container_runtime.docker.scratch import choose_user, find_folders, prepare_folders
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, Sidecars, explain_network, read_sidecar
+from container_runtime.docker.spare import SPARE_LABEL
+from container_runtime.docker.spares import Spares
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
-from container_runtime.runtime import Container, EngineUnavailableError, OneMachine
+from container_runtime.runtime import STARTED_COLD, Container, EngineUnavailableError, LogLine, OneMachine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,13 +41,17 @@ if TYPE_CHECKING:
     from socket import socket
 
     from container_runtime.docker.local_images import LocalImage
-    from container_runtime.runtime import FoundNetwork, LogLine, Network, ResolvedImage
+    from container_runtime.docker.spares import SpareOptions
+    from container_runtime.runtime import FoundNetwork, Network, ResolvedImage
     from container_runtime.spec import ContainerSpec, Mount
 
 INSTANCE_LABEL = "smdebug-emulator.instance"
 """Label of every container and network of one emulator; its value is the instance id."""
 
-_OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL}
+COLD_LABEL = "smdebug-emulator.cold"
+"""Label of a container that no spare one could become; its value is the reason."""
+
+_OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL, COLD_LABEL}
 _MAX_HOSTNAME = 63
 # An engine without permission to raise limits refuses a limit above its own, which is usually that of this process.
 OPEN_FILES = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -61,6 +71,7 @@ class DockerEngine(OneMachine, EngineContainers):
         sidecars: folder that only this back end uses, for the sidecars' sockets. Containers then reach only the ports
             that ``offer`` announces. If None, containers are on a bridge network, and reach the internet and the other
             addresses of this machine.
+        spares: how spare containers are kept. If None, there never were any of this instance.
 
     Raises:
         EngineUnavailableError: no engine answers, or the engine cannot create the network.
@@ -74,12 +85,14 @@ class DockerEngine(OneMachine, EngineContainers):
         catalogue: ImageCatalogue | None = None,
         user: tuple[int, int] | None = None,
         sidecars: Path | None = None,
+        spares: SpareOptions | None = None,
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
         super().__init__(connect())
         self._machine_cpus: int = self._api.info()["NCPU"]
-        self._images = LocalImages(self._api, catalogue or ImageCatalogue())
+        catalogue = catalogue or ImageCatalogue()
+        self._images = LocalImages(self._api, catalogue)
         self._network = f"smdebug-emulator-{instance_id}"
         labels = {INSTANCE_LABEL: instance_id}
         self._sidecars = None if sidecars is None else Sidecars(self._api, sidecars, labels)
@@ -87,6 +100,24 @@ class DockerEngine(OneMachine, EngineContainers):
         self._left = LeftBehind(self._remove_found)
         # Left by an emulator that was killed during a start. Their names would be in use for the next start.
         self._remove_unstarted()
+        self._given = None if spares is None else GivenAway(spares.folder)
+        if self._given is not None:
+            with translated("remove spare containers"):
+                self._given.clear_away(self._list(), self._remove_found)
+        self._spares = None
+        if spares is not None and self._given is not None and spares.memory_bytes:
+            self._spares = Spares(
+                self._api,
+                spares,
+                catalogue,
+                given=self._given,
+                labels=labels,
+                user=self._user,
+                start=self._start_new,
+                remove=self.remove,
+                read_usage=self.read_usage,
+                machine_cpus=self._machine_cpus,
+            )
 
     @property
     def host_address(self) -> str:
@@ -122,7 +153,32 @@ class DockerEngine(OneMachine, EngineContainers):
             self._left.add(spec.name)
             raise
 
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
+        """See ``ContainerRuntime``."""
+        if self._spares is None:
+            return False
+        with translated("keep a spare container"):
+            return self._spares.keep_ready(spec, self._images.resolve(spec.image), seconds)
+
+    def is_ready(self, spec: ContainerSpec) -> bool:
+        """See ``ContainerRuntime``."""
+        if self._spares is None:
+            return False
+        with translated("look for a spare container"):
+            return self._spares.has_ready(spec, self._images.resolve(spec.image))
+
     def _start(self, spec: ContainerSpec) -> str:
+        if self._spares is None:
+            return self._start_new(spec)
+        image = self._images.resolve(spec.image)
+        with translated(f"start container {spec.name}", start=True):
+            container_id, obstacle = self._spares.give(spec, image)
+        return container_id or self._start_new(spec, obstacle)
+
+    def _start_new(self, spec: ContainerSpec, obstacle: str | None = None) -> str:
+        """Start a new container; ``obstacle`` is why no spare one could become it."""
+        if obstacle is not None:
+            spec = replace(spec, labels={**spec.labels, COLD_LABEL: obstacle})
         image = self._images.resolve(spec.image)
         with translated(f"start container {spec.name}", start=True):
             try:
@@ -147,6 +203,11 @@ class DockerEngine(OneMachine, EngineContainers):
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """See ``ContainerRuntime``."""
         lines = super().logs(container_id)
+        with translated(f"inspect container {container_id}"):
+            found = self._api.inspect_container(container_id)
+        if (obstacle := found["Config"]["Labels"].get(COLD_LABEL)) is not None:
+            started_ms = int(float(parse_timestamp(f"{found['State']['StartedAt']} ".encode())) * 1000)
+            lines = chain([LogLine(started_ms, f"{STARTED_COLD}: {obstacle}")], lines)
         return lines if self._sidecars is None else explain_network(lines)
 
     def remove(self, container_id: str) -> None:
@@ -161,7 +222,10 @@ class DockerEngine(OneMachine, EngineContainers):
         with translated(f"remove container {container_id}"):
             try:
                 found = self._api.inspect_container(container_id)
-                self._remove(container_id, found["Name"].lstrip("/"), read_sidecar(found))
+                name = found["Config"]["Labels"].get(SPARE_LABEL) or found["Name"].lstrip("/")
+                self._remove(found["Id"], name, read_sidecar(found))
+                if self._given is not None:
+                    self._given.forget(found["Id"])
             except docker.errors.NotFound:
                 # If the engine stopped during a start, it may have created only the sidecar for this name.
                 if self._sidecars is not None:
@@ -172,22 +236,32 @@ class DockerEngine(OneMachine, EngineContainers):
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
         """See ``ContainerRuntime``."""
-        wanted = {**labels, INSTANCE_LABEL: self._instance_id}
         with translated("list containers"):
-            found = self._api.containers(
-                all=True, filters={"label": [f"{key}={value}" for key, value in wanted.items()]}
-            )
+            found = [(entry, self._find_labels(entry)) for entry in self._list()]
         return [
             Container(
                 id=entry["Id"],
                 name=entry["Names"][0].lstrip("/") if entry["Names"] else entry["Id"],
-                labels={key: value for key, value in entry["Labels"].items() if key not in _OWN_LABELS},
+                labels={key: value for key, value in own.items() if key not in _OWN_LABELS},
                 running=entry["State"] in {"running", "restarting", "paused"},
             )
-            for entry in found
+            for entry, own in found
             # A container that is only created never ran: the emulator was killed between creating and starting it.
-            if entry["State"] not in {"created", "removing"} and SIDECAR_LABEL not in entry["Labels"]
+            if entry["State"] not in {"created", "removing"}
+            and SIDECAR_LABEL not in entry["Labels"]
+            # A spare one has no labels of a job.
+            and own is not None
+            and labels.items() <= own.items()
         ]
+
+    def _list(self) -> list[dict[str, Any]]:
+        filters = {"label": f"{INSTANCE_LABEL}={self._instance_id}"}
+        found: list[dict[str, Any]] = self._api.containers(all=True, filters=filters)
+        return found
+
+    def _find_labels(self, container: Mapping[str, Any]) -> Mapping[str, str] | None:
+        labels: Mapping[str, str] = container["Labels"]
+        return labels if self._given is None else self._given.find_labels(container)
 
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
@@ -207,6 +281,8 @@ class DockerEngine(OneMachine, EngineContainers):
 
     def close(self) -> None:
         """Remove the network if it has no containers, and the sidecars that have no container."""
+        if self._spares is not None:
+            self._spares.close()
         self._left.close()
         try:
             with translated("remove the network"):

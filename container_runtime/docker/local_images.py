@@ -59,6 +59,7 @@ class LocalImage:
         self.id: str = inspected["Id"]
         self.is_ours = IMAGE_LABEL in (config.get("Labels") or {})
         self.environment_settings: str | None = None
+        self.environment = environment
         self.path: str = environment.get("PATH", _DEFAULT_PATH)
         self.entrypoint = tuple(config.get("Entrypoint") or ())
         self.command = tuple(config.get("Cmd") or ())

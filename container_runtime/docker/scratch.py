@@ -45,14 +45,21 @@ def find_folders(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) 
     for mount in spec.mounts:
         if not mount.source.is_dir():
             raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
-    environment, mounts = dict(spec.environment), list(spec.mounts)
+    mounts = list(spec.mounts)
+    if spec.scratch is not None:
+        mounts += list_scratch_mounts(spec.scratch, has_environment=image.is_ours)
+    return mounts, build_environment(spec, image, user)
+
+
+def build_environment(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) -> dict[str, str]:
+    """Return all environment variables of a container that its image does not set."""
+    environment = dict(spec.environment)
     if user[0] != 0:
         # The image's password file does not list this user, so its home directory would be `/`.
         environment = {"HOME": "/tmp", "USER": str(user[0]), **environment}  # noqa: S108 - inside the container
     if spec.scratch is not None:
-        mounts += list_scratch_mounts(spec.scratch, has_environment=image.is_ours)
         environment |= build_scratch_variables(image.path, spec.environment, has_environment=image.is_ours)
-    return mounts, environment
+    return environment
 
 
 def prepare_folders(spec: ContainerSpec, settings: str | None, user: tuple[int, int]) -> None:

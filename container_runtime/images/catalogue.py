@@ -129,6 +129,12 @@ class ImageDefinition:
     warm_scripts: bool = False
 
     @property
+    def script_starters(self) -> list[str]:
+        """The modules of the image whose programs start the job's script in a warm interpreter."""
+        entrypoint = self.entrypoint[2:3] if self.entrypoint[:2] == ("python", "-m") else ()
+        return [*self.commands.values(), *entrypoint] if self.warm_scripts else []
+
+    @property
     def programs(self) -> list[Path]:
         """The folders of the image's own programs, beside its image.toml."""
         return sorted(path for path in self.folder.iterdir() if path.is_dir() and path.name != "__pycache__")

@@ -133,6 +133,16 @@ class LocalProcesses(OneMachine):
         """See ``ContainerRuntime``. This is the path on the host if the kernel grants no mounts."""
         return mount.find_inside(relative) if self.grant.mounts else str(mount.source / relative)
 
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
+        """See ``ContainerRuntime``."""
+        found = self._catalogue.find(spec.image)
+        return found is not None and self._warm.keep(found[0], seconds)
+
+    def is_ready(self, spec: ContainerSpec) -> bool:
+        """See ``ContainerRuntime``."""
+        found = self._catalogue.find(spec.image)
+        return found is not None and self._warm.has_ready(found[0])
+
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
         definition, _ = self._find_definition(spec.image)

@@ -23,14 +23,15 @@ from typing import TYPE_CHECKING
 
 from container_runtime.process.environments import locate_own_environment
 from container_runtime.process.supervised import append_log, spawn_supervisor
-from container_runtime.process.warm_interpreter import SPACE_VARIABLE, find_changed_variable
+from container_runtime.warm import warm_interpreter
+from container_runtime.warm.warm_interpreter import SPACE_VARIABLE, find_changed_variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 
-_PROGRAM = Path(__file__).with_name("warm_interpreter.py")
+_PROGRAM = Path(warm_interpreter.__file__)
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 IDLE_SECONDS = 600.0
 # Space for the variables of a container's processes, which /proc shows; the most that Linux allows one variable.
@@ -39,6 +40,7 @@ _READY = b"ready"
 # Longer than the imports of the slowest framework take on a busy machine.
 _LONGEST_WAIT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
+_NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class WarmInterpreter:
             "modules": definition.warm_modules,
             "variables": definition.warm_variables,
             "hook": definition.warm_hook,
-            "with_scripts": definition.warm_scripts,
+            "script_starters": definition.script_starters,
             "idle_seconds": idle,
         }
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -98,6 +100,7 @@ class WarmInterpreter:
                 start_new_session=True,
             )
         self._ready = False
+        self._kept_until = 0.0
 
     @property
     def is_ready(self) -> bool:
@@ -106,6 +109,15 @@ class WarmInterpreter:
             with suppress(BlockingIOError, ConnectionError):
                 self._ready = self._socket.recv(len(_READY)) == _READY
         return self._ready
+
+    def keep(self, seconds: float | None, idle: float) -> None:
+        """Let it wait for a request for at least some seconds, or, if None, without an end."""
+        until = _NEVER if seconds is None else time.monotonic() + seconds
+        if until <= self._kept_until:
+            return
+        self._kept_until = until
+        with suppress(OSError):  # it has ended
+            self._socket.send(json.dumps(None if seconds is None else max(seconds, idle)).encode())
 
     def wait(self, seconds: float) -> None:
         """Wait until it is ready, until it has ended, or for some seconds."""
@@ -166,7 +178,9 @@ class WarmInterpreters:
         self._cache = cache
         self._options = options
         self._lock = threading.Lock()
+        # By the name of an image; others for which the same interpreter would be started share it.
         self._interpreters: dict[str, WarmInterpreter] = {}
+        self._names: dict[tuple[object, ...], str] = {}
         # Images whose interpreter could not do its imports; another try would end in the same way.
         self._failed: dict[str, str] = {}
         self._closed = False
@@ -187,6 +201,30 @@ class WarmInterpreters:
             if described is not None:
                 with self._lock:
                     self._find(definition, *described)
+
+    def keep(self, definition: ImageDefinition, seconds: float | None) -> bool:
+        """Keep an image's interpreter for at least some seconds or, if None, until this back end is closed.
+
+        Returns:
+            Whether the image can have one.
+        """
+        described = self._describe(definition)
+        if described is None or self._options is None:
+            return False
+        with self._lock:
+            if self._closed or self._find_name(definition, *described) in self._failed:
+                return False
+            self._find(definition, *described).keep(seconds, self._options.idle_seconds)
+        return True
+
+    def has_ready(self, definition: ImageDefinition) -> bool:
+        """Return whether the image has an interpreter that has finished its imports."""
+        described = self._describe(definition)
+        if described is None:
+            return False
+        with self._lock:
+            found = self._interpreters.get(self._find_name(definition, *described))
+            return found is not None and found.is_ready and not found.has_ended
 
     def start_supervisor(
         self,
@@ -246,22 +284,23 @@ class WarmInterpreters:
         if changed is not None:
             return None, f"its environment sets {changed}, which is read when modules are imported"
         deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+        name = self._find_name(definition, python, variables)
         while time.monotonic() < deadline:
             with self._lock:
-                if self._closed or definition.name in self._failed:
-                    return None, self._failed.get(definition.name)
+                if self._closed or name in self._failed:
+                    return None, self._failed.get(name)
                 interpreter = self._find(definition, python, variables)
                 if interpreter.is_ready:
                     error = interpreter.ask(folder, lock)
                     if error is not None:
                         return error, None
-                    self._interpreters.pop(definition.name).end()
+                    self._interpreters.pop(name).end()
                     self._find(definition, python, variables)
                     return None, "it had ended, or its files have changed"
                 if interpreter.has_ended:
-                    self._failed[definition.name] = f"no warm interpreter can be made: {interpreter.read_output()}"
-                    self._interpreters.pop(definition.name).end()
-                    return None, self._failed[definition.name]
+                    self._failed[name] = f"no warm interpreter can be made: {interpreter.read_output()}"
+                    self._interpreters.pop(name).end()
+                    return None, self._failed[name]
             interpreter.wait(_POLL_SECONDS)
         return None, f"its imports have taken {_LONGEST_WAIT_SECONDS:.0f} s"
 
@@ -276,17 +315,24 @@ class WarmInterpreters:
         return python, build_image_variables(definition, python.parent)
 
     def _find(self, definition: ImageDefinition, python: Path, variables: Mapping[str, str]) -> WarmInterpreter:
-        found = self._interpreters.get(definition.name)
+        name = self._find_name(definition, python, variables)
+        found = self._interpreters.get(name)
         if found is not None and found.has_ended and found.is_ready:
             # It has ended because it was idle, or was killed.
-            self._interpreters.pop(definition.name).end()
+            self._interpreters.pop(name).end()
             found = None
         if found is None:
             options = self._options or WarmOptions()
             idle = None if definition.name in options.ahead else options.idle_seconds
             found = WarmInterpreter(definition, python, variables, self._folder, idle)
-            self._interpreters[definition.name] = found
+            self._interpreters[name] = found
         return found
+
+    def _find_name(self, definition: ImageDefinition, python: Path, variables: Mapping[str, str]) -> str:
+        """Return the name of the image that stands for all with the same interpreter, such as those of rules."""
+        starters = definition.script_starters
+        kind = (python, *definition.warm_modules, *definition.warm_variables, definition.warm_hook, *starters)
+        return self._names.setdefault((*kind, *sorted(variables.items())), definition.name)
 
 
 def build_image_variables(definition: ImageDefinition, programs: Path) -> dict[str, str]:

@@ -170,6 +170,14 @@ class SwarmEngine:
         self._nodes.spread(found.id, say)
         return found.resolved
 
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:  # noqa: ARG002 - nodes keep nothing ready
+        """See ``ContainerRuntime``."""
+        return False
+
+    def is_ready(self, spec: ContainerSpec) -> bool:  # noqa: ARG002 - as above
+        """See ``ContainerRuntime``."""
+        return False
+
     def describe_substitution(self, image: str) -> str | None:
         """See ``ContainerRuntime``."""
         return self._images.describe_substitution(image)

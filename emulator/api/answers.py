@@ -122,8 +122,14 @@ class Transition(TypedDict):
     message: str
 
 
+class SpentSeconds(TypedDict):
+    phase: str
+    seconds: float
+
+
 class Job(JobFacts):
     rules: list[Rule]
+    spent: list[SpentSeconds]
     account: str
     request: dict[str, Any]
     description: dict[str, Any]

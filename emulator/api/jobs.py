@@ -102,6 +102,7 @@ def describe(jobs: Jobs, job: TrainingJob) -> dict[str, Any]:
 
     Logs, metrics and tensors are not included: the page requests them separately.
     """
+    from emulator.jobs.model.spent_time import list_spent_seconds
     from emulator.jobs.runs.containers.logs import TRAINING_GROUP
     from emulator.jobs.staging.s3_paths import build_output_uri, build_tensors_uri
 
@@ -123,6 +124,12 @@ def describe(jobs: Jobs, job: TrainingJob) -> dict[str, Any]:
         "transitions": [
             {"status": each.status, "startMs": each.start_ms, "endMs": each.end_ms, "message": each.message}
             for each in job.transitions
+        ],
+        "spent": [
+            {"phase": phase, "seconds": seconds}
+            for phase, seconds in list_spent_seconds(
+                job, evaluations, account.store.find_moments(job.arn), account.ledger.now_ms()
+            )
         ],
         "rules": [_describe_rule(account, job, each) for each in evaluations],
         "events": list_events(account, [job.name, *(each.name for each in evaluations)]),

@@ -76,9 +76,9 @@ PAGES = (
     Page(
         "GET",
         f"{PREFIX}jobs/<region>/<name>",
-        "A job: as it was asked for, as SageMaker describes it, its timeline, the events sent with what their "
-        "targets answered, its warnings (code, text, remedy), its rules with verdict and report, and where its inputs "
-        "and outputs are.",
+        "A job: as it was asked for, as SageMaker describes it, its timeline, where its seconds went, the events sent "
+        "with what their targets answered, its warnings (code, text, remedy), its rules with verdict and report, and "
+        "where its inputs and outputs are.",
         _ACCOUNT,
         answer=answers.Job,
     ),

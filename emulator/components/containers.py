@@ -47,6 +47,7 @@ class Containers(Component):
         # Containers on a Docker bridge reach this machine at the bridge's address.
         self._gateway.add_address(runtime.host_address)
         _offer_port(runtime, settings.port, self._ports.listeners[0])
+        _prepare_images(runtime, settings)
         self.endpoint_url = format_url(settings.scheme, runtime.host_address, settings.port)
 
 
@@ -116,7 +117,24 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
             carry=settings.shared_folder is None,
             lost=settings.state_dir / WORK_FOLDERS if restored else None,
             warm=None if settings.no_warm else WarmOptions(settings.warm),
+            warm_memory_bytes=settings.warm_memory,
         )
+    except ContainerRuntimeError as error:
+        raise StartupError(str(error)) from error
+
+
+def _prepare_images(runtime: ContainerRuntime, settings: Settings) -> None:
+    """Let the back end import the frameworks of the images that the settings name.
+
+    Raises:
+        StartupError: there is no such image.
+    """
+    from container_runtime.runtime import ContainerRuntimeError
+    from emulator.jobs.runs.attempt import build_typical_spec
+
+    try:
+        for image in () if settings.no_warm else settings.warm:
+            runtime.keep_ready(build_typical_spec(image, settings))
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error
 

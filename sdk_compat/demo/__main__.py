@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 console = Console(highlight=False, soft_wrap=True)
 TIME_LIMIT_SECONDS = 600
+# Imported while the demo prepares its jobs.
+_WARM = "pytorch-training,sagemaker-debugger-rules,lambda"
 _END_SECONDS = 60
 LOG_SECONDS = 10  # a function's log lines appear a moment after they are printed
 
@@ -62,7 +64,7 @@ def main() -> int:
     shutil.rmtree(args.output, ignore_errors=True)
     args.output.mkdir(parents=True)
     try:
-        with EmulatorProcess(args.output / "state", runtime=args.runtime) as emulator:
+        with EmulatorProcess(args.output / "state", runtime=args.runtime, warm=_WARM) as emulator:
             console.print(f"[dim]{emulator.first_line}[/dim]")
             try:
                 exit_code = run_demo(emulator.endpoint_url, args.output)

@@ -25,6 +25,7 @@ from smdebug.format.tfevent.framing import (
     Buffer,
 )
 from smdebug.mode_keys import ModeKeys
+from smdebug.moments import STEP, report_moment
 from smdebug.storage.output import Output, open_output, withdraw_file, write_whole_file
 
 # Smaller tensors are copied into a buffer and written together; the memory of others is written directly.
@@ -247,6 +248,7 @@ class StepWriter:
         )
         write_whole_file(index_path, [index.encode()])
         self._indexed = True
+        report_moment(STEP)
 
     def abort(self) -> None:
         """Discard everything that is not visible yet."""

@@ -31,6 +31,7 @@ from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import (
     MAX_LINE_BYTES,
     MAX_NETWORK_HOSTS,
+    STARTED_COLD,
     ContainerNotFoundError,
     ContainerRuntimeError,
     ContainerStartError,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from container_runtime.meter import Load
-    from container_runtime.runtime import ContainerRuntime, Network
+    from container_runtime.runtime import ContainerRuntime, LogLine, Network
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest"
 DEADLINE_SECONDS = 60.0
@@ -62,6 +63,25 @@ def make_docker_runtime(folder: Path, instance: str) -> ContainerRuntime:
     from container_runtime.docker.engine import DockerEngine
 
     return DockerEngine(instance, sidecars=folder / "sidecars")
+
+
+def make_docker_runtime_with_spares(folder: Path, instance: str) -> ContainerRuntime:
+    """Make the one that gives spare containers away, wherever it can."""
+    from container_runtime.docker.engine import DockerEngine
+    from container_runtime.docker.spares import SpareOptions
+
+    class WithSpares(DockerEngine):
+        def start(self, spec: ContainerSpec) -> str:
+            if self.keep_ready(spec, DEADLINE_SECONDS):
+                wait_until(lambda: self.is_ready(spec))
+            return super().start(spec)
+
+        def logs(self, container_id: str) -> Iterator[LogLine]:
+            return (line for line in super().logs(container_id) if not line.text.startswith(STARTED_COLD))
+
+    return WithSpares(
+        instance, sidecars=folder / "sidecars", spares=SpareOptions(folder / "spares", memory_bytes=4096 * MEBIBYTE)
+    )
 
 
 def make_open_docker_runtime(_folder: Path, instance: str) -> ContainerRuntime:
@@ -87,10 +107,11 @@ def make_carrying_swarm_runtime(_folder: Path, instance: str) -> ContainerRuntim
 MAKERS: dict[str, Callable[[Path, str], ContainerRuntime]] = {
     "process": make_process_runtime,
     "docker": make_docker_runtime,
+    "docker-spares": make_docker_runtime_with_spares,
     "swarm": make_swarm_runtime,
     "swarm-carrying": make_carrying_swarm_runtime,
 }
-LIKE_DOCKER = {"docker", "swarm", "swarm-carrying"}
+LIKE_DOCKER = {"docker", "docker-spares", "swarm", "swarm-carrying"}
 # Volumes are the node's, and its files are in memory here: nothing goes to a disk that could be counted.
 WRITING_TO_MEMORY = {"swarm-carrying"}
 # /tmp, home and packages of pip's are brought to the node, and stay there.
@@ -282,7 +303,6 @@ def test_a_known_load_is_measured_as_psutil_does(runtime: ContainerRuntime, back
     token = f"load-{uuid.uuid4().hex}"
     source = f"""
 import os, pathlib, sys, time
-name = {token!r}
 held = bytearray(b"x") * 500_000_000
 pathlib.Path({in_container(runtime, shared, "ready")}).touch()
 while not pathlib.Path({in_container(runtime, shared, "go")}).exists():
@@ -297,14 +317,14 @@ with open({in_container(runtime, shared, "written")}, "wb") as file:
 pathlib.Path({in_container(runtime, shared, "worked")}).touch()
 time.sleep(600)
 """
-    container = runtime.start(python(source, mounts=(shared,)))
+    container = runtime.start(python(source, mounts=(shared,), environment={"TOKEN": token}))
     meter = runtime.open_meter(container)
     assert meter is not None
     wait_until((shared.source / "ready").exists)
 
     def find_process() -> psutil.Process | None:
-        for each in psutil.process_iter(["cmdline", "memory_info"]):
-            if token in " ".join(each.info["cmdline"] or ()) and each.info["memory_info"].rss > 500_000_000:
+        for each in psutil.process_iter(["environ", "memory_info"]):
+            if (each.info["environ"] or {}).get("TOKEN") == token and each.info["memory_info"].rss > 500_000_000:
                 return each
         return None
 

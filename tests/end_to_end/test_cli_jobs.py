@@ -141,9 +141,16 @@ def test_a_job_by_a_part_of_its_name(command: Command, state: Path) -> None:
     assert little in described["Warnings"][1]["text"]
     assert described["Region"] == "eu-west-1"
     assert described["RuleReports"]["VanishingGradient"]["Finding"]["Step"] == 0
+    # What takes no millisecond has no phase.
+    spent = described["SecondsSpent"]
+    assert {"inputs", "start", "first step", "training", "uploads"} <= spent.keys()
+    assert f"inputs {spent['inputs']:.2f}, start {spent['start']:.2f}, " in text
     sagemaker = make_client(read_endpoint(state), "sagemaker", region="eu-west-1")
     of_aws = sagemaker.describe_training_job(TrainingJobName=NAME)
-    of_aws |= {name: described[name] for name in ("Region", "RuleReports", "Warnings")}
+    of_aws |= {name: described[name] for name in ("Region", "RuleReports", "SecondsSpent", "Warnings")}
+    # Both are whole milliseconds.
+    seconds = (of_aws["TrainingEndTime"] - of_aws["CreationTime"]).total_seconds()
+    assert sum(spent.values()) - spent.get("rules' last look", 0) == pytest.approx(seconds, abs=0.002)
     del of_aws["ResponseMetadata"]
     assert described == json.loads(json.dumps(of_aws, default=lambda time: time.isoformat()))
     assert "Why      ClientError: No image 'nobody-built:1'" in command("describe", "fails").stdout

@@ -169,6 +169,12 @@ class SimulatedNodes(OneMachine):
     def resolve_image(self, image: str, say: Callable[[str], None] = print) -> ResolvedImage:
         return ResolvedImage(image, image)
 
+    def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
+        return False
+
+    def is_ready(self, spec: ContainerSpec) -> bool:
+        return False
+
     def describe_substitution(self, image: str) -> str | None:
         return None
 

@@ -225,7 +225,9 @@ def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
     job = find_job(emulator, name)
     reports = {rule["name"]: rule["report"] for rule in job.described["rules"]}
     if as_json:
-        own = {"Region": job.region, "Warnings": job.described["warnings"], "RuleReports": reports}
+        spent = {each["phase"]: each["seconds"] for each in job.described["spent"]}
+        own = {"Region": job.region, "SecondsSpent": spent}
+        own |= {"Warnings": job.described["warnings"], "RuleReports": reports}
         click.echo(json.dumps(write_times({**job.description, **own})))
         return
     click.echo("\n".join(_format_description(job, reports)))
@@ -254,6 +256,10 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
         seconds = entry["StartTime"] - began
         head = f"  {seconds:8.1f} s  {entry['Status']:<12} "
         yield from wrap(entry.get("StatusMessage") or "-", " " * len(head), head)
+    if job.described["spent"]:
+        yield "\nSeconds spent"
+        spent = ", ".join(f"{each['phase']} {each['seconds']:.2f}" for each in job.described["spent"])
+        yield from wrap(spent, "  ", "  ")
     if job.rules:
         yield "\nRules"
     for rule in job.rules:

@@ -1,7 +1,8 @@
 """Warm pools: instances reserved for KeepAlivePeriodInSeconds after a job.
 
-Nothing is kept here, for a container starts as quickly without. What a client sees of it is AWS's: how long, and which
-job had the instances next.
+What is kept is what a job starts from: a spare container, or a warm interpreter of its image. The back end keeps it
+for the same time, so that the next job starts without its imports. What a client sees of it is AWS's: how long, and
+which job had the instances next.
 """
 
 from __future__ import annotations

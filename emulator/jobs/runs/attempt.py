@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.spec import ContainerSpec
+from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.model.failures import ContainerFailure
 from emulator.jobs.runs.containers.container import HOST_LABEL, remove_network
 from emulator.jobs.runs.containers.host_containers import HostContainers
@@ -14,8 +14,8 @@ from emulator.jobs.runs.job_log import JobLog
 from emulator.jobs.runs.measuring.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.measuring.volume import Volume, VolumeWatch, find_limit
 from emulator.jobs.staging.hosts import Cluster
-from emulator.jobs.staging.instance_types import find_cpus, find_memory_bytes
-from emulator.jobs.staging.opt_ml import locate_scratch
+from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
+from emulator.jobs.staging.opt_ml import TARGET, locate_scratch
 from emulator.security.trust import build_trust
 
 if TYPE_CHECKING:
@@ -23,13 +23,35 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.runtime import Container, LogLine
-    from container_runtime.spec import Mount
     from emulator.jobs.runs.containers.container import Agent
     from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.runs.job_context import JobContext
     from emulator.jobs.staging.hosts import Host
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.jobs.staging.job_warnings import ReportedWarnings
+    from emulator.settings import Settings
+
+
+TRAINING_SHM_BYTES = 2 * GIB
+"""Size of a training container's /dev/shm.
+
+Data loaders pass batches through it and soon fill Docker's default, 64 MiB.
+"""
+
+
+def build_typical_spec(image: str, settings: Settings) -> ContainerSpec:
+    """Build the spec of a typical container of an image: that of a job with one instance, or of a rule."""
+    is_rule = image.startswith("sagemaker-debugger-rule")
+    return ContainerSpec(
+        name="typical",
+        image=image,
+        command=() if is_rule else ("train",),
+        mounts=(Mount(settings.state_dir.absolute(), TARGET),),
+        hostname="algo-1",
+        read_only_root=not settings.writable_root,
+        scratch=settings.state_dir.absolute(),
+        shm_bytes=None if is_rule else TRAINING_SHM_BYTES,
+    )
 
 
 class Attempt(ABC):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.model.failures import RequestFailure, describe_algorithm_error
 from emulator.jobs.model.profiler_config import find_interval_seconds, is_profiled
-from emulator.jobs.runs.attempt import Attempt
+from emulator.jobs.model.spent_time import INPUTS, parse_moments
+from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt, build_typical_spec
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
 from emulator.jobs.runs.measuring.measures import finish_measures
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 from emulator.jobs.staging.channels import download_channels
-from emulator.jobs.staging.instance_types import GIB, find_memory_bytes, has_gpus
+from emulator.jobs.staging.instance_types import find_memory_bytes, has_gpus
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
 from emulator.jobs.staging.job_warnings import (
     ReportedWarnings,
@@ -24,6 +27,7 @@ from emulator.jobs.staging.job_warnings import (
 )
 from emulator.jobs.staging.opt_ml import (
     METRICS,
+    MOMENTS,
     OptMl,
     build_environment,
     find_measures,
@@ -53,8 +57,8 @@ if TYPE_CHECKING:
     from emulator.jobs.staging.hosts import Host
     from emulator.jobs.staging.job_files import JobFolder
 
-# Size of a training container's /dev/shm. Data loaders pass batches through it and soon fill Docker's default, 64 MiB.
-_SHM_BYTES = 2 * GIB
+_MOST_MOMENTS_BYTES = 1 << 15
+logger = logging.getLogger(__name__)
 
 
 class TrainingAttempt(Attempt):
@@ -84,6 +88,7 @@ class TrainingAttempt(Attempt):
         self.updates_closed = False
         self._monitors: dict[Host, SystemMonitor] = {}
         self._pipes: list[ChannelPipe] = []
+        self._spec: ContainerSpec | None = None
 
     def find_files(self, host: Host) -> JobFolder:
         """Return the files of the host's /opt/ml."""
@@ -164,10 +169,18 @@ class TrainingAttempt(Attempt):
             if request.get("CheckpointConfig"):
                 restore_checkpoints(job, opt_ml, object_store, check_stop)
         self.require_uploads(job)
+        ledger.save_moments(self.job.arn, {INPUTS: ledger.now_ms()})
+
+    def save_moments(self) -> None:
+        """Store the moments that the first host has reported."""
+        files = self.opt_mls[self.job.hosts[0]].files
+        if content := files.read_small_file(MOMENTS, _MOST_MOMENTS_BYTES):
+            self.job.services.ledger.save_moments(self.job.arn, parse_moments(content))
 
     def start(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
         """Start the container of each host: ``IMAGE train``, or the entry point and arguments of the request."""
         specs = {host: self._build_host_spec(job, host) for host in self.job.hosts}
+        self._spec = specs[self.job.hosts[0]]
         self.containers.start(specs, check_stop)
 
     def _build_host_spec(self, job: TrainingJob, host: Host) -> ContainerSpec:
@@ -184,8 +197,18 @@ class TrainingAttempt(Attempt):
                 opt_ml, job, self.cluster, host, services.settings, services.endpoint_url, path_in_container
             ),
             mounts=opt_ml.list_mounts(),
-            shm_bytes=_SHM_BYTES,
+            shm_bytes=TRAINING_SHM_BYTES,
         )
+
+    def keep_warm(self, job: TrainingJob) -> None:
+        """Keep ready what a job like this one starts from, for the job's keep-alive period."""
+        runtime, settings = self.job.services.runtime, self.job.services.settings
+        # After a restart of the emulator the attempt has started no container.
+        spec = self._spec or build_typical_spec(job.request["AlgorithmSpecification"]["TrainingImage"], settings)
+        try:
+            runtime.keep_ready(spec, job.keep_alive_seconds)
+        except ContainerRuntimeError as error:
+            logger.warning("Nothing is kept ready after %s: %s", job.name, error)
 
     def begin_uploads(self, job: TrainingJob) -> None:
         """Begin to upload what the running containers save, and to write to their pipes."""
@@ -263,6 +286,7 @@ class TrainingAttempt(Attempt):
         if not self.opt_mls:
             self.locate(job)
         finish_measures(find_measures(self.job.folder))
+        self.save_moments()
         uploads = self.require_uploads(job)
         uploads.finish() if last else uploads.finish_attempt()
 

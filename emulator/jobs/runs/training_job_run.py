@@ -202,7 +202,8 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
                 ended = job.transition("Completed", now_ms)
             return replace(ended, model_artifacts=model_uri, final_metrics=attempt.metrics.final_metrics)
 
-        self._change(conclude)
+        if self._change(conclude).status == "Completed" and job.keep_alive_seconds:
+            attempt.keep_warm(job)
         return Ended()
 
     def _give_up_attempt(self, note: str, change: Callable[[TrainingJob, int], TrainingJob]) -> Retry | None:

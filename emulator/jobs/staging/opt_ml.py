@@ -37,6 +37,8 @@ WARNINGS = "output/warnings.jsonl"
 """File in which smdebug reports warnings for the job's users. It is outside the folders that are uploaded."""
 WARNINGS_PATH = "SMDEBUG_WARNINGS_PATH"
 """Environment variable that holds the path of this file in a container."""
+MOMENTS = "output/moments"
+"""File beside it in which the training toolkit and smdebug report when the script, its framework and a step began."""
 _CONFIGURATION = "input/config"
 _PROFILER_CONFIGURATION = f"{_CONFIGURATION}/profilerconfig.json"
 _FOLDERS = (
@@ -59,7 +61,7 @@ _SEEN_ALWAYS = ("input", "model", "output")
 _MAX_CONFIGURATION_BYTES = 1 << 16
 
 # Paths in /opt/ml that the service itself writes or reads. A LocalPath must not overlap them.
-_OWN = ("input", "output/failure", "output/metrics", WARNINGS)
+_OWN = ("input", "output/failure", "output/metrics", WARNINGS, MOMENTS)
 
 
 # Lifetime of the credentials if the request sets no MaxRuntimeInSeconds, as for rules that wait for their job.

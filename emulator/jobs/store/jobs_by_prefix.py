@@ -55,7 +55,7 @@ class JobsByPrefix:
                 count = connection.execute(delete(table).where(func.substr(name, 1, len(prefix)) == prefix)).rowcount
                 forgotten += count if table in (tables.training_jobs, tables.processing_jobs) else 0
             for arn in arns:
-                for table in (tables.tags, tables.losses, tables.job_warnings):
+                for table in tables.BY_ARN:
                     connection.execute(delete(table).where(table.c.arn == arn))
             if not prefix:
                 for table in (tables.outbox, tables.sent_messages, tables.deliveries):

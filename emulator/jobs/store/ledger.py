@@ -84,6 +84,12 @@ class Ledger:
         with self.store.transaction() as transaction:
             return transaction.add_warnings(arn, warnings)
 
+    def save_moments(self, arn: str, moments: Mapping[str, int]) -> None:
+        """Store moments of the last attempt of the job with an ARN."""
+        if moments:
+            with self.store.transaction() as transaction:
+                transaction.save_moments(arn, moments)
+
     def update_training_job(
         self,
         region: str,

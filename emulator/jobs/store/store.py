@@ -244,6 +244,13 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.list_warnings(arns)
 
+    def find_moments(self, arn: str) -> dict[str, int]:
+        """Return the recorded moments of a job's last attempt, in milliseconds since the epoch."""
+        table = tables.job_moments
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(table.c.name, table.c.at_ms).where(table.c.arn == arn))
+            return {row.name: row.at_ms for row in rows}
+
     def delete_training_job(self, job: TrainingJob) -> bool:
         """Delete a job and its rule evaluations with their tags; return False if it was already deleted."""
         with self.transaction() as transaction:

@@ -163,6 +163,15 @@ job_warnings = Table(
     UniqueConstraint("arn", "code", "text"),
 )
 
+# When a training job's last attempt reached what no transition says, in milliseconds since the epoch.
+job_moments = Table(
+    "job_moments",
+    metadata,
+    Column("arn", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+)
+
 # How often rule evaluations and processing jobs have lost their containers.
 losses = Table(
     "losses",
@@ -201,3 +210,6 @@ deliveries = Table(
     Column("event_id", Text, nullable=False, index=True),
     Column("outcome", JSON, nullable=False),
 )
+
+# Tables whose rows belong to the job with an ARN, and are deleted with it.
+BY_ARN = (tags, losses, job_warnings, job_moments)

@@ -146,7 +146,7 @@ class StoreTransaction:
     def delete_training_job(self, job: TrainingJob) -> None:
         """Delete all rows of a job."""
         arns = [job.arn, *(each.arn for each in self.list_rule_evaluations_of(job))]
-        for kept in (tables.tags, tables.losses, tables.job_warnings):
+        for kept in tables.BY_ARN:
             self._connection.execute(delete(kept).where(kept.c.arn.in_(arns)))
         evaluations = tables.rule_evaluations
         for table, name in (
@@ -176,7 +176,7 @@ class StoreTransaction:
     def delete_job(self, job: R) -> None:
         """Delete all rows of a job."""
         table = find_table(type(job))
-        for kept in (tables.tags, tables.losses, tables.job_warnings):
+        for kept in tables.BY_ARN:
             self._connection.execute(delete(kept).where(kept.c.arn == job.arn))
         self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
 
@@ -211,6 +211,12 @@ class StoreTransaction:
         for row in self._connection.execute(_WARNINGS, {"of_arns": list(arns)}):
             found.setdefault(row.arn, []).append(JobWarning(row.code, row.text, row.remedy))
         return found
+
+    def save_moments(self, arn: str, moments: Mapping[str, int]) -> None:
+        """Store moments of a job's last attempt; they replace those of the same names."""
+        for name, at_ms in moments.items():
+            row = upsert(tables.job_moments).values(arn=arn, name=name, at_ms=at_ms)
+            self._connection.execute(row.on_conflict_do_update(set_={"at_ms": at_ms}))
 
     def add_event(self, event_id: str, region: str, event: Mapping[str, Any]) -> None:
         """Store an event until it is delivered."""

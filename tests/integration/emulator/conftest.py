@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from container_runtime.process.warm_interpreters import WarmOptions
+
 
 @pytest.fixture(scope="session")
 def moto_application() -> Any:
@@ -32,7 +34,13 @@ def moto_application() -> Any:
 
 
 @pytest.fixture
-def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
+def warm_options() -> WarmOptions | None:
+    """How the emulator's local processes are kept warm; a test module may have its own."""
+    return None
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, moto_application: Any, warm_options: WarmOptions | None) -> Iterator[Emulator]:
     moto_api_backend.reset()
     stops = StopCalls()
     routes: dict[str, Any] = {}
@@ -54,7 +62,7 @@ def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
     listener = Listener(LOOPBACK, 0)
     listener.serve(application)
     emulator = Emulator(f"http://{LOOPBACK}:{listener.port}", stops)
-    emulator.containers = LocalProcesses(tmp_path / "containers")
+    emulator.containers = LocalProcesses(tmp_path / "containers", warm=warm_options)
     emulator.invoker = FunctionInvoker(
         emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS, idle_seconds=60.0
     )
@@ -65,4 +73,5 @@ def emulator(tmp_path: Path, moto_application: Any) -> Iterator[Emulator]:
     emulator.invoker.close()
     assert emulator.containers.find({}) == []
     assert not (tmp_path / "lambda").exists()
+    emulator.containers.close()
     listener.close()

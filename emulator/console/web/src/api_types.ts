@@ -113,6 +113,7 @@ export interface components {
             savesTensors: boolean;
             warnings: components["schemas"]["Warning"][];
             rules: components["schemas"]["Rule"][];
+            spent: components["schemas"]["SpentSeconds"][];
             account: string;
             request: {
                 [key: string]: unknown;
@@ -434,6 +435,10 @@ export interface components {
             lastStep: number;
             ended: boolean;
         };
+        SpentSeconds: {
+            phase: string;
+            seconds: number;
+        };
         StepDurations: {
             times: number[];
             low: (number | null)[];
@@ -629,6 +634,7 @@ export type RuleSummary = components['schemas']['RuleSummary'];
 export type Run = components['schemas']['Run'];
 export type SentEvent = components['schemas']['SentEvent'];
 export type Series = components['schemas']['Series'];
+export type SpentSeconds = components['schemas']['SpentSeconds'];
 export type StepDurations = components['schemas']['StepDurations'];
 export type Steps = components['schemas']['Steps'];
 export type StoredObject = components['schemas']['StoredObject'];

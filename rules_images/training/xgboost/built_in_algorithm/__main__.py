@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 from smdebug import training_toolkit
@@ -26,6 +27,8 @@ def main(command: list[str]) -> int:
             return 1
         os.execvp(command[0], command)  # noqa: S606 - the command is what the container is for
     base = Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
+    # Given by a warm interpreter to the programs that it forks.
+    scripts: Any = sys.modules.get("smdebug_emulator_scripts")
     try:
         hyperparameters = _read_hyperparameters(base)
         if _SCRIPT in hyperparameters or os.environ.get("SAGEMAKER_PROGRAM"):
@@ -33,13 +36,15 @@ def main(command: list[str]) -> int:
             toolkit = [sys.executable, "-m", "smdebug.training_toolkit"]
             path = os.environ.get("PYTHONPATH", ""), str(_SCRIPT_PACKAGES)
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-            if "smdebug_emulator_scripts" in sys.modules:
+            if scripts is not None:
                 # This process was forked from a warm interpreter, which only the same process can fork again.
                 sys.path[0] = str(Path.cwd())
                 sys.path.insert(1 + len(path[0].split(os.pathsep)) * bool(path[0]), str(_SCRIPT_PACKAGES))
                 sys.argv = [training_toolkit.__file__]
                 training_toolkit.main()
             os.execv(sys.executable, toolkit)  # noqa: S606 - script mode is another program
+        if scripts is not None:
+            scripts.train_here()
         from rules_images.training.xgboost.built_in_algorithm.training import train
 
         train(base, hyperparameters)

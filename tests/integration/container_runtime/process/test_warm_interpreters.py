@@ -74,6 +74,86 @@ if sys.argv[1:] != ["again"]:
     os.execv(sys.executable, [sys.executable, __file__, "again"])
 print("again")
 """,
+    "finalizers": """
+import atexit, gc, weakref
+class Said:
+    def __init__(self, text): self.text = text
+    def __del__(self): print("gone", self.text, LATER)
+LATER = "with names"
+weakref.finalize(Said, print, "finalized")
+held, cycle = Said("held"), Said("cycle")
+cycle.self = cycle
+gc.collect()
+""",
+    "held_elsewhere": """
+import decimal
+class Said:
+    def __del__(self): print("gone")
+decimal.said = Said()
+""",
+    "own_module": """
+import sys, types
+own = types.ModuleType("own")
+exec("class Said:\\n    def __del__(self): print('gone', NAME)\\nNAME = 'own'\\nsaid = Said()", vars(own))
+sys.modules["own"] = own
+del own
+""",
+    "open_files": """
+import atexit, decimal, os, sys, zipfile
+if child := os.fork():
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print({name: os.path.getsize(name) for name in ("left", "kept", "left.zip")})
+else:
+    file, decimal.kept, archive = open("left", "w"), open("kept", "w"), zipfile.ZipFile("left.zip", "w")
+    file.write("text")
+    decimal.kept.write("longer text")
+    archive.writestr("name", "text")
+""",
+    "c_library": """
+import ctypes
+printf = ctypes.CDLL(None).printf
+printf(b"printed by C")
+""",
+    "output_replaced": """
+import os, sys
+sys.stdout = os.fdopen(os.dup(1), "w")
+print("kept in a buffer")
+""",
+    "daemon": """
+import threading, time
+thread = threading.Thread(target=time.sleep, args=(600,), daemon=True)
+thread.start()
+class A:
+    def __del__(self): print("gone")
+a = A()
+""",
+    "unawaited_thread": """
+import threading, time
+def late():
+    time.sleep(0.2)
+    print("late")
+threading.Thread(target=late).start()
+print("main ends")
+""",
+    "exit_code": "import sys; sys.exit(-2)",
+    "exit_handler_fails": """
+import atexit
+atexit.register(print, "another")
+atexit.register(lambda: 1 / 0)
+""",
+    "signal_handler": """
+import os, signal, time
+signal.signal(signal.SIGTERM, lambda *_: print("terminated") or os._exit(9))
+signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+os.kill(0, signal.SIGUSR2)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+""",
+    "module_named_like_ours": """
+import importlib.util
+for name in ("supervisor", "interpreter_start", "interpreter_end", "warm_interpreter", "smdebug_emulator_scripts"):
+    print(name, importlib.util.find_spec(name))
+""",
     "descriptors": """
 import os
 for each in (0, 1, 2):
@@ -165,7 +245,7 @@ def build_spec(programs: Path, program: str, **environment: str) -> ContainerSpe
 
 def run(runtime: LocalProcesses, spec: ContainerSpec) -> tuple[list[str], int]:
     container = runtime.start(spec)
-    lines = [re.sub(r"smdebug-emulator-\w+", "SCRATCH", line.text) for line in runtime.logs(container)]
+    lines = [re.sub(r"smdebug-emulator-\w+|0x[0-9a-f]+", "SCRATCH", line.text) for line in runtime.logs(container)]
     ended = runtime.wait(container)
     assert ended is not None
     runtime.remove(container)
@@ -264,6 +344,33 @@ def test_an_interpreter_whose_files_changed_is_replaced(warm: LocalProcesses, pr
         0,
     )
     assert find_interpreter(warm) is not changed
+
+
+def test_an_interpreter_that_has_grown_is_replaced(tmp_path: Path, programs: Path) -> None:
+    text = "import signal\nkept = []\nsignal.signal(signal.SIGUSR1, lambda *_: kept.append(b'x' * (96 << 20)))\n"
+    (programs.parent / "modules" / "imported.py").write_text(text)
+    runtime = make_runtime(tmp_path, "grown", WarmOptions(("tiny",)))
+    wait_until_ready(runtime)
+    grown = find_interpreter(runtime)
+    grown.process.send_signal(signal.SIGUSR1)
+    wait_until(lambda: psutil.Process(grown.process.pid).memory_info().rss > 96 << 20)
+    (line, was_warm, _), code = run(runtime, build_spec(programs, "sees"))
+    assert line.startswith("smdebug-emulator: started without a warm interpreter: ")
+    assert (was_warm, code) == ("False", 0)
+    assert find_interpreter(runtime) is not grown
+    runtime.close()
+
+
+def test_imports_that_start_threads_are_not_forked(tmp_path: Path, programs: Path) -> None:
+    text = (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True, name='busy').start()\n"
+    )
+    (programs.parent / "modules" / "imported.py").write_text(text)
+    runtime = make_runtime(tmp_path, "threads", WarmOptions(("tiny",)))
+    (line, was_warm, _), code = run(runtime, build_spec(programs, "sees"))
+    assert line.endswith("no warm interpreter can be made: its imports have started threads, busy")
+    assert (was_warm, code) == ("False", 0)
+    runtime.close()
 
 
 def test_an_idle_interpreter_ends(tmp_path: Path, programs: Path) -> None:

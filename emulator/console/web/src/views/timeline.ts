@@ -32,10 +32,16 @@ export function showTimeline(job: Job, path: string): HTMLElement {
       element: h("li", {}, h("time", {}, `${((each.timeMs - began) / 1000).toFixed(1)} s`), showEvent(each, path)),
     })),
   ].sort((a, b) => a.at - b.at || a.order - b.order);
+  const spent = job.spent.map((each) => `${each.phase} ${each.seconds.toFixed(2)} s`);
   return h(
-    "ol",
-    { class: "timeline" },
-    entries.map((each) => each.element),
+    "div",
+    {},
+    spent.length ? h("p", { class: "spent" }, h("strong", {}, "Seconds spent"), ` ${spent.join(", ")}`) : null,
+    h(
+      "ol",
+      { class: "timeline" },
+      entries.map((each) => each.element),
+    ),
   );
 }
 

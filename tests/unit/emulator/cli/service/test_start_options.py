@@ -95,6 +95,7 @@ GIVEN = {
     "faults": "s3:error=0.1,delay=200ms",
     "warm": "pytorch-training,sagemaker-xgboost",
     "no_warm": "1",
+    "warm_memory": "3G",
     "max_jobs": "7",
     "disk_reserve": "2G",
     "container_user": f"{os.getuid()}:7",

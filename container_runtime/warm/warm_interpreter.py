@@ -4,32 +4,28 @@ The process back end runs this file with the interpreter of an image's environme
 descriptor of a socket to the back end. Each request on it is the folder of a container, with two file descriptors: the
 container's lock file, and the pipe that reports the result of the start. For each request this process forks the
 container's supervisor, and the supervisor forks the container's process. That process continues as if its interpreter
-had just been started with the container's command: see ``docs/decisions/0086-warm-interpreters.md``.
+had just been started with the container's command: see ``docs/decisions/0086-warm-interpreters.md``. Spare containers
+of the Docker back end use the same definitions (``spare_program.py``).
 
 The back end's end of the socket closes when the emulator ends in any way. This program then ends, too.
 """
 
 # The program runs with the oldest Python of any image.
-# ruff: noqa: PTH109, PTH112, PTH113, PTH114, PTH116, PTH118, PTH120, PTH123, PTH208, BLE001, SIM105
+# ruff: noqa: PTH109, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123, PTH208, BLE001, SIM105
 
 from __future__ import annotations
 
-import atexit
-import ctypes
 import gc
 import importlib
 import json
 import os
-import runpy
 import shutil
 import signal
 import socket
 import sys
 import threading
-import time
 import types
 from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,32 +64,39 @@ class WarmInterpreter:
     """The interpreter after its imports, and what a process forked from it needs.
 
     Attributes:
-        variables: the variables of this process.
+        variables: its variables.
         prefixes: beginnings of the names of variables that the imported modules read when they are imported.
         hook: module whose ``main`` a forked process calls before its program, or an empty string.
-        with_scripts: whether programs start scripts, which are forked, too.
+        script_starters: modules whose program starts a script, which is forked, too.
+        main: the module ``main_module``, which runs programs.
     """
 
-    def __init__(self, request: dict[str, Any], control: int) -> None:
-        """Import the modules of a request. ``control`` is the file descriptor of the socket."""
-        self.variables = {name: value for name, value in os.environ.items() if name != SPACE_VARIABLE}
+    def __init__(self, request: dict[str, Any], *controls: int) -> None:
+        """Import the modules of a request. ``controls`` are file descriptors that no program gets."""
+        self._start = load_module("interpreter_start")
+        self._end = load_module("interpreter_end")
+        self.main = load_module("main_module")
+        given = self._start.read_given_names()
+        self.variables = {name: os.environ[name] for name in os.environ if name in given and name != SPACE_VARIABLE}
+        # Python sets LC_CTYPE where the C library has no locale of the given name.
+        self._set_by_python = {name: value for name, value in os.environ.items() if name not in given}
         self.prefixes: list[str] = list(request["variables"])
         self.hook = str(request["hook"])
-        self.with_scripts = bool(request["with_scripts"])
-        self._home = os.environ["HOME"]
+        self.script_starters: list[str] = list(request["script_starters"])
         # Without the folder of this file.
         del sys.path[0]
         self._path = list(sys.path)
-        self.supervisor = load_supervisor()
-        for name in request["modules"]:
-            importlib.import_module(name)
+        before = dict(os.environ)
+        self._printed = self._start.import_modules(request["modules"])
+        self._set_by_imports = {name: value for name, value in os.environ.items() if before.get(name) != value}
         self._imported = set(sys.modules)
         self._modules = {name.partition(".")[0] for name in sys.modules} - {*sys.builtin_module_names, "__main__"}
         self._files = {path: read_mtime(path) for path in list_files()}
-        self._descriptors = {int(name) for name in os.listdir("/proc/self/fd")} - {control}
+        self._descriptors = {int(name) for name in os.listdir("/proc/self/fd")} - {*controls}
         self._signals = {number: signal.getsignal(number) for number in signal.valid_signals()}
         gc.collect()
         gc.freeze()
+        self._libraries = self._end.read_libraries()
         self._resident = read_resident_bytes()
 
     def find_change(self) -> str | None:
@@ -130,21 +133,36 @@ class WarmInterpreter:
                 except OSError:
                     pass  # the descriptor of the listed folder itself
 
+    def end(self, code: int) -> None:
+        """End this forked process as Python does; see ``interpreter_end.end_process``."""
+        self._end.end_process(code, self._imported, self._libraries)
+
     def begin(self, environment: dict[str, str], script_folder: str | None) -> None:
         """Give this process the environment and the import path of a new interpreter."""
-        replace_environment(environment)
-        time.tzset()
+        self._start.replace_environment(environment)
+        os.environ.update(self._set_by_python)
         given = [entry or os.getcwd() for entry in find_python_path(environment)]
         # Python removes duplicates before it adds the script's folder.
         sys.path[:] = dict.fromkeys([*given, *self._path])
         if script_folder is not None:
             sys.path.insert(0, script_folder)
         sys.path_importer_cache.clear()
-        if os.path.isdir(self._home) and os.listdir(self._home):
+        home = self.variables["HOME"]
+        if os.path.isdir(home) and os.listdir(home) and environment["HOME"] != home:
             # What the imports wrote there, a new interpreter would have written into the container's home.
-            shutil.copytree(self._home, environment["HOME"], dirs_exist_ok=True)
-        renew_standard_library()
+            shutil.copytree(home, environment["HOME"], dirs_exist_ok=True)
+        self._start.renew_standard_library()
         sys.modules["__main__"] = types.ModuleType("__main__")
+
+    def prepare_use(self) -> None:
+        """Prepare this process for a program that uses the imported modules."""
+        os.write(2, self._printed)
+        # Some name a folder below this process's own.
+        for name, value in self._set_by_imports.items():
+            for folder in ("TMPDIR", "HOME"):
+                if folder in self.variables:
+                    value = value.replace(self.variables[folder], os.environ[folder])
+            os.environ.setdefault(name, value)
         if self.hook:
             importlib.import_module(self.hook).main()
 
@@ -166,13 +184,11 @@ class WarmInterpreter:
         return None
 
 
-def load_supervisor() -> Any:
-    """Return the supervisor's module, which no program finds among its imported modules."""
-    spec = spec_from_file_location("supervisor", os.path.join(os.path.dirname(__file__), "supervisor.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+def load_module(name: str, *folder: str) -> Any:
+    """Return a module from the folder of this file. No program finds it among its imported modules."""
+    module = types.ModuleType(name)
+    module.__file__ = os.path.join(os.path.dirname(__file__), *folder, f"{name}.py")
+    SourceFileLoader(name, module.__file__).exec_module(module)
     return module
 
 
@@ -225,32 +241,6 @@ def read_resident_bytes() -> int:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def replace_environment(environment: dict[str, str]) -> None:
-    """Replace all variables of this process, and what /proc shows of them."""
-    os.environ.clear()
-    os.environ.update(environment)
-    with open("/proc/self/stat", "rb") as file:
-        # env_start and env_end, the fields 50 and 51; the second one ends with the last parenthesis.
-        start, end = map(int, file.read().rpartition(b")")[2].split()[47:49])
-    block = b"".join(os.fsencode(f"{name}={value}\0") for name, value in environment.items())
-    # No variable is in this memory any more: the C library has copied them. /proc/PID/environ still shows it, and the
-    # back end finds the processes of a container by it.
-    if start and len(block) <= end - start:
-        ctypes.memmove(start, block.ljust(end - start, b"\0"), end - start)
-
-
-def renew_standard_library() -> None:
-    """Reset what modules of the standard library have kept from this interpreter's own start."""
-    if process := sys.modules.get("multiprocessing.process"):
-        process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]
-        current = process.current_process()
-        current.authkey = os.urandom(32)
-    if tempfile := sys.modules.get("tempfile"):
-        tempfile.tempdir = None  # type: ignore[attr-defined]
-    if random := sys.modules.get("random"):
-        random.seed()
-
-
 class Scripts:
     """Starts the scripts of a forked program, as forks of the same interpreter.
 
@@ -294,6 +284,10 @@ class Scripts:
         os.waitpid(self._pid, 0)
         return None, obstacle
 
+    def train_here(self) -> None:
+        """Prepare the program's own process for a training, in place of a script's."""
+        self._warm.prepare_use()
+
 
 class ScriptForkedError(BaseException):
     """Raised in a forked script process: unwinds the stack to the frame that runs the script."""
@@ -305,7 +299,7 @@ class ScriptForkedError(BaseException):
         self.folder = folder
 
 
-def serve(warm: WarmInterpreter, control: socket.socket) -> None:
+def serve(warm: WarmInterpreter, supervisor: Any, control: socket.socket) -> None:
     """Fork a supervisor for each request, until the back end's end closes or no request comes for too long."""
     while True:
         try:
@@ -314,11 +308,14 @@ def serve(warm: WarmInterpreter, control: socket.socket) -> None:
             return
         if not message:
             return
+        if not descriptors:
+            control.settimeout(json.loads(message))  # how long is too long
+            continue
         lock, handshake = descriptors
         change = warm.find_change()
         if change is None and os.fork() == 0:
             control.close()
-            become_supervisor(warm, message.decode(), lock, handshake)
+            become_supervisor(warm, supervisor, message.decode(), lock, handshake)
         os.close(lock)
         os.close(handshake)
         if change is not None:
@@ -326,7 +323,7 @@ def serve(warm: WarmInterpreter, control: socket.socket) -> None:
             return
 
 
-def become_supervisor(warm: WarmInterpreter, folder: str, lock: int, handshake: int) -> None:
+def become_supervisor(warm: WarmInterpreter, supervisor: Any, folder: str, lock: int, handshake: int) -> None:
     """Run a container's supervisor in this forked process, and end with it."""
     try:
         os.setsid()
@@ -335,7 +332,6 @@ def become_supervisor(warm: WarmInterpreter, folder: str, lock: int, handshake: 
         log = os.open(os.path.join(folder, "supervisor.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        supervisor = warm.supervisor
         os.dup2(high_lock, supervisor.LOCK_FD, inheritable=False)
         os.dup2(high_handshake, supervisor.HANDSHAKE_FD, inheritable=False)
         warm.close_descriptors(supervisor.LOCK_FD, supervisor.HANDSHAKE_FD)
@@ -349,76 +345,41 @@ def become_supervisor(warm: WarmInterpreter, folder: str, lock: int, handshake: 
     os._exit(0)
 
 
-def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> None:
-    """Continue as the container's program, ``python [-P] -m MODULE ARGUMENTS``."""
+def run_program(warm: WarmInterpreter, process: ProcessForkedError) -> int:
+    """Continue as the container's program, and return its exit code.
+
+    It is ``python [-P] -m MODULE ARGUMENTS``, ``python -c CODE ARGUMENTS`` or ``python FILE ARGUMENTS``.
+    """
     argv = process.argv
     sys.orig_argv = list(argv)
-    if warm.with_scripts:
-        sys.modules[SCRIPTS_MODULE] = Scripts(warm)  # type: ignore[assignment]
-    elif obstacle := warm.find_hidden(find_python_path(process.environment)):
+    at = 2 if argv[1] == "-P" else 1
+    option = argv[at] if argv[at] in ("-m", "-c") else ""
+    starts_script = argv[at + 1 if option else at] in warm.script_starters
+    if obstacle := warm.find_hidden(find_python_path(process.environment)):
         sys.stdout.write(f"smdebug-emulator: started without a warm interpreter: {obstacle}\n")
         sys.stdout.flush()
         os.execve(argv[0], argv, process.environment)  # noqa: S606 - no shell is wanted
-    at = argv.index("-m")
-    warm.begin(process.environment, None if "-P" in argv[:at] else os.getcwd())
-    sys.argv = ["-m", *argv[at + 2 :]]
-    try:
-        runpy._run_module_as_main(argv[at + 1])  # type: ignore[attr-defined]  # noqa: SLF001 - `python -m` calls it
-    except SystemExit as end:
-        if warm.with_scripts and (end.code is None or isinstance(end.code, int)):
-            end_quickly(end.code or 0)
-        raise
-    except BaseException as error:
-        end_with_error(error)
-    if warm.with_scripts:
-        end_quickly(0)
+    if starts_script:
+        sys.modules[SCRIPTS_MODULE] = Scripts(warm)  # type: ignore[assignment]
+    folder = {"-m": os.getcwd(), "-c": ""}.get(option) if option else warm.main.find_folder(argv[at])
+    warm.begin(process.environment, None if at == 2 else folder)
+    if not starts_script:
+        warm.prepare_use()
+    sys.argv = [option, *argv[at + 2 :]] if option else argv[at:]
+    return int(warm.main.run(option, argv[at + 1] if option else argv[at]))
 
 
-def end_quickly(code: int) -> None:
-    """End a program of ours, without taking apart what only its script has used."""
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - Python does the same at its end
-    atexit._run_exitfuncs()  # noqa: SLF001
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> None:
-    """Continue as a script, ``python SCRIPT ARGUMENTS``."""
+def run_script(warm: WarmInterpreter, script: ScriptForkedError) -> int:
+    """Continue as a script, ``python SCRIPT ARGUMENTS``; return its exit code."""
     os.chdir(script.folder)
     name = find_script(script.argv)
     assert name is not None
     path = os.path.join(script.folder, name)
     sys.orig_argv = list(script.argv)
     sys.argv = script.argv[script.argv.index(name) :]
-    warm.begin(script.environment, os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path))
-    main = sys.modules["__main__"]
-    main.__dict__.update(
-        __file__=path,
-        __cached__=None,
-        __loader__=SourceFileLoader("__main__", path),
-        __builtins__=sys.modules["builtins"],
-        __annotations__={},
-    )
-    try:
-        with open(path, "rb") as file:
-            code = compile(file.read(), path, "exec", dont_inherit=True)
-        exec(code, main.__dict__)  # noqa: S102 - the script is the job
-    except SystemExit:
-        raise
-    except BaseException as error:
-        end_with_error(error)
-
-
-def end_with_error(error: BaseException) -> None:
-    """Report an error that a program raised and did not catch, without the caller's frame, and end as Python does."""
-    trace = error.__traceback__
-    error.with_traceback(trace and trace.tb_next)
-    sys.excepthook(type(error), error, error.__traceback__)
-    if isinstance(error, KeyboardInterrupt):
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGINT)
-    sys.exit(1)
+    warm.begin(script.environment, warm.main.find_folder(path))
+    warm.prepare_use()
+    return int(warm.main.run("", path))
 
 
 def main() -> None:
@@ -426,7 +387,10 @@ def main() -> None:
     request = json.loads(sys.argv[1])
     control = socket.socket(fileno=int(sys.argv[2]))
     control.set_inheritable(False)
+    supervisor = load_module("supervisor", os.pardir, "process")
     warm = WarmInterpreter(request, control.fileno())
+    if others := [each.name for each in threading.enumerate() if each is not threading.main_thread()]:
+        sys.exit(f"its imports have started threads, {', '.join(others)}")
     # Forked supervisors are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     control.send(b"ready")
@@ -434,16 +398,20 @@ def main() -> None:
     # Programs run after the exception has been handled: their own errors must not refer to it.
     process = script = None
     try:
-        serve(warm, control)
+        serve(warm, supervisor, control)
     except ProcessForkedError as forked:
         process = forked
-    if process is not None:
-        try:
-            run_program(warm, process)
-        except ScriptForkedError as forked_script:
-            script = forked_script
+    if process is None:
+        return
+    try:
+        code = run_program(warm, process)
+    except ScriptForkedError as forked_script:
+        script = forked_script
     if script is not None:
-        run_script(warm, script)
+        code = run_script(warm, script)
+    del process, script
+    warm.end(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
