@@ -1,4 +1,4 @@
-"""Records of spare containers that were given away: which container each has become.
+"""Labels of the containers that spare ones have become.
 
 The engine cannot change the labels of a container that exists, so a file has those of the container that a spare one
 became. It is written before the container's program begins.

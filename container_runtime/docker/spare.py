@@ -1,4 +1,4 @@
-"""One spare container: created ahead, with its imports done, and then given away once."""
+"""Spare container: created ahead, with its imports done, given away once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Program of a spare container, which imports modules and waits to become a container's program.
+"""Program of a spare container, which imports modules and waits.
 
 A spare container runs this file with the interpreter of its image. The folder of the file also has a copy of
 ``warm_interpreter.py``, the file ``request.json`` with the modules to import, and a Unix socket of the back end. The
