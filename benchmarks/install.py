@@ -50,11 +50,11 @@ def measure() -> Iterator[str]:
         _run(sys.executable, *pip, *lists)
         seconds = time.monotonic() - began
         installed: dict[str, Any] = json.loads(_run(str(python), "-c", _LIST))
-        downloaded = {
+        downloaded: dict[str, int] = {
             canonicalize_name(parse_wheel_filename(path.name)[0]): path.stat().st_size for path in wheels.glob("*.whl")
         }
-    known = {canonicalize_name(name): each for name, each in installed.items()}
-    disk = {name: int(each["bytes"]) for name, each in known.items()}
+    known: dict[str, Any] = {canonicalize_name(name): each for name, each in installed.items()}
+    disk: dict[str, int] = {name: int(each["bytes"]) for name, each in known.items()}
     yield f"all: download {_sum(downloaded)}, disk {_sum(disk)}, pip {seconds:.0f} s, {len(known)} packages"
     whole = find_closure(direct, known)
     lacking = {each: whole - find_closure([other for other in direct if other != each], known) for each in direct}
