@@ -319,6 +319,10 @@ class Settings:
         help="Bucket of --s3-endpoint, and a prefix in it; the bucket has to exist.",
         default_words=DEFAULT_S3_BUCKET,
     )
+    lenient_roles: bool = flag(
+        "Accept jobs whose role does not exist. Without it they are refused where IAM holds a role that SageMaker may "
+        "assume."
+    )
     strict_versions: bool = flag(
         "Refuse jobs whose framework version has no local image, instead of using the nearest version."
     )
