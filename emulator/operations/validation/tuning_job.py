@@ -81,6 +81,8 @@ def check_tuning_job(request: Request, context: Context) -> None:
         checked = context.check("CreateTrainingJob", training)
         training_job.check_training_job(checked)
         check_surroundings(checked, context)
+        parallel = job.configuration["ResourceLimits"]["MaxParallelTrainingJobs"]
+        context.jobs.training.quotas.check(context.region, checked, parallel)
     _check_limits(job)
 
 

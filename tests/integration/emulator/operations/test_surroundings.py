@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.settings import Settings
+from sdk_compat.aws_variables import assume_role
 from tests.boto3_client import make_client
 from tests.integration.emulator.jobs.job_harness import REGION
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tests.integration.emulator.operations.conftest import Service
 
 ELSEWHERE = "eu-west-1"
+SIGNER = {"AWS_REGION": REGION, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 NO_TRUST = {"Version": "2012-10-17", "Statement": []}
 AWS_ACCOUNT, NOBODYS_ACCOUNT = "763104351884", "999999999999"
 
@@ -103,6 +105,8 @@ def test_a_role_that_does_not_exist_is_refused_where_there_are_roles_for_sagemak
     iam.create_role(RoleName="function", AssumeRolePolicyDocument=json.dumps(trust("lambda.amazonaws.com")))
     iam.create_role(RoleName="nobody", AssumeRolePolicyDocument=json.dumps(NO_TRUST))
     client.create_training_job(**build_training(service, "role-of-a-function", RoleArn=absent))
+    assume_role(service.endpoint_url, SIGNER, "SageMakerRole")
+    client.create_training_job(**build_training(service, "role-of-the-command-run", RoleArn=absent))
     document = json.dumps(trust("lambda.amazonaws.com", "sagemaker.amazonaws.com"))
     own = iam.create_role(RoleName="own", Path="/service-role/", AssumeRolePolicyDocument=document)["Role"]["Arn"]
     client.create_training_job(**build_training(service, "own-role", RoleArn=own))
@@ -164,7 +168,7 @@ def test_an_image_of_an_account_that_nobody_knows_is_refused(service: Service) -
     # A repository of that account makes it known.
     from moto.ecr.models import ecr_backends
 
-    ecr_backends[NOBODYS_ACCOUNT][REGION].create_repository("tiny", None, None, None, None, None)
+    ecr_backends[NOBODYS_ACCOUNT][REGION].create_repository("tiny", None, {}, {}, "MUTABLE", [])
     client.create_processing_job(**build_processing(service, "somebodys", image))
 
 

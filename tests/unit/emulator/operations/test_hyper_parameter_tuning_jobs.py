@@ -33,6 +33,17 @@ class NoJobs:
     def tuning(self) -> NoJobs:
         return self
 
+    @property
+    def training(self) -> NoJobs:
+        return self
+
+    @property
+    def quotas(self) -> NoJobs:
+        return self
+
+    def check(self, region: str, request: dict[str, Any], jobs: int) -> None:
+        pass
+
     def create(self, region: str, request: dict[str, Any]) -> NoJobs:
         return self
 
