@@ -53,6 +53,7 @@ class MotoStore:
         from emulator.moto_services.iam.principals import KNOWN_SESSIONS
         from emulator.moto_services.instances import untracked
         from emulator.moto_services.model_registry import keeping_model_packages
+        from emulator.moto_services.pipeline_versions import keeping_versions
         from emulator.moto_services.pipelines import keeping_definitions
         from emulator.moto_services.s3.backend import open_s3
         from emulator.moto_services.sagemaker_tags import keeping_tags
@@ -68,7 +69,13 @@ class MotoStore:
                     "cloudwatch": [list_metrics_once],
                     "iam": [refusing_attached_policies, explaining_missing_roles, simulating_policies],
                     "logs": [count_log_events],
-                    "sagemaker": [keeping_experiments, keeping_definitions, keeping_model_packages, keeping_tags],
+                    "sagemaker": [
+                        keeping_experiments,
+                        keeping_definitions,
+                        keeping_versions,
+                        keeping_model_packages,
+                        keeping_tags,
+                    ],
                     "sagemakermetrics": [count_missing_steps],
                     "sts": [KNOWN_SESSIONS.known_to_sts],
                 },
