@@ -12,18 +12,18 @@ from emulator.jobs.model.descriptions import describe_pipeline_execution as desc
 from emulator.jobs.model.descriptions import describe_steps
 from emulator.jobs.model.pipeline_execution import refuse_needs_of_fail_steps
 from emulator.jobs.store.listing import cut_page
-from emulator.moto_services.pipeline_versions import (
+from emulator.moto_services.sagemaker.pipeline_versions import (
     change_version,
     describe_version,
     find_version,
     list_versions,
 )
-from emulator.moto_services.pipeline_versions import describe_pipeline as describe_stored
-from emulator.moto_services.pipelines import find_pipeline
+from emulator.moto_services.sagemaker.pipeline_versions import describe_pipeline as describe_stored
+from emulator.moto_services.sagemaker.pipelines import find_pipeline
 from emulator.operations.members import declare_members
 
 if TYPE_CHECKING:
-    from emulator.moto_services.pipeline_versions import Version
+    from emulator.moto_services.sagemaker.pipeline_versions import Version
     from emulator.operations.context import Context, Request, Response
 
 _REFUSED_AT_START = {"MlflowExperimentName": "there is no MLflow here"}

@@ -84,6 +84,7 @@ def sagemaker(served: RunningEmulator) -> Any:
     return client
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize("kind", ["training", "processing"])
 def test_waiters_end_with_their_jobs(sagemaker: Any, kind: str) -> None:
     waiter = sagemaker.get_waiter(f"{kind}_job_completed_or_stopped")
@@ -99,6 +100,7 @@ def test_waiters_end_with_their_jobs(sagemaker: Any, kind: str) -> None:
     assert [describe(**{argument: name})[status] for name in COMMANDS] == ["Completed", "Failed", "Stopped"]
 
 
+@pytest.mark.any_back_end
 def test_a_waiter_finds_a_job_by_the_name_in_its_arn(sagemaker: Any) -> None:
     request = build_processing("Named-In-Capitals", COMMANDS["completes"])
     asked = sagemaker.create_processing_job(**request)["ProcessingJobArn"].rpartition("/")[2]
@@ -108,6 +110,7 @@ def test_a_waiter_finds_a_job_by_the_name_in_its_arn(sagemaker: Any) -> None:
     sagemaker.delete_processing_job(ProcessingJobName=asked)
 
 
+@pytest.mark.any_back_end
 def test_lists_of_a_region_come_in_pages(served: RunningEmulator, sagemaker: Any) -> None:
     tuned = served.client("sagemaker", TUNED)
 
@@ -145,6 +148,7 @@ def test_lists_of_a_region_come_in_pages(served: RunningEmulator, sagemaker: Any
     assert list(tags.search("Tags[].Value")) == ["fails"]
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize("region", ["eu-west-1", "cn-north-1", "us-gov-west-1"])
 def test_regions_have_lists_and_arns_of_their_own(served: RunningEmulator, region: str) -> None:
     partition = PARTITIONS[region]

@@ -1,4 +1,4 @@
-"""The calls of Terraform's AWS provider: apply, a plan without changes, destroy, and apply again.
+"""The calls of Terraform's AWS provider: apply, plan, destroy, apply again.
 
 The provider itself cannot be had where the tests run; see docs/clients.md. boto3 sends what its resources send.
 """

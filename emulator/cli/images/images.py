@@ -12,7 +12,9 @@ import click
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from emulator.cli.images.stored import remove_images
 from emulator.cli.running import fail, json_option
+from emulator.cli.tables import format_table, wrap
 from emulator.settings import RUNTIME_CHOICES
 
 if TYPE_CHECKING:
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
 
 @click.group()
 def images() -> None:
-    """List or build the images that jobs run in.
+    """List, build or remove the images that jobs run in.
 
     Without Docker, virtual environments replace them.
     """
+
+
+images.add_command(remove_images)
 
 
 @images.command("list")
@@ -49,17 +54,21 @@ def list_images(*, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
         return
-    from rich.console import Console
-    from rich.table import Table
+    rows = [(image["name"], image["docker"], _shorten(image["process"])) for image in found]
+    click.echo(format_table([("Image", "Docker", "Local processes"), *rows]))
+    # An environment for older versions has a name of its own, by which it can be built.
+    others = [
+        f"{repository} runs {image['name']}"
+        for image in found
+        for repository in image["repositories"]
+        if image["name"] in image["repositories"] and repository != image["name"]
+    ]
+    click.echo("\n" + "\n".join(wrap(f"{'; '.join(others)}.", "")) if others else "", nl=bool(others))
 
-    table = Table()
-    for column in ("image", "Docker", "local processes"):
-        table.add_column(column, overflow="fold")
-    for image in found:
-        # An environment for older versions has a name of its own, by which it can be built.
-        names = image["repositories"] if image["name"] in image["repositories"] else [image["name"]]
-        table.add_row(" or ".join(names), image["docker"], image["process"])
-    Console().print(table)
+
+def _shorten(process: str) -> str:
+    """Leave the folder of an environment to the command `cache`."""
+    return "built" if process.startswith("/") else process
 
 
 @images.command()

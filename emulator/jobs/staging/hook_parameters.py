@@ -1,4 +1,4 @@
-"""Slips in a hook's configuration: unknown parameters, unreadable numbers, misspelt collections."""
+"""Slips in a hook's configuration: parameters, numbers and collections."""
 
 from __future__ import annotations
 

@@ -42,6 +42,9 @@ def find_request_warnings(
         yield build_warning("HookParameterDoubtful", said=slip)
     for slip in find_rule_slips(request):
         yield build_warning("RuleDoubtful", said=slip)
+    rules = [rule["RuleConfigurationName"] for rule in request.get("DebugRuleConfigurations") or ()]
+    if rules and "DebugHookConfig" not in request:
+        yield build_warning("RuleWithoutHook", rules=", ".join(rules))
 
 
 def find_processing_warnings(

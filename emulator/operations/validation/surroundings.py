@@ -1,4 +1,4 @@
-"""Validation of a job's request against what there is: its role, images and buckets."""
+"""Validation of a job's request against existing roles, images and buckets."""
 
 from __future__ import annotations
 

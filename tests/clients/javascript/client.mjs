@@ -152,7 +152,7 @@ found.listed = await collect(
 );
 found.unknown = await nameOfError(describe("nobody-made"));
 const china = new SageMakerClient({ region: "cn-north-1" });
-await s3("china", { region: "cn-north-1" }).send(
+await new S3Client({ region: "cn-north-1" }).send(
   new CreateBucketCommand({
     Bucket: "of-china", CreateBucketConfiguration: { LocationConstraint: "cn-north-1" },
   }),

@@ -68,7 +68,11 @@ def test_rules_without_parameters(rules: Any) -> None:
 
 def test_a_slip_is_a_warning_of_the_request() -> None:
     rule = {"RuleConfigurationName": "Overfitt", "RuleEvaluatorImage": IMAGE}
-    request = {DEBUG: [rule], "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1}}
+    request = {
+        DEBUG: [rule],
+        "DebugHookConfig": {},
+        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1},
+    }
     (warning,) = find_request_warnings(request, None, None)
     assert warning.code == "RuleDoubtful"
     assert warning.text.endswith("Did you mean Overfit?")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ConflictException, ResourceNotFound, ValidationException
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.pipelines import read_definition
 from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker.pipelines import read_definition
 from emulator.moto_services.unit_of_work import keeping, reading
 
 if TYPE_CHECKING:
