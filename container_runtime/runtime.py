@@ -238,6 +238,9 @@ class ContainerRuntime(Protocol):
             VersionRefusedError: no local image has the requested version, and others are refused.
         """
 
+    def has_image(self, image: str) -> bool:
+        """Return whether an image of exactly this name was loaded. False for an engine that does not answer."""
+
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """Return the path at which a container with ``mount`` sees ``mount.source / relative``."""
 

@@ -173,6 +173,10 @@ class FunctionCodeError(InvokeError):
     """The function has no code that can run; the text says what to do."""
 
 
+class FunctionKeyError(FunctionCodeError):
+    """The environment of the function cannot be decrypted: its key in KMS is not enabled."""
+
+
 class WorkerStartError(InvokeError):
     """No worker could be started for the function."""
 

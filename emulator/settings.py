@@ -24,6 +24,7 @@ from emulator.options import (
     parse_images,
     parse_user,
 )
+from emulator.quotas import parse_quota_file
 from emulator.state.disk import DiskBudget, parse_size
 
 if TYPE_CHECKING:
@@ -174,6 +175,15 @@ class Settings:
         metavar="NUMBER",
         help="How many training instances run at once; other jobs wait as Pending.",
         default_words="by processors and memory",
+    )
+    quotas: Path | None = option(
+        None,
+        parse=parse_quota_file,
+        wanted="",
+        metavar="FILE",
+        help='Quotas of instances, as a JSON object such as {"ml.m5.large for training job usage": 2}, or as '
+        "aws service-quotas list-service-quotas prints them. Jobs beyond them are refused.",
+        default_words="none",
     )
     disk_reserve: int = option(
         256 * 1024**2,
@@ -327,6 +337,10 @@ class Settings:
         metavar="NAME[/PREFIX]",
         help="Bucket of --s3-endpoint, and a prefix in it; the bucket has to exist.",
         default_words=DEFAULT_S3_BUCKET,
+    )
+    lenient_roles: bool = flag(
+        "Accept jobs whose role does not exist. Without it they are refused where IAM holds a role that SageMaker may "
+        "assume."
     )
     strict_versions: bool = flag(
         "Refuse jobs whose framework version has no local image, instead of using the nearest version."

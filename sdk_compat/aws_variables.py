@@ -47,6 +47,8 @@ EXPLICIT_ENDPOINTS = {
 }
 """The services whose clients may be created with an explicit AWS endpoint, and their API versions."""
 _RULE_SET = "endpoint-rule-set-1"
+# A role of this tag does not mean that jobs need roles that exist.
+_ROLE_TAG = {"Tags.member.1.Key": "MadeBy", "Tags.member.1.Value": "smdebug-emulator"}
 _AWS_SUFFIXES = (".amazonaws.com", ".amazonaws.com.cn", ".sc2s.sgov.gov")
 
 
@@ -161,7 +163,7 @@ def assume_role(endpoint_url: str, signer: Mapping[str, str], role_name: str) ->
     named = {"RoleName": role_name, "Version": "2010-05-08"}
     found = _ask(endpoint_url, signer, "iam", {"Action": "GetRole", **named})
     if "<Code>NoSuchEntity</Code>" in found:
-        policy = {"AssumeRolePolicyDocument": json.dumps(trust)}
+        policy = {"AssumeRolePolicyDocument": json.dumps(trust), **_ROLE_TAG}
         found = _ask(endpoint_url, signer, "iam", {"Action": "CreateRole", **named, **policy})
         if "<Code>EntityAlreadyExists</Code>" in found:  # another command has just created it
             found = _ask(endpoint_url, signer, "iam", {"Action": "GetRole", **named})

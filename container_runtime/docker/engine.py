@@ -139,6 +139,10 @@ class DockerEngine(OneMachine, EngineContainers):
         """See ``ContainerRuntime``."""
         return self._images.describe_substitution(image)
 
+    def has_image(self, image: str) -> bool:
+        """See ``ContainerRuntime``."""
+        return self._images.has(image)
+
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """See ``ContainerRuntime``."""
         return mount.find_inside(relative)

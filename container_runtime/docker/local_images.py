@@ -133,6 +133,10 @@ class LocalImages:
             return None
         return found if found is not None and self._lacks(image) else None
 
+    def has(self, image: str) -> bool:
+        """Return whether the engine has an image of exactly this name. False if it does not answer."""
+        return self._is_loaded(image) is True
+
     def forget(self, image: str) -> None:
         """Remove the name from the cache, so that the next ``resolve`` asks the engine."""
         self._resolved.pop(image, None)
@@ -200,15 +204,20 @@ class LocalImages:
 
     def _lacks(self, image: str) -> bool:
         """Return whether the engine has no image of exactly this name. False if it does not answer."""
+        return self._is_loaded(image) is False
+
+    def _is_loaded(self, image: str) -> bool | None:
+        """Return whether the engine has an image of exactly this name; None if it does not answer."""
         try:
             with translated(f"look for image {image}"):
                 try:
                     self._inspect(image)
                 except docker.errors.ImageNotFound:
-                    return True
+                    return False
         except ContainerRuntimeError as error:
             logger.info("Whether %s is loaded cannot be told now: %s", image, error)
-        return False
+            return None
+        return True
 
     def _build(self, definition: ImageDefinition, say: Callable[[str], None]) -> None:
         """Build an image that is built on demand, unless it is up to date."""

@@ -129,6 +129,10 @@ class LocalProcesses(OneMachine):
         """See ``ContainerRuntime``."""
         return self._catalogue.describe_substitution(image)
 
+    def has_image(self, image: str) -> bool:  # noqa: ARG002 - nothing can be loaded
+        """See ``ContainerRuntime``."""
+        return False
+
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """See ``ContainerRuntime``. This is the path on the host if the kernel grants no mounts."""
         return mount.find_inside(relative) if self.grant.mounts else str(mount.source / relative)

@@ -110,8 +110,20 @@ class PipelineExecutions(JobsOfAKind):
             raise ResourceNotFound(f"Pipeline execution with ARN {arn} does not exist.")
         return execution
 
-    def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[PipelineExecution], str | None]:
+    def find_last_by_version(self, region: str, name: str) -> dict[int, str]:
+        """Find the ARN of the last execution of each version of a pipeline."""
+        executions = self._store.pages.list_pipeline_executions(region, name)
+        return {each.version_id: each.arn for each in executions if each.version_id is not None}
+
+    def list_page(
+        self, region: str, request: Mapping[str, Any], version_id: int | None = None
+    ) -> tuple[Sequence[PipelineExecution], str | None]:
         """One page of a pipeline's executions, the newest first unless asked otherwise; and the next token.
+
+        Args:
+            region: of the request.
+            request: ListPipelineExecutions' members.
+            version_id: the version of the pipeline; None for all.
 
         Raises:
             ValidationException: a token that was not given.
@@ -121,7 +133,8 @@ class PipelineExecutions(JobsOfAKind):
         executions = [
             each
             for each in executions
-            if (after is None or each.creation_ms > after.timestamp() * 1000)
+            if version_id in (None, each.version_id)
+            and (after is None or each.creation_ms > after.timestamp() * 1000)
             and (before is None or each.creation_ms < before.timestamp() * 1000)
         ]
         if request.get("SortBy") == "PipelineExecutionArn":

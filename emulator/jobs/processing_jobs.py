@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from container_runtime.runtime import VersionRefusedError
@@ -16,6 +17,7 @@ from emulator.jobs.model.descriptions import (
 )
 from emulator.jobs.model.processing_job import ProcessingJob, build_processing_job_arn
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.runs.instance_quotas import InstanceQuotas
 from emulator.jobs.runs.processing_job_run import ProcessingJobRun
 from emulator.jobs.staging.job_warnings import find_processing_warnings
 from emulator.jobs.store.ledger import NOT_FOUND
@@ -39,6 +41,9 @@ class ProcessingJobs(JobsOfAKind):
         """Create the collection with the account's services and the training jobs that rules evaluate."""
         super().__init__(services)
         self._training = training
+        self._quotas = InstanceQuotas(
+            services.settings.quotas, partial(services.store.list_running_jobs, ProcessingJob)
+        )
 
     def create(self, region: str, request: Mapping[str, Any], client_note: str | None = None) -> ProcessingJob:
         """Store a processing job and start it.
@@ -51,6 +56,7 @@ class ProcessingJobs(JobsOfAKind):
         Raises:
             ValidationException: The request is invalid.
             ResourceInUse: The name is taken.
+            ResourceLimitExceeded: The job would use too many instances.
             InternalFailure: The emulator is shutting down.
         """
         check_name("processingJobName", request["ProcessingJobName"])
@@ -58,14 +64,15 @@ class ProcessingJobs(JobsOfAKind):
             substitution = self._services.runtime.describe_substitution(request["AppSpecification"]["ImageUri"])
         except VersionRefusedError as error:
             raise ValidationException(str(error)) from error
-        return self._create(
-            ProcessingJob,
-            request["ProcessingJobName"],
-            region,
-            request,
-            lambda job: ProcessingJobRun(job, self._services),
-            list(find_processing_warnings(request, substitution, client_note)),
-        )
+        with self._quotas.admit(region, request):
+            return self._create(
+                ProcessingJob,
+                request["ProcessingJobName"],
+                region,
+                request,
+                lambda job: ProcessingJobRun(job, self._services),
+                list(find_processing_warnings(request, substitution, client_note)),
+            )
 
     def list_warnings(self, job: ProcessingJob) -> Sequence[JobWarning]:
         """List the warnings of a job."""

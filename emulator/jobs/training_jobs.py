@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.runtime import VersionRefusedError
@@ -21,6 +22,7 @@ from emulator.jobs.model.profiler_config import is_profiled
 from emulator.jobs.model.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.model.training_job import TrainingJob, new_training_job
 from emulator.jobs.model.warm_pool import describe_warm_pool
+from emulator.jobs.runs.instance_quotas import InstanceQuotas
 from emulator.jobs.runs.training_job_run import TrainingJobRun
 from emulator.jobs.staging.channels import check_objects
 from emulator.jobs.staging.job_warnings import find_request_warnings
@@ -32,10 +34,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from emulator.jobs.model.warnings import JobWarning
+    from emulator.services import Services
 
 
 class TrainingJobs(JobsOfAKind):
-    """The training jobs of one account."""
+    """The training jobs of one account.
+
+    Attributes:
+        quotas: how many instances the jobs may use.
+    """
+
+    def __init__(self, services: Services) -> None:
+        """Create the collection with the account's services."""
+        super().__init__(services)
+        self.quotas = InstanceQuotas(services.settings.quotas, partial(services.store.list_running_jobs, TrainingJob))
 
     def create(self, region: str, request: Mapping[str, Any], client_note: str | None = None) -> TrainingJob:
         """Store a job and start it.
@@ -48,6 +60,7 @@ class TrainingJobs(JobsOfAKind):
         Raises:
             ValidationException: The request is invalid.
             ResourceInUse: The name is taken.
+            ResourceLimitExceeded: The job would use too many instances.
             InternalFailure: The emulator is shutting down.
         """
         check_name("trainingJobName", request["TrainingJobName"])
@@ -61,10 +74,11 @@ class TrainingJobs(JobsOfAKind):
         except VersionRefusedError as error:
             raise ValidationException(str(error)) from error
         warnings = list(find_request_warnings(request, substitution, client_note))
-        self._threads.start(
-            TrainingJobRun(job, self._services),
-            lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or (), warnings),
-        )
+        with self.quotas.admit(region, request):
+            self._threads.start(
+                TrainingJobRun(job, self._services),
+                lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or (), warnings),
+            )
         return job
 
     def _build_evaluations(self, job: TrainingJob) -> list[RuleEvaluation]:

@@ -14,6 +14,7 @@ from werkzeug.wrappers import Request, Response
 from emulator.exceptions import (
     AwsError,
     FunctionCodeError,
+    FunctionKeyError,
     FunctionNotFoundError,
     InvokerClosedError,
     TooManyInvocationsError,
@@ -101,6 +102,8 @@ class InvokeApplication:
             return get_function(account, region, unquote(path["name"]), request.args.get("Qualifier"))
         except FunctionNotFoundError as error:
             raise AwsError(str(error), code="ResourceNotFoundException", status=HTTPStatus.NOT_FOUND) from error
+        except FunctionKeyError as error:
+            raise AwsError(str(error), code="KMSDisabledException", status=HTTPStatus.BAD_GATEWAY) from error
         except FunctionCodeError as error:
             raise AwsError(str(error), code="InvalidZipFileException", status=HTTPStatus.BAD_GATEWAY) from error
 

@@ -116,7 +116,9 @@ class FunctionInvoker:
             InvokerClosedError: the emulator shuts down.
             WorkerStartError: the container engine is unavailable, and ``wait_for_engine`` is true.
         """
-        invocation = Invocation(function.arn, payload, float(function.timeout_s), client_context)
+        invocation = Invocation(
+            function.invoked_arn or function.arn, payload, float(function.timeout_s), client_context
+        )
         FAULTS.wait("lambda")
         if FAULTS.strikes("lambda", "throttle"):
             raise TooManyInvocationsError("Rate exceeded. (This fault was asked for.)")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import random
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import FunctionCodeError, FunctionNotFoundError
+from emulator.exceptions import FunctionCodeError, FunctionKeyError, FunctionNotFoundError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.unit_of_work import reading
@@ -37,6 +38,7 @@ class Function:
         dead_letter: ARN of the queue or topic for the payloads of failed invocations.
         reserved_concurrency: how many invocations of all versions may run at once; None for no limit of its own. A
             change of it does not outdate a worker.
+        invoked_arn: the ARN by which an alias was invoked; empty for no alias.
     """
 
     arn: str
@@ -59,6 +61,7 @@ class Function:
     on_failure: str | None = None
     dead_letter: str | None = None
     reserved_concurrency: int | None = field(default=None, compare=False)
+    invoked_arn: str = field(default="", compare=False)
 
 
 def get_function(account: str, region: str, name_or_arn: str, qualifier: str | None = None) -> Function:
@@ -66,7 +69,7 @@ def get_function(account: str, region: str, name_or_arn: str, qualifier: str | N
 
     Raises:
         FunctionNotFoundError: no such function, version or alias.
-        FunctionCodeError: its zip is missing or empty.
+        FunctionCodeError: its zip is missing or empty, or the key of its environment is not enabled.
     """
     from moto.awslambda.exceptions import UnknownAliasException, UnknownFunctionException
 
@@ -79,9 +82,33 @@ def get_function(account: str, region: str, name_or_arn: str, qualifier: str | N
         backend = _backend(account, region)
         try:
             found = backend.get_function(name_or_arn, qualifier)
+            if (alias := _find_alias(backend, found.function_name, name_or_arn, qualifier)) is None:
+                return _describe(found, backend)
+            version = backend.get_function(found.function_name, _choose_version(alias))
         except (UnknownFunctionException, UnknownAliasException) as error:
             raise FunctionNotFoundError(error.message) from None
-        return _describe(found, backend)
+        return replace(_describe(version, backend), invoked_arn=alias.arn)
+
+
+def _find_alias(backend: Any, name: str, name_or_arn: str, qualifier: str | None) -> Any:
+    """Return the alias that a function was asked for by; None for a version or no qualifier."""
+    from moto.awslambda.exceptions import UnknownAliasException
+
+    parts = name_or_arn.split(":")
+    of_name = 7 if parts[0] == "arn" else 1
+    asked = parts[of_name] if len(parts) > of_name else qualifier
+    try:
+        return backend.get_alias(asked, name) if asked else None
+    except UnknownAliasException:
+        return None
+
+
+def _choose_version(alias: Any) -> str:
+    """Choose a version of an alias by its weights."""
+    weights: Mapping[str, float] = (alias.routing_config or {}).get("AdditionalVersionWeights") or {}
+    rest = max(0.0, 1.0 - sum(weights.values()))
+    (version,) = random.choices([*weights, alias.function_version], [*weights.values(), rest])  # noqa: S311
+    return str(version)
 
 
 @contextmanager
@@ -100,13 +127,13 @@ def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Iterator[N
         invoke(function, body if isinstance(body, bytes) else (body or "{}").encode())
         return ""
 
-    with replaced(LambdaFunction, "invoke", invoke_function), _keeping_dead_letters(LambdaFunction):
+    with replaced(LambdaFunction, "invoke", invoke_function), _keeping_configurations(LambdaFunction):
         yield
 
 
 @contextmanager
-def _keeping_dead_letters(function_class: Any) -> Iterator[None]:
-    """Store a function's DeadLetterConfig, which moto drops, and return it in descriptions."""
+def _keeping_configurations(function_class: Any) -> Iterator[None]:
+    """Store what moto drops: a function's DeadLetterConfig, which descriptions return, and an update's KMSKeyArn."""
     make, update, describe = (
         vars(function_class)[name] for name in ("__init__", "update_configuration", "get_configuration")
     )
@@ -120,6 +147,8 @@ def _keeping_dead_letters(function_class: Any) -> Iterator[None]:
     def update_configuration(found: Any, config_updates: dict[str, Any]) -> Any:
         if "DeadLetterConfig" in config_updates:
             found.dead_letter_config = config_updates["DeadLetterConfig"]
+        if "KMSKeyArn" in config_updates:
+            found.kms_key_arn = config_updates["KMSKeyArn"] or None
         return update(found, config_updates)
 
     @functools.wraps(describe)
@@ -150,6 +179,7 @@ def _describe(found: Any, backend: Any) -> Function:
             f"The function {found.function_name} has no code: create or update it with a zip file (ZipFile) "
             "or with an S3Bucket and S3Key that exist."
         )
+    _check_key(found.kms_key_arn)
     return Function(
         arn=found.function_arn,
         account=found.account_id,
@@ -170,6 +200,22 @@ def _describe(found: Any, backend: Any) -> Function:
         dead_letter=(vars(found).get("dead_letter_config") or {}).get("TargetArn"),
         **_read_invoke_config(found),
     )
+
+
+def _check_key(arn: str | None) -> None:
+    """Refuse a key that is not enabled. A key that KMS does not hold may be one of the script's real account."""
+    from moto.kms.models import kms_backends
+
+    parts = (arn or "").split(":")
+    if len(parts) != 6:
+        return
+    with service_lock("kms"):
+        key = kms_backends[parts[4]][parts[3]].keys.get(parts[5].removeprefix("key/"))
+        if key is not None and (key.key_state != "Enabled" or not key.enabled):
+            raise FunctionKeyError(
+                "Lambda was unable to decrypt the environment variables because the KMS key used is disabled. Please "
+                f"check the function's KMS key settings. KMS key: {arn}"
+            )
 
 
 def _read_reserved_concurrency(found: Any, backend: Any) -> int | None:

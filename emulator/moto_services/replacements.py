@@ -220,6 +220,8 @@ REPLACED = (
         ("list_trial_components", "", "every filter is honoured; a component may be in several trials"),
         ("associate_trial_component", "", "a component may be in several trials"),
         ("disassociate_trial_component", "", "a component may be in several trials"),
+        ("create_pipeline", "", "the first version is kept"),
+        ("update_pipeline", "", "a version is kept for each definition"),
         ("create_model_package", "", "SkipModelValidation is kept; no version is used twice; an event is sent"),
         ("describe_model_package", "", "SkipModelValidation is described"),
         ("update_model_package", "", "what is not named is kept; an event is sent"),

@@ -54,6 +54,7 @@ class MotoStore:
         from emulator.moto_services.s3.backend import open_s3
         from emulator.moto_services.sagemaker.experiments import keeping_experiments
         from emulator.moto_services.sagemaker.model_registry import keeping_model_packages
+        from emulator.moto_services.sagemaker.pipeline_versions import keeping_versions
         from emulator.moto_services.sagemaker.pipelines import keeping_definitions
         from emulator.moto_services.sagemaker.tags import keeping_tags
 
@@ -68,7 +69,13 @@ class MotoStore:
                     "cloudwatch": [list_metrics_once],
                     "iam": [refusing_attached_policies, explaining_missing_roles, simulating_policies],
                     "logs": [count_log_events],
-                    "sagemaker": [keeping_experiments, keeping_definitions, keeping_model_packages, keeping_tags],
+                    "sagemaker": [
+                        keeping_experiments,
+                        keeping_definitions,
+                        keeping_versions,
+                        keeping_model_packages,
+                        keeping_tags,
+                    ],
                     "sagemakermetrics": [count_missing_steps],
                     "sts": [KNOWN_SESSIONS.known_to_sts],
                 },

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceNotFound, ValidationException
+from emulator.jobs.model.arns import build_arn
 from emulator.jobs.model.descriptions import describe_pipeline_execution as describe_execution
 from emulator.jobs.model.descriptions import describe_steps
 from emulator.jobs.model.pipeline_execution import refuse_needs_of_fail_steps
 from emulator.jobs.store.listing import cut_page
+from emulator.moto_services.sagemaker.pipeline_versions import (
+    change_version,
+    describe_version,
+    find_version,
+    list_versions,
+)
+from emulator.moto_services.sagemaker.pipeline_versions import describe_pipeline as describe_stored
 from emulator.moto_services.sagemaker.pipelines import find_pipeline
 from emulator.operations.members import declare_members
 
 if TYPE_CHECKING:
+    from emulator.moto_services.sagemaker.pipeline_versions import Version
     from emulator.operations.context import Context, Request, Response
 
-_NOT_HERE = "a pipeline has one version here"
-_REFUSED_AT_START = dict.fromkeys(("PipelineVersionId", "PipelineVersionAlias"), _NOT_HERE) | {
-    "MlflowExperimentName": "there is no MLflow here"
-}
+_REFUSED_AT_START = {"MlflowExperimentName": "there is no MLflow here"}
 
 
 def create_pipeline(request: Request, context: Context) -> Response | None:  # noqa: ARG001 - moto stores it
@@ -32,15 +39,12 @@ def create_pipeline(request: Request, context: Context) -> Response | None:  # n
     return None
 
 
-@declare_members(refuses={"PipelineVersionAliases": "a pipeline has one version here"})
 def update_pipeline(request: Request, context: Context) -> Response | None:  # noqa: ARG001 - moto stores it
     """Check the definition; moto changes the pipeline.
 
     Raises:
-        ValidationException: a step depends on a Fail step, or a version was named.
+        ValidationException: a step depends on a Fail step.
     """
-    if "PipelineVersionAliases" in request:
-        raise ValidationException("PipelineVersionAliases cannot be given: a pipeline has one version here.")
     _check_fail_steps(request)
     return None
 
@@ -64,6 +68,8 @@ def _check_fail_steps(request: Request) -> None:
             "ParallelismConfiguration",
             "RoleArn",
             "SelectiveExecutionConfig",
+            "PipelineVersionId",
+            "PipelineVersionAlias",
         }
     ),
     refuses=_REFUSED_AT_START,
@@ -72,7 +78,7 @@ def start_pipeline_execution(request: Request, context: Context) -> Response:
     """Start an execution of a pipeline: each step is a separate job.
 
     Raises:
-        ResourceNotFound: the pipeline does not exist.
+        ResourceNotFound: the pipeline or its version does not exist.
         ValidationException: a step's type is not supported, or a parameter is invalid.
     """
     if refused := sorted(_REFUSED_AT_START.keys() & request.keys()):
@@ -81,7 +87,9 @@ def start_pipeline_execution(request: Request, context: Context) -> Response:
     pipeline = find_pipeline(context.account_id, context.region, name)
     if pipeline is None:
         raise ResourceNotFound(f"Pipeline '{name}' does not exist.")
-    started = {**request, "PipelineName": name, "PipelineDefinition": pipeline.definition}
+    version = _find_version(request, context, name)
+    started = {**request, "PipelineName": name, "PipelineDefinition": version["definition"]}
+    started["PipelineVersionId"] = version["id"]
     if pipeline.parallelism:
         started.setdefault("ParallelismConfiguration", dict(pipeline.parallelism))
     return {"PipelineExecutionArn": context.jobs.pipelines.start(context.region, started).arn}
@@ -94,7 +102,75 @@ def describe_pipeline_execution(request: Request, context: Context) -> Response:
         ResourceNotFound: the execution does not exist.
     """
     execution = context.jobs.pipelines.get(context.region, request["PipelineExecutionArn"])
-    return describe_execution(execution)
+    described = describe_execution(execution)
+    with suppress(ResourceNotFound):  # the pipeline was deleted
+        versions = list_versions(context.account_id, context.region, execution.request["PipelineName"])
+        aliases = [each["aliases"] for each in versions if each["id"] == described.get("PipelineVersionId")]
+        if any(aliases):
+            described["PipelineVersionAliases"] = aliases[0]
+    return described
+
+
+def describe_pipeline(request: Request, context: Context) -> Response:
+    """Describe a pipeline with the version that is asked for, or its newest one.
+
+    Raises:
+        ResourceNotFound: the pipeline or the version does not exist.
+        ValidationException: both an id and an alias are given.
+    """
+    name = request["PipelineName"].rpartition("/")[2]
+    version = _find_version(request, context, name)
+    return describe_stored(context.account_id, context.region, name, version)
+
+
+def _find_version(request: Request, context: Context, name: str) -> Version:
+    version_id, alias = request.get("PipelineVersionId"), request.get("PipelineVersionAlias")
+    return find_version(context.account_id, context.region, name, version_id, alias)
+
+
+def list_pipeline_versions(request: Request, context: Context) -> Response:
+    """Return one page of a pipeline's versions, the newest first by default.
+
+    Raises:
+        ResourceNotFound: the pipeline does not exist.
+        ValidationException: the NextToken is invalid.
+    """
+    name = request["PipelineName"].rpartition("/")[2]
+    after, before = request.get("CreatedAfter"), request.get("CreatedBefore")
+    versions = [
+        each
+        for each in list_versions(context.account_id, context.region, name)
+        if (after is None or each["creation_s"] > after.timestamp())
+        and (before is None or each["creation_s"] < before.timestamp())
+    ]
+    if request.get("SortOrder") != "Ascending":
+        versions.reverse()
+    last = context.jobs.pipelines.find_last_by_version(context.region, name)
+    arn = build_arn(context.account_id, context.region, f"pipeline/{name}")
+    page, next_token = cut_page(versions, request)
+    summaries = [
+        {
+            "PipelineArn": arn,
+            "PipelineVersionId": each["id"],
+            "CreationTime": each["creation_s"],
+            "LastExecutionPipelineExecutionArn": last.get(each["id"]),
+            **describe_version(each),
+        }
+        for each in page
+    ]
+    return {"PipelineVersionSummaries": summaries, "NextToken": next_token}
+
+
+def update_pipeline_version(request: Request, context: Context) -> Response:
+    """Change the display name, the description or the aliases of a version.
+
+    Raises:
+        ResourceNotFound: the pipeline or the version does not exist.
+        ConflictException: another version has one of the aliases.
+    """
+    name = request["PipelineArn"].rpartition("/")[2]
+    change_version(context.account_id, context.region, name, request)
+    return {"PipelineArn": request["PipelineArn"], "PipelineVersionId": request["PipelineVersionId"]}
 
 
 def describe_pipeline_definition_for_execution(request: Request, context: Context) -> Response:
@@ -108,21 +184,17 @@ def describe_pipeline_definition_for_execution(request: Request, context: Contex
     return {"PipelineDefinition": execution.request["PipelineDefinition"], "CreationTime": created}
 
 
-@declare_members(
-    acts_on=frozenset(
-        {"PipelineName", "CreatedAfter", "CreatedBefore", "SortBy", "SortOrder", "NextToken", "MaxResults"}
-    ),
-    refuses={"PipelineVersionAlias": "a pipeline has one version here"},
-)
 def list_pipeline_executions(request: Request, context: Context) -> Response:
     """Return one page of summaries of a pipeline's executions.
 
     Raises:
-        ValidationException: the NextToken is invalid, or a version was requested.
+        ValidationException: the NextToken is invalid.
+        ResourceNotFound: no version has the alias that was requested.
     """
+    version_id = None
     if "PipelineVersionAlias" in request:
-        raise ValidationException("PipelineVersionAlias cannot be given: a pipeline has one version here.")
-    executions, next_token = context.jobs.pipelines.list_page(context.region, request)
+        version_id = _find_version(request, context, request["PipelineName"])["id"]
+    executions, next_token = context.jobs.pipelines.list_page(context.region, request, version_id)
     summaries = [describe_execution(execution) for execution in executions]
     return {"PipelineExecutionSummaries": summaries, "NextToken": next_token}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from emulator.jobs.model.warnings import build_header
 from emulator.operations.members import EXPERIMENT_MEMBERS, declare_members
 from emulator.operations.validation import processing_job as validation
+from emulator.operations.validation.surroundings import check_surroundings
 
 if TYPE_CHECKING:
     from emulator.operations.context import Context, Request, Response
@@ -20,6 +21,7 @@ def create_processing_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded, ResourceNotFound.
     """
     validation.check_processing_job(request)
+    check_surroundings(request, context)
     if "ExperimentConfig" in request:
         context.jobs.experiments.check(context.region, request)
     job = context.jobs.processing.create(context.region, request, context.client_note)

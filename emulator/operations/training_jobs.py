@@ -9,6 +9,7 @@ from emulator.jobs.model.profiler_config import merge_update
 from emulator.jobs.model.warnings import build_header
 from emulator.operations.members import EXPERIMENT_MEMBERS, declare_members
 from emulator.operations.validation import training_job as validation
+from emulator.operations.validation.surroundings import check_surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,7 @@ def create_training_job(request: Request, context: Context) -> Response:
         ValidationException, ResourceInUse, ResourceLimitExceeded, ResourceNotFound.
     """
     validation.check_training_job(request)
+    check_surroundings(request, context)
     if "ExperimentConfig" in request:
         context.jobs.experiments.check(context.region, request)
     job = context.jobs.training.create(context.region, request, context.client_note)

@@ -826,6 +826,7 @@ def test_image_of_another_version_is_used_and_said(runtime: ContainerRuntime) ->
     assert runtime.describe_substitution(image) == resolved.substitution
     assert runtime.resolve_image(IMAGE).substitution is None
     assert runtime.describe_substitution(IMAGE) is None
+    assert not runtime.has_image(image)
 
 
 USES_OF_VISION_AND_AUDIO = """

@@ -178,6 +178,9 @@ class SimulatedNodes(OneMachine):
     def describe_substitution(self, image: str) -> str | None:
         return None
 
+    def has_image(self, image: str) -> bool:
+        return True
+
     def path_in_container(self, mount: Mount, relative: str) -> str:
         return mount.find_inside(relative)
 

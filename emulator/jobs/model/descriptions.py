@@ -207,7 +207,12 @@ def describe_tuned_job(tuning_job: TuningJob, outcome: Outcome) -> dict[str, Any
 def describe_pipeline_execution(execution: PipelineExecution) -> dict[str, Any]:
     """DescribePipelineExecution's members that have a value, with those of its summary."""
     request = execution.request
-    echoed = ("PipelineExecutionDescription", "ParallelismConfiguration", "SelectiveExecutionConfig")
+    echoed = (
+        "PipelineExecutionDescription",
+        "ParallelismConfiguration",
+        "SelectiveExecutionConfig",
+        "PipelineVersionId",
+    )
     described: dict[str, Any] = {key: request[key] for key in echoed if key in request}
     described |= {
         "PipelineArn": execution.pipeline_arn,

@@ -69,6 +69,12 @@ class PipelineExecution(RequestedJob):
         return f"{self.pipeline_arn}/execution/{self.name}"
 
     @property
+    def version_id(self) -> int | None:
+        """The version of the pipeline; None if an older emulator has started it."""
+        found: int | None = self.request.get("PipelineVersionId")
+        return found
+
+    @property
     def pipeline_arn(self) -> str:
         """The pipeline's ARN."""
         return build_arn(self.account_id, self.region, f"pipeline/{self.request['PipelineName']}")

@@ -65,7 +65,7 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
     ),
     "HookParameterIgnored": WarningKind(
         "A parameter of the hook or of a collection is not known, is overruled by another, or does nothing.",
-        "CollectionConfigurations gives a collection different parameters: {said}. As on AWS, the last one counts.",
+        _REPORTED,
         "Correct the parameter in DebugHookConfig, or remove it.",
         reported=True,
     ),
@@ -74,6 +74,12 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "DebugHookConfig: {said}",
         "Correct DebugHookConfig. AWS accepts such a request as well, and the hook refuses or ignores this in the "
         "training.",
+    ),
+    "RuleDoubtful": WarningKind(
+        "There is no built-in rule of the name that a rule configuration invokes, or the rule has no such parameter.",
+        _REPORTED,
+        "Correct the rule configuration; `smdebug-emulator rules list` has the names, `rules show RULE` the "
+        "parameters. AWS accepts such a request as well, and the rule's evaluation ends in Error.",
     ),
     "TensorsDropped": WarningKind(
         "Something that was to be saved could not be saved; the training went on.",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import AwsError
+from emulator.exceptions import AwsError, ResourceLimitExceeded
 from emulator.jobs.model.tuning_job import TuningJob, build_tuning_job_arn
 from emulator.jobs.runs.hyperparameters import Trial, is_hopeless, suggest
 from emulator.jobs.runs.training_job_run import TrainingJobRun
@@ -119,6 +119,10 @@ class TuningJobRun:
         request = self._job.build_training_request(definition, name, parameters, tags)
         try:
             self._create_training_job(self._job.region, request)
+        except ResourceLimitExceeded as error:
+            # Other jobs use the instances of a quota.
+            logger.info("Tuning job %s waits: %s", self.name, error)
+            self._services.threads.wait_for_news(_POLL_SECONDS)
         except AwsError as error:
             # The emulator is shutting down, or a resource in the request was removed after the tuning job's creation.
             logger.warning("Tuning job %s starts no more training jobs: %s", self.name, error)

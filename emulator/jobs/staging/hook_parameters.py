@@ -1,4 +1,4 @@
-"""Slips in a hook's configuration: unreadable numbers and misspelt collections."""
+"""Slips in a hook's configuration: parameters, numbers and collections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 COLLECTIONS = frozenset(
     {
@@ -16,12 +16,16 @@ COLLECTIONS = frozenset(
     }
 )  # fmt: skip
 """Names of smdebug's built-in collections for all frameworks."""
-WHOLE_NUMBERS = frozenset(
-    f"{mode}{name}"
-    for mode in ("", "train.", "eval.", "predict.", "global.")
-    for name in ("save_interval", "start_step", "end_step")
-)
+_MODES = ("", "train.", "eval.", "predict.", "global.")
+WHOLE_NUMBERS = frozenset(f"{mode}{name}" for mode in _MODES for name in ("save_interval", "start_step", "end_step"))
 """Names of parameters whose values are whole numbers."""
+_OF_TENSORS = WHOLE_NUMBERS | {f"{mode}save_steps" for mode in _MODES}
+_OF_TENSORS |= {"reductions", "save_raw_tensor", "save_shape", "include_regex"}
+PARAMETERS = {
+    "HookParameters": _OF_TENSORS | {"save_all", "include_workers", "export_tensorboard", "tensorboard_dir", "dry_run"},
+    "CollectionParameters": _OF_TENSORS | {"save_histogram"},
+}
+"""Names of the parameters that smdebug reads, by the member of the request that holds them."""
 # In a name as long as "gradients", two letters may differ. Singular and plural are similar enough.
 _SIMILARITY = 0.8
 
@@ -40,6 +44,29 @@ def find_slips(request: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"the collection {name} is none of the built-in ones and has no include_regex. Did you mean {near[0]}?"
             )
+
+
+def find_ignored(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yield, in the hook's own words, a description of each parameter of DebugHookConfig that the hook does not know.
+
+    The hook of the training reports the same, so that a job has the warning once.
+    """
+    hook = request.get("DebugHookConfig") or {}
+    yield from _find_unknown("HookParameters", hook.get("HookParameters") or {}, PARAMETERS["HookParameters"])
+    for collection in hook.get("CollectionConfigurations") or ():
+        where = f"CollectionParameters of {collection.get('CollectionName', '')}"
+        yield from _find_unknown(
+            where, collection.get("CollectionParameters") or {}, PARAMETERS["CollectionParameters"]
+        )
+
+
+def _find_unknown(where: str, parameters: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    for name in parameters:
+        if name in known:
+            continue
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(known))}."
+        yield f"{where}: {name!r} means nothing and is ignored. {hint}"
 
 
 def _find_unreadable(where: str, parameters: Mapping[str, str]) -> Iterator[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.model.warnings import MOST_REPORTED_BYTES, JobWarning, build_warning, parse_reported
-from emulator.jobs.staging.hook_parameters import find_slips
+from emulator.jobs.staging.hook_parameters import find_ignored, find_slips
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.instance_types import has_gpus
 from emulator.jobs.staging.opt_ml import WARNINGS
+from emulator.jobs.staging.rule_parameters import find_rule_slips
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -33,9 +34,14 @@ def find_request_warnings(
     types = {host.instance_type for host in list_hosts(request) if host.instance_type}
     yield from _find_common_warnings(types, substitution, client_note)
     if differing := _find_differing_parameters(request):
-        yield build_warning("HookParameterIgnored", said="; ".join(differing))
+        text = f"CollectionConfigurations gives a collection different parameters: {'; '.join(differing)}. As on AWS, "
+        yield build_warning("HookParameterIgnored", said=f"{text}the last one counts.")
+    for slip in find_ignored(request):
+        yield build_warning("HookParameterIgnored", said=slip)
     for slip in find_slips(request):
         yield build_warning("HookParameterDoubtful", said=slip)
+    for slip in find_rule_slips(request):
+        yield build_warning("RuleDoubtful", said=slip)
     rules = [rule["RuleConfigurationName"] for rule in request.get("DebugRuleConfigurations") or ()]
     if rules and "DebugHookConfig" not in request:
         yield build_warning("RuleWithoutHook", rules=", ".join(rules))

@@ -117,6 +117,15 @@ class ObjectStore:
                 return False
         return True
 
+    @_outlasting_faults
+    def find_region(self, bucket: str) -> str | None:
+        """Return the region of ``bucket``; None if it does not exist."""
+        with s3_access():
+            try:
+                return str(self._bucket(bucket).region_name)
+            except NoSuchBucket:
+                return None
+
     def create_bucket(self, bucket: str) -> None:
         """Create ``bucket``, if it does not exist."""
         with s3_access():

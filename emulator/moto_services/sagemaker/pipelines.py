@@ -30,12 +30,14 @@ def find_pipeline(account_id: str, region: str, name: str) -> StoredPipeline | N
         pipeline = sagemaker_backends[account_id][region].pipelines.get(name)
         if pipeline is None:
             return None
-        definition = pipeline.pipeline_definition
-        return StoredPipeline(
-            # Older states hold the parsed definition of a pipeline that came from S3.
-            definition if isinstance(definition, str) else json.dumps(definition),
-            pipeline.parallelism_configuration,
-        )
+        return StoredPipeline(read_definition(pipeline), pipeline.parallelism_configuration)
+
+
+def read_definition(pipeline: Any) -> str:
+    """Return the definition of one of moto's pipelines, in JSON."""
+    definition = pipeline.pipeline_definition
+    # Older states hold the parsed definition of a pipeline that came from S3.
+    return definition if isinstance(definition, str) else json.dumps(definition)
 
 
 @contextmanager

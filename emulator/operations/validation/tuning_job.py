@@ -8,6 +8,7 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.runs.hyperparameters import count_combinations
 from emulator.operations.validation import training_job
+from emulator.operations.validation.surroundings import check_surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +78,11 @@ def check_tuning_job(request: Request, context: Context) -> None:
         _check_ranges(job, definition)
         _check_objective(job, definition)
         training = job.build_training_request(definition, "sample", _sample_parameters(job, definition), ())
-        training_job.check_training_job(context.check("CreateTrainingJob", training))
+        checked = context.check("CreateTrainingJob", training)
+        training_job.check_training_job(checked)
+        check_surroundings(checked, context)
+        parallel = job.configuration["ResourceLimits"]["MaxParallelTrainingJobs"]
+        context.jobs.training.quotas.check(context.region, checked, parallel)
     _check_limits(job)
 
 

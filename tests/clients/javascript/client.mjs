@@ -152,7 +152,13 @@ found.listed = await collect(
 );
 found.unknown = await nameOfError(describe("nobody-made"));
 const china = new SageMakerClient({ region: "cn-north-1" });
-const elsewhere = await china.send(new CreateTrainingJobCommand(request("js-elsewhere", "pass")));
+await new S3Client({ region: "cn-north-1" }).send(
+  new CreateBucketCommand({
+    Bucket: "of-china", CreateBucketConfiguration: { LocationConstraint: "cn-north-1" },
+  }),
+);
+const there = { InputDataConfig: undefined, OutputDataConfig: { S3OutputPath: "s3://of-china/output" } };
+const elsewhere = await china.send(new CreateTrainingJobCommand(request("js-elsewhere", "pass", there)));
 found.elsewhere = await collect(paginateListTrainingJobs({ client: china }, {}), (page) =>
   page.TrainingJobSummaries.map((each) => each.TrainingJobName),
 );

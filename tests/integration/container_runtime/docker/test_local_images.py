@@ -29,6 +29,9 @@ def test_strict_versions_take_an_image_that_was_loaded_under_the_requested_name(
             images.resolve(f"{name}:2.3.0")
         api.tag("smdebug-emulator/lambda:latest", name, "2.3.0")
         try:
+            assert images.has(f"{name}:2.3.0")
+            assert not images.has(f"{name}:2.4.0")
+            assert not images.has("no name")
             assert images.describe_substitution(f"{name}:2.3.0") is None
             assert images.resolve(f"{name}:2.3.0").resolved.local == f"{name}:2.3.0"
         finally:

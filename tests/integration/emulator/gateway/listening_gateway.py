@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import http.client
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.model.warnings import build_warning
+from emulator.moto_services.s3.objects import ObjectStore
+from emulator.settings import Settings
 from tests.boto3_client import make_client
 
 if TYPE_CHECKING:
@@ -134,8 +137,18 @@ class NoExperiments:
         pass
 
 
+class FewServices:
+    """What checks of requests ask: settings and S3."""
+
+    settings = Settings()
+    account_id = ACCOUNT
+    object_store_for = partial(ObjectStore, ACCOUNT)
+
+
 class MemoryJobs:
     """Jobs that remember what they were asked."""
+
+    services = FewServices()
 
     def __init__(self) -> None:
         self.tags = MemoryTags()

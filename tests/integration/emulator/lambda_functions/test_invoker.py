@@ -154,6 +154,43 @@ def test_versions_share_the_reserved_concurrency(emulator: Emulator) -> None:
     assert running.result(timeout=60).function_error is None
 
 
+def test_an_alias_is_invoked_by_its_arn_and_its_weights(emulator: Emulator) -> None:
+    client = emulator.client("lambda")
+    emulator.create_function("def handler(e, c): return [c.function_version, c.invoked_function_arn]")
+    arn = client.get_function_configuration(FunctionName="fn")["FunctionArn"]
+    for description in ("first", "second"):  # what has not changed is no new version
+        client.update_function_configuration(FunctionName="fn", Description=description)
+        client.publish_version(FunctionName="fn")
+    client.create_alias(FunctionName="fn", Name="live", FunctionVersion="1")
+    assert invoke(emulator, Qualifier="live")[0] == ["1", f"{arn}:live"]
+    assert invoke(emulator, name="fn:live")[0] == invoke(emulator, name=f"{arn}:live")[0] == ["1", f"{arn}:live"]
+    assert invoke(emulator, Qualifier="1")[0] == ["1", f"{arn}:1"]
+    client.update_alias(FunctionName="fn", Name="live", RoutingConfig={"AdditionalVersionWeights": {"2": 1.0}})
+    assert invoke(emulator, Qualifier="live")[0] == ["2", f"{arn}:live"]
+    client.update_alias(FunctionName="fn", Name="live", RoutingConfig={"AdditionalVersionWeights": {"2": 0.5}})
+    chosen = {get_function(ACCOUNT, REGION, "fn", "live").version for _ in range(200)}
+    assert chosen == {"1", "2"}
+
+
+def test_an_environment_needs_its_key(emulator: Emulator) -> None:
+    client, kms = emulator.client("lambda"), emulator.client("kms")
+    key = kms.create_key()["KeyMetadata"]
+    of_others = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    emulator.create_function("def handler(e, c): return 1", KMSKeyArn=of_others)
+    assert invoke(emulator)[0] == 1
+    updated = client.update_function_configuration(FunctionName="fn", KMSKeyArn=key["Arn"])
+    assert updated["KMSKeyArn"] == key["Arn"]
+    assert invoke(emulator)[0] == 1
+    kms.disable_key(KeyId=key["KeyId"])
+    with pytest.raises(client.exceptions.KMSDisabledException, match="the KMS key used is disabled"):
+        invoke(emulator)
+    kms.enable_key(KeyId=key["KeyId"])
+    assert invoke(emulator)[0] == 1
+    kms.disable_key(KeyId=key["KeyId"])
+    client.update_function_configuration(FunctionName="fn", KMSKeyArn="")
+    assert invoke(emulator)[0] == 1
+
+
 def test_layer_is_importable(emulator: Emulator) -> None:
     layer = emulator.client("lambda").publish_layer_version(
         LayerName="l", Content={"ZipFile": build_zip("VALUE = 7", "python/from_layer.py")}

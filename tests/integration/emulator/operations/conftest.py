@@ -18,6 +18,7 @@ from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
 from emulator.moto_services.sagemaker.experiments import keeping_experiments
 from emulator.moto_services.sagemaker.model_registry import keeping_model_packages
+from emulator.moto_services.sagemaker.pipeline_versions import keeping_versions
 from emulator.moto_services.sagemaker.pipelines import keeping_definitions
 from emulator.moto_services.sagemaker.tags import keeping_tags
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
@@ -28,7 +29,14 @@ from tests.integration.emulator.operations.scored_image import write_scored_imag
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EXTENSIONS = (keeping_experiments, keeping_definitions, keeping_model_packages, keeping_tags, count_missing_steps)
+EXTENSIONS = (
+    keeping_experiments,
+    keeping_definitions,
+    keeping_versions,
+    keeping_model_packages,
+    keeping_tags,
+    count_missing_steps,
+)
 
 
 @dataclass(frozen=True, slots=True)

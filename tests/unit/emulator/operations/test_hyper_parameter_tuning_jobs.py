@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from emulator.exceptions import ValidationException
+from emulator.moto_services.s3.objects import ObjectStore
 from emulator.operations.context import Context
 from emulator.operations.hyper_parameter_tuning_jobs import create_hyper_parameter_tuning_job
+from emulator.settings import Settings
 
 if TYPE_CHECKING:
     from emulator.jobs import Jobs
@@ -19,6 +22,8 @@ class NoJobs:
 
     arn = "arn:tuning"
     account_id = "123456789012"
+    settings = Settings()
+    object_store_for = partial(ObjectStore, account_id)
 
     @property
     def services(self) -> NoJobs:
@@ -27,6 +32,17 @@ class NoJobs:
     @property
     def tuning(self) -> NoJobs:
         return self
+
+    @property
+    def training(self) -> NoJobs:
+        return self
+
+    @property
+    def quotas(self) -> NoJobs:
+        return self
+
+    def check(self, region: str, request: dict[str, Any], jobs: int) -> None:
+        pass
 
     def create(self, region: str, request: dict[str, Any]) -> NoJobs:
         return self
@@ -60,6 +76,7 @@ def build_request(**configuration: Any) -> dict[str, Any]:
 
 
 DEFINITION: dict[str, Any] = {
+    "RoleArn": "arn:aws:iam::123456789012:role/x",
     "AlgorithmSpecification": {
         "TrainingImage": "pytorch-training:2",
         "TrainingInputMode": "File",

@@ -32,6 +32,7 @@ def test_the_operations_that_there_are() -> None:
         "DeleteTags",
         "DeleteTrainingJob",
         "DescribeHyperParameterTuningJob",
+        "DescribePipeline",
         "DescribePipelineDefinitionForExecution",
         "DescribePipelineExecution",
         "DescribeProcessingJob",
@@ -42,6 +43,7 @@ def test_the_operations_that_there_are() -> None:
         "ListPipelineExecutionSteps",
         "ListPipelineExecutions",
         "ListPipelineParametersForExecution",
+        "ListPipelineVersions",
         "ListProcessingJobs",
         "ListTags",
         "ListTrainingJobs",
@@ -57,6 +59,7 @@ def test_the_operations_that_there_are() -> None:
         "StopProcessingJob",
         "StopTrainingJob",
         "UpdatePipeline",
+        "UpdatePipelineVersion",
         "UpdateTrainingJob",
     ]
 

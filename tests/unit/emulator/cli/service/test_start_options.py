@@ -97,6 +97,7 @@ GIVEN = {
     "no_warm": "1",
     "warm_memory": "3G",
     "max_jobs": "7",
+    "quotas": __file__.replace("test_start_options.py", "quotas.json"),
     "disk_reserve": "2G",
     "container_user": f"{os.getuid()}:7",
     "writable_root": "1",
@@ -114,6 +115,7 @@ GIVEN = {
     "tls_key": "b.pem",
     "s3_endpoint": "http://minio:9000",
     "s3_bucket": "mine/a",
+    "lenient_roles": "1",
     "strict_versions": "1",
 }
 

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from emulator.jobs.staging.hook_parameters import COLLECTIONS, WHOLE_NUMBERS, find_slips
+from emulator.jobs.staging.hook_parameters import (
+    COLLECTIONS,
+    PARAMETERS,
+    WHOLE_NUMBERS,
+    find_ignored,
+    find_slips,
+)
 from emulator.jobs.staging.job_warnings import find_request_warnings
+from smdebug.config import json_config
 from smdebug.config.collection import CollectionKeys
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.json_config import COLLECTION_PARAMETERS, HOOK_PARAMETERS
+from smdebug.job_warnings import HOOK_PARAMETER_IGNORED
 
 
 def build_request(name: str = "losses", hook: dict[str, str] | None = None, **parameters: str) -> dict[str, Any]:
@@ -20,6 +30,7 @@ def test_the_names_are_those_of_smdebug() -> None:
     assert WHOLE_NUMBERS <= HOOK_PARAMETERS & COLLECTION_PARAMETERS
     read = {name for name in HOOK_PARAMETERS if name.endswith(("interval", "_step"))}
     assert read == WHOLE_NUMBERS
+    assert PARAMETERS == {"HookParameters": HOOK_PARAMETERS, "CollectionParameters": COLLECTION_PARAMETERS}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +64,31 @@ def test_what_is_no_whole_number() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (
+            build_request(hook={"save_intervall": "5"}),
+            "HookParameters: 'save_intervall' means nothing and is ignored. Did you mean save_interval?",
+        ),
+        (
+            build_request("losses", save_hist="1"),
+            "CollectionParameters of losses: 'save_hist' means nothing and is ignored. Did you mean save_histogram?",
+        ),
+    ],
+)
+def test_an_unknown_parameter_is_said_as_the_hook_says_it(request_: dict[str, Any], said: str) -> None:
+    assert list(find_ignored(request_)) == [said]
+    resources = {"ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1}}
+    (warning,) = find_request_warnings(request_ | resources, None, None)
+    assert (warning.code, warning.text) == (HOOK_PARAMETER_IGNORED, said)
+    reported = []
+    with patch.object(json_config, "warn_user", lambda code, text, *rest: reported.append((code, text % rest))):
+        arguments = json_config.collect_hook_config_params(request_["DebugHookConfig"])
+        json_config.add_collections_to_manager(CollectionManager(), request_["DebugHookConfig"], arguments)
+    assert reported == [(HOOK_PARAMETER_IGNORED, said)]
+
+
 def test_a_slip_is_a_warning_of_the_request() -> None:
     resources = {"ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1}}
     (warning,) = find_request_warnings({**build_request("gradient"), **resources}, None, None)
@@ -63,3 +99,4 @@ def test_a_slip_is_a_warning_of_the_request() -> None:
 @pytest.mark.parametrize("hook", [None, {}, {"CollectionConfigurations": [{}]}])
 def test_a_hook_without_parameters(hook: Any) -> None:
     assert list(find_slips({"DebugHookConfig": hook})) == []
+    assert list(find_ignored({"DebugHookConfig": hook})) == []

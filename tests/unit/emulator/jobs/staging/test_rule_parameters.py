@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from docs_site.rule_names import build_table
+from emulator.jobs.staging.job_warnings import find_request_warnings
+from emulator.jobs.staging.rule_parameters import find_rule_slips, load_rules
+
+IMAGE = "503895931360.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest"
+DEBUG, PROFILER = "DebugRuleConfigurations", "ProfilerRuleConfigurations"
+
+
+def find(member: str, image: str = IMAGE, **parameters: str) -> list[str]:
+    rule = {"RuleConfigurationName": "mine", "RuleEvaluatorImage": image, "RuleParameters": parameters}
+    return list(find_rule_slips({member: [rule]}))
+
+
+def test_the_names_are_those_of_smdebug() -> None:
+    assert load_rules() == build_table(), "run: make pages"
+
+
+@pytest.mark.parametrize(
+    ("member", "parameters", "said"),
+    [
+        (
+            DEBUG,
+            {"rule_to_invoke": "VanishingGradiant"},
+            "mine invokes 'VanishingGradiant', which is no built-in rule.",
+        ),
+        (DEBUG, {"rule_to_invoke": "overfit"}, "Did you mean Overfit?"),
+        (DEBUG, {}, "mine invokes 'mine', which is no built-in rule. Known: AllZero, "),
+        (DEBUG, {"rule_to_invoke": "VanishingGradient", "treshold": "1"}, "Did you mean threshold?"),
+        (DEBUG, {"rule_to_invoke": "VanishingGradient", "a": "1"}, "Known: end_step, start_step, threshold."),
+        (PROFILER, {"rule_to_invoke": "ProfilerRepor"}, "Did you mean ProfilerReport?"),
+        (PROFILER, {"rule_to_invoke": "BatchSize", "patients": "1"}, "Did you mean patience?"),
+    ],
+)
+def test_nearly_the_name_of_a_rule_or_parameter(member: str, parameters: dict[str, str], said: str) -> None:
+    (slip,) = find(member, **parameters)
+    assert slip.startswith(f"{member}: ")
+    assert said in slip
+
+
+@pytest.mark.parametrize(
+    ("member", "parameters"),
+    [
+        (DEBUG, {"rule_to_invoke": "VanishingGradient", "threshold": "1", "start_step": "5", "action_json": "{}"}),
+        (DEBUG, {"rule_to_invoke": "SimilarAcrossRuns", "other_trials": "s3://a/b", "other_trial_0": "c"}),
+        (DEBUG, {"rule_to_invoke": "MyRule", "source_s3_uri": "s3://a/my.py", "anything": "1"}),
+        (PROFILER, {"rule_to_invoke": "StepOutlier", "mode": "None", "scan_interval_us": "1"}),
+    ],
+)
+def test_names_that_are_right(member: str, parameters: dict[str, str]) -> None:
+    assert find(member, **parameters) == []
+
+
+@pytest.mark.parametrize("image", ["123456789012.dkr.ecr.us-east-1.amazonaws.com/mine:1", "", "rules:latest"])
+def test_what_an_image_of_ones_own_reads_is_not_known(image: str) -> None:
+    assert find(DEBUG, image, rule_to_invoke="Nothing") == []
+
+
+@pytest.mark.parametrize("rules", [None, [], [{"RuleConfigurationName": "Overfit", "RuleEvaluatorImage": IMAGE}]])
+def test_rules_without_parameters(rules: Any) -> None:
+    assert list(find_rule_slips({DEBUG: rules})) == []
+
+
+def test_a_slip_is_a_warning_of_the_request() -> None:
+    rule = {"RuleConfigurationName": "Overfitt", "RuleEvaluatorImage": IMAGE}
+    request = {
+        DEBUG: [rule],
+        "DebugHookConfig": {},
+        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1},
+    }
+    (warning,) = find_request_warnings(request, None, None)
+    assert warning.code == "RuleDoubtful"
+    assert warning.text.endswith("Did you mean Overfit?")
