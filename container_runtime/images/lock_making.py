@@ -13,8 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, build_header, locate_lock
-from container_runtime.images.wheelhouse import download
+from container_runtime.images.lock_files import (
+    CPU_ONLY_MARK,
+    INSTALLER_MARK,
+    PLACEHOLDER_MARK,
+    build_header,
+    build_size_line,
+    locate_lock,
+)
+from container_runtime.images.wheelhouse import FOR_GPUS, download
 from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
@@ -42,15 +49,26 @@ def write_lock(definition: ImageDefinition, python: str) -> bool:
     packages = _resolve(definition.requirements, python)
     if packages is None:
         return False
-    lines = [_build_line(package, python) for package in packages]
-    for package in packages:
-        if package["name"] == _CPU_ONLY:
-            lines += _build_cpu_only_lines(package["version"], python)
+    smaller = [
+        line
+        for package in packages
+        if package["name"] == _CPU_ONLY
+        for line in _build_cpu_only_lines(package["version"], python)
+    ]
+    left_out = [] if smaller else [package for package in packages if FOR_GPUS.match(package["name"])]
+    packages = [package for package in packages if package not in left_out]
     # The installers have to be trusted as well, so they are locked too.
-    installers = [name for name in _INSTALLERS if not any(package["name"] == name for package in packages)]
-    lines += [_build_line(each, python) + INSTALLER_MARK for each in _resolve(installers, python) or ()]
-    path = locate_lock(definition, python)
-    path.write_text("\n".join([build_header(definition), *lines, ""]), encoding="utf-8")
+    names = [name for name in _INSTALLERS if not any(package["name"] == name for package in packages)]
+    installers = _resolve(names, python) or []
+    lines = [
+        build_header(definition),
+        build_size_line(sum(_measure(package, python) for package in (*packages, *installers))),
+        *(_build_line(package, python) for package in packages),
+        *smaller,
+        *(f"{package['name']}=={package['version']}{PLACEHOLDER_MARK}" for package in left_out),
+        *(_build_line(package, python) + INSTALLER_MARK for package in installers),
+    ]
+    locate_lock(definition, python).write_text("\n".join([*lines, ""]), encoding="utf-8")
     return True
 
 
@@ -72,9 +90,18 @@ def _resolve(requirements: Sequence[str], python: str) -> list[dict[str, Any]] |
         return packages
 
 
+def _find_files(package: dict[str, Any], python: str) -> list[dict[str, Any]]:
+    fitting = [wheel for wheel in package.get("wheels", ()) if _fits(wheel["url"].rpartition("/")[2], python)]
+    return fitting or [package["sdist"]]
+
+
+def _measure(package: dict[str, Any], python: str) -> int:
+    """Return the size of the largest of the files, one of which is fetched; 0 if the index does not say it."""
+    return max(file.get("size", 0) for file in _find_files(package, python))
+
+
 def _build_line(package: dict[str, Any], python: str) -> str:
-    files = [wheel for wheel in package.get("wheels", ()) if _fits(wheel["url"].rpartition("/")[2], python)]
-    hashes = [file["hashes"]["sha256"] for file in files or [package["sdist"]]]
+    hashes = [file["hashes"]["sha256"] for file in _find_files(package, python)]
     return " ".join([f"{package['name']}=={package['version']}", *(f"--hash=sha256:{each}" for each in sorted(hashes))])
 
 
