@@ -241,6 +241,20 @@ def _remove_image(api: docker.APIClient, name: str) -> None:
             raise ContainerRuntimeError(f"The old image {name} cannot be removed: {exc.explanation}") from exc
 
 
+def remove_built(api: docker.APIClient, name: str) -> None:
+    """Remove an image of this project.
+
+    Raises:
+        ContainerRuntimeError: a container uses the image, or the engine refuses.
+    """
+    try:
+        api.remove_image(name)
+    except docker.errors.ImageNotFound:
+        return
+    except docker.errors.APIError as exc:
+        raise ContainerRuntimeError(f"{name} cannot be removed: {exc.explanation or exc}") from exc
+
+
 def find_size(api: docker.APIClient, name: str) -> int | None:
     """Return the size of an image in bytes, or None if the engine does not have it."""
     found: list[dict[str, Any]] = api.images(name)

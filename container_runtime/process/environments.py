@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
-from container_runtime.images.lock_files import is_locked, read_requirements
+from container_runtime.images.lock_files import is_locked, read_requirements, read_size
 from container_runtime.images.own_packages import FOLDER, make_own_packages
 from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
 from container_runtime.runtime import EnvironmentBuildError
@@ -155,10 +155,31 @@ def lay_own_packages(scratch: Path, shared: OwnEnvironment | None) -> None:
     make_own_packages(scratch / FOLDER, str(python), str(python.resolve().parent), library, below)
 
 
+def remove_environment(definition: ImageDefinition, cache: Path | None = None) -> int:
+    """Remove the environments of an image, of this and earlier installations, and the wheels it was built from.
+
+    Returns:
+        How many environments were removed.
+    """
+    root = cache or locate_cache()
+    removed = 0
+    for folder in sorted((root / "venvs").glob(f"{definition.name}-{'[0-9a-f]' * 16}")):
+        # A build in another process ends first.
+        with hold_lock(folder.with_name(f"{folder.name}.lock")):
+            shutil.rmtree(folder)
+        removed += 1
+    python = _choose_version(definition)
+    key = key_of_requirements(read_requirements(definition, python), python)
+    shutil.rmtree(root / "wheels" / key, ignore_errors=True)
+    return removed
+
+
 def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path, say: Callable[[str], None]) -> None:
     started = time.monotonic()
     shutil.rmtree(environment.folder, ignore_errors=True)
-    say(f"building the environment of {definition.name}, once: fetching {', '.join(definition.requirements)}")
+    size = read_size(definition, _choose_version(definition))
+    estimate = "" if size is None else f" {size / 1e6:.0f} MB (some {size * 3.5 / 1e9:.1f} GB of disk):"
+    say(f"building the environment of {definition.name}, once: fetching{estimate} {', '.join(definition.requirements)}")
     requirements = read_requirements(definition, _choose_version(definition))
     if not is_locked(requirements):
         say(f"there is no lock file for Python {_choose_version(definition)}: pip chooses the versions, unchecked")

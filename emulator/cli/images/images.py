@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.catalogue import ImageCatalogue, local_name
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from emulator.cli.running import fail, json_option
 from emulator.settings import RUNTIME_CHOICES
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def images() -> None:
-    """List or build the images that jobs run in.
+    """List, build or remove the images that jobs run in.
 
     Without Docker, virtual environments replace them.
     """
@@ -80,6 +80,46 @@ def build(names: tuple[str, ...], runtime: str) -> None:
         build_for(choose_back_end(runtime), names)
     except ContainerRuntimeError as error:
         fail(str(error))
+
+
+@images.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def remove(names: tuple[str, ...]) -> None:
+    """Remove images from Docker, and the environments of local processes.
+
+    What a job needs again is built again. Let jobs that run in them end first.
+    """
+    from container_runtime.process.environments import remove_environment
+
+    try:
+        for definition in ImageCatalogue().select(names):
+            removed = remove_environment(definition)
+            on_docker = _remove_docker_image(definition)
+            found = [*(["the environment"] if removed else []), *(["the Docker image"] if on_docker else [])]
+            click.echo(f"{definition.name}: removed {' and '.join(found) or 'nothing, it is not built'}.")
+    except (ContainerRuntimeError, OSError) as error:
+        fail(str(error))
+
+
+def _remove_docker_image(definition: ImageDefinition) -> bool:
+    """Remove an image from the engine; False where it has none, or no engine answers.
+
+    Raises:
+        ContainerRuntimeError: a container uses the image.
+    """
+    from container_runtime.docker.border import connect
+    from container_runtime.docker.image_build import find_size, remove_built
+
+    try:
+        api = connect()
+    except EngineUnavailableError:
+        return False
+    with closing(api):
+        name = local_name(definition)
+        if find_size(api, name) is None:
+            return False
+        remove_built(api, name)
+        return True
 
 
 def choose_back_end(runtime: str) -> str:

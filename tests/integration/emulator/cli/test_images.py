@@ -68,7 +68,7 @@ def test_environments_are_built_ahead_and_listed(tiny: Path) -> None:
 def test_an_unknown_image_is_one_line(runtime: str) -> None:
     code, text = run("images", "build", "--runtime", runtime, "no-such")
     assert (code, text.count("\n")) == (1, 1)
-    assert text.startswith("No image named no-such; there are emulator, huggingface-pytorch-training, lambda, ")
+    assert text.startswith("No image named no-such; there are emulator, huggingface-pytorch-training, ")
 
 
 @pytest.mark.docker
@@ -96,3 +96,14 @@ def test_without_an_engine() -> None:
     assert (code, "DOCKER_HOST" in text, text.count("\n")) == (1, True, 1)
     code, text = run("images", "build", "--runtime", "docker")
     assert (code, "smdebug-emulator engine start" in text, text.count("\n")) == (1, True, 1)
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_what_was_built_is_removed_by_name(tiny: Path) -> None:
+    assert run("images", "build")[0] == 0
+    assert run("images", "remove", "tiny-training") == (0, "tiny-training: removed the environment.\n")
+    assert [path for path in (tiny / "venvs").iterdir() if path.is_dir()] == []
+    assert run("images", "remove", "tiny-training") == (0, "tiny-training: removed nothing, it is not built.\n")
+    code, text = run("images", "remove", "tiny")
+    assert code != 0
+    assert "No image named tiny; there are tiny-training." in text
