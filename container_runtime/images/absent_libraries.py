@@ -155,15 +155,15 @@ def build_library(name: str, symbols: Mapping[str, str | None]) -> bytes:
         (_DYNAMIC, 6, dynamic, dynamic, dynamic, len(table), len(table), 8),
         (_STACK, 6, 0, 0, 0, 0, 0, 16),
     ]
-    content = bytearray(dynamic) + table
+    built = bytearray(dynamic) + table
     identification = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
     # A shared object (3) for x86-64 (62), without sections.
-    _HEADER.pack_into(content, 0, identification, 3, 62, 1, 0, _HEADER.size, 0, 0, _HEADER.size, 56, 4, 64, 0, 0)
+    _HEADER.pack_into(built, 0, identification, 3, 62, 1, 0, _HEADER.size, 0, 0, _HEADER.size, 56, 4, 64, 0, 0)
     for number, header in enumerate(headers):
-        _PROGRAM_HEADER.pack_into(content, _HEADER.size + number * _PROGRAM_HEADER.size, *header)
+        _PROGRAM_HEADER.pack_into(built, _HEADER.size + number * _PROGRAM_HEADER.size, *header)
     for part, found in parts.items():
-        content[places[part] : places[part] + len(found)] = found
-    return bytes(content)
+        built[places[part] : places[part] + len(found)] = found
+    return bytes(built)
 
 
 def _build_code() -> bytes:

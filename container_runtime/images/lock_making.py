@@ -97,7 +97,7 @@ def _find_files(package: dict[str, Any], python: str) -> list[dict[str, Any]]:
 
 def _measure(package: dict[str, Any], python: str) -> int:
     """Return the size of the largest of the files, one of which is fetched; 0 if the index does not say it."""
-    return max(file.get("size", 0) for file in _find_files(package, python))
+    return max(int(file.get("size", 0)) for file in _find_files(package, python))
 
 
 def _build_line(package: dict[str, Any], python: str) -> str:
