@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from container_runtime.docker.border import connect
 from container_runtime.docker.image_content import hash_parts, key_of_contents, read_files, write_context
 from container_runtime.docker.image_origin import ensure_origin
 from container_runtime.file_lock import hold_lock
+from container_runtime.images.build_record import describe_build, record_build
 from container_runtime.images.catalogue import (
     IMAGE_LABEL,
     KEY_LABEL,
@@ -141,9 +143,11 @@ def _build_bases(
         origin = pool.submit(ensure_origin, api, _ORIGIN, lambda text: report("base", text))
         fetched = {}
         for base, definition in missing.items():
-            report(definition.name, "fetching wheels")
-            fetched[base] = pool.submit(fetch_wheels, read_requirements(definition, IMAGE_PYTHON), cache)
+            requirements = read_requirements(definition, IMAGE_PYTHON)
+            report(definition.name, f"fetching wheels: {describe_build(cache, 'docker', definition, requirements)}")
+            fetched[base] = pool.submit(fetch_wheels, requirements, cache)
         for base, definition in missing.items():
+            started = time.monotonic()
             wheels = fetched[base].result()
             report(definition.name, "installing its requirements")
             with tempfile.TemporaryFile() as context:
@@ -155,6 +159,7 @@ def _build_bases(
                     arguments={"ORIGIN": origin.result()},
                     labels={IMAGE_LABEL: "base", KEY_LABEL: base.rpartition(":")[2]},
                 )
+            record_build(cache, "docker", definition.name, time.monotonic() - started)
 
 
 def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
@@ -239,20 +244,6 @@ def _remove_image(api: docker.APIClient, name: str) -> None:
         # A container still uses the image, or another image is built from it. The next build tries again.
         if exc.status_code != 409:
             raise ContainerRuntimeError(f"The old image {name} cannot be removed: {exc.explanation}") from exc
-
-
-def remove_built(api: docker.APIClient, name: str) -> None:
-    """Remove an image of this project.
-
-    Raises:
-        ContainerRuntimeError: a container uses the image, or the engine refuses.
-    """
-    try:
-        api.remove_image(name)
-    except docker.errors.ImageNotFound:
-        return
-    except docker.errors.APIError as exc:
-        raise ContainerRuntimeError(f"{name} cannot be removed: {exc.explanation or exc}") from exc
 
 
 def find_size(api: docker.APIClient, name: str) -> int | None:

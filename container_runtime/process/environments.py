@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
+from container_runtime.images.build_record import describe_build, record_build
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
 from container_runtime.images.lock_files import is_locked, read_requirements, read_size
 from container_runtime.images.own_packages import FOLDER, make_own_packages
@@ -115,6 +116,11 @@ def locate_own_environment(definition: ImageDefinition, cache: Path) -> OwnEnvir
     return locate_environment(definition, cache) if needs_environment(definition) else None
 
 
+def describe_requirements(definition: ImageDefinition) -> tuple[str, ...]:
+    """Return what the environment of an image is built from: the lines of its lock file, or its requirements."""
+    return read_requirements(definition, _choose_version(definition))
+
+
 def build_environment(
     definition: ImageDefinition, cache: Path | None = None, say: Callable[[str], None] = lambda _text: None
 ) -> OwnEnvironment:
@@ -155,32 +161,14 @@ def lay_own_packages(scratch: Path, shared: OwnEnvironment | None) -> None:
     make_own_packages(scratch / FOLDER, str(python), str(python.resolve().parent), library, below)
 
 
-def remove_environment(definition: ImageDefinition, cache: Path | None = None) -> int:
-    """Remove the environments of an image, of this and earlier installations, and the wheels it was built from.
-
-    Returns:
-        How many environments were removed.
-    """
-    root = cache or locate_cache()
-    removed = 0
-    for folder in sorted((root / "venvs").glob(f"{definition.name}-{'[0-9a-f]' * 16}")):
-        # A build in another process ends first.
-        with hold_lock(folder.with_name(f"{folder.name}.lock")):
-            shutil.rmtree(folder)
-        removed += 1
-    python = _choose_version(definition)
-    key = key_of_requirements(read_requirements(definition, python), python)
-    shutil.rmtree(root / "wheels" / key, ignore_errors=True)
-    return removed
-
-
 def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path, say: Callable[[str], None]) -> None:
     started = time.monotonic()
     shutil.rmtree(environment.folder, ignore_errors=True)
     size = read_size(definition, _choose_version(definition))
     estimate = "" if size is None else f" {size / 1e6:.0f} MB (some {size * 3.5 / 1e9:.1f} GB of disk):"
-    say(f"building the environment of {definition.name}, once: fetching{estimate} {', '.join(definition.requirements)}")
     requirements = read_requirements(definition, _choose_version(definition))
+    say(f"building the environment of {definition.name}, once: fetching{estimate} {', '.join(definition.requirements)}")
+    say(f"what it takes: {describe_build(cache, 'process', definition, requirements)}")
     if not is_locked(requirements):
         say(f"there is no lock file for Python {_choose_version(definition)}: pip chooses the versions, unchecked")
     wheels = fetch_wheels(requirements, cache, _choose_version(definition))
@@ -199,6 +187,7 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
     )
     _link(environment, definition)
     (environment.folder / _COMPLETE).touch()
+    record_build(cache, "process", definition.name, time.monotonic() - started)
     say(f"the environment is ready after {time.monotonic() - started:.0f} s: {environment.folder}")
 
 

@@ -81,6 +81,14 @@ PAGES = (
         _ACCOUNT,
         answer=answers.Job,
     ),
+    Page(
+        "POST",
+        f"{PREFIX}jobs/<region>/<name>/tags",
+        "Set AWS tags of a job, or remove those whose value is null; the console shows the tag note as a note.",
+        _ACCOUNT,
+        body={"tags": {"note": "the baseline", "of-before": None}},
+        answer=answers.JobTags,
+    ),
     Page("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Ask a job to stop, as StopTrainingJob does.", _ACCOUNT),
     Page(
         "POST",

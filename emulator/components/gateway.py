@@ -47,6 +47,7 @@ class Pages(Component):
         from emulator.api.changes import Streams, build_changes_pages
         from emulator.api.faults import build_fault_pages
         from emulator.api.job_exports import build_job_exports_pages
+        from emulator.api.job_tags import build_tags_pages
         from emulator.api.jobs import build_jobs_pages
         from emulator.api.objects import build_objects_pages
         from emulator.api.openapi import build_openapi_pages
@@ -77,6 +78,7 @@ class Pages(Component):
             administration.describe,
             [
                 build_jobs_pages(accounts),
+                build_tags_pages(accounts),
                 build_names_pages(accounts),
                 build_processing_jobs_pages(accounts),
                 build_tuning_jobs_pages(accounts),

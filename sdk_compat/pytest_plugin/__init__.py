@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+    from sdk_compat.pytest_plugin.emulator import SessionEmulator
 
 # The key of a pytest-xdist worker's jobs in its ``workeroutput``.
 _OUTPUT = "sagemaker_jobs"
@@ -63,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def sagemaker_emulator(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SageMakerEmulator]:
+) -> Iterator[SessionEmulator]:
     """Start an emulator for the test session. Each worker of pytest-xdist has its own emulator.
 
     It has ``endpoint_url``, ``role_arn``, ``client(service)`` and methods that wait for jobs and rules. During a test
@@ -86,10 +86,10 @@ def sagemaker_emulator(
         )
         # These import boto3, which is slow, so they are imported while the emulator starts.
         from sdk_compat.pytest_plugin.around_tests import AroundTests
-        from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+        from sdk_compat.pytest_plugin.emulator import SessionEmulator
 
         try:
-            emulator = SageMakerEmulator(folder, starting.result())
+            emulator = SessionEmulator(folder, starting.result())
         except EmulatorStartError as error:
             pytest.fail(f"The SageMaker emulator did not start: {error}", pytrace=False)
     hooks = AroundTests(emulator)
@@ -108,52 +108,53 @@ def sagemaker_emulator(
 
 
 @pytest.fixture
-def reset_sagemaker(sagemaker_emulator: SageMakerEmulator) -> None:
+def reset_sagemaker(sagemaker_emulator: SessionEmulator) -> None:
     """Delete all jobs, objects and other data before the test. The buckets of these fixtures remain, empty."""
     sagemaker_emulator.reset()
 
 
 @pytest.fixture(scope="session")
-def boto3_session(sagemaker_emulator: SageMakerEmulator) -> Any:
+def boto3_session(sagemaker_emulator: SessionEmulator) -> Any:
     """Return a ``boto3.Session`` whose clients all use the emulator."""
     return sagemaker_emulator.boto3_session
 
 
 @pytest.fixture(scope="session")
-def sagemaker_session(sagemaker_emulator: SageMakerEmulator) -> Any:
-    """Return a ``sagemaker.Session`` of SDK v2, for the ``sagemaker_session`` argument of estimators and processors.
+def sagemaker_session(sagemaker_emulator: SessionEmulator) -> Any:
+    """Return a session of the SageMaker SDK that is installed, v2 or v3.
 
-    SDK v3 needs no session: during a test that uses ``sagemaker_emulator``, it uses the emulator.
+    It is the ``sagemaker_session`` argument of estimators and processors, or of a ModelTrainer.
+    sagemaker-core needs no session: during a test that uses ``sagemaker_emulator``, it uses the emulator.
     """
     return sagemaker_emulator.open_sagemaker_session()
 
 
 @pytest.fixture(scope="session")
-def s3_bucket(sagemaker_emulator: SageMakerEmulator) -> str:
+def s3_bucket(sagemaker_emulator: SessionEmulator) -> str:
     """Create an S3 bucket for the test session and return its name."""
     return sagemaker_emulator.make_bucket("sagemaker-tests")
 
 
 @pytest.fixture(scope="session")
-def wait_for_training_job(sagemaker_emulator: SageMakerEmulator) -> Callable[..., dict[str, Any]]:
+def wait_for_training_job(sagemaker_emulator: SessionEmulator) -> Callable[..., dict[str, Any]]:
     """``wait_for_training_job(job, status=None, timeout=600)``: wait until a job ends and return its description."""
-    return sagemaker_emulator.wait_for_training_job
+    return sagemaker_emulator.wait
 
 
 @pytest.fixture(scope="session")
-def wait_for_rules(sagemaker_emulator: SageMakerEmulator) -> Callable[..., dict[str, str]]:
+def wait_for_rules(sagemaker_emulator: SessionEmulator) -> Callable[..., dict[str, str]]:
     """``wait_for_rules(job, timeout=600)``: wait until a job's rules end and return their statuses by name."""
     return sagemaker_emulator.wait_for_rules
 
 
 @pytest.fixture(scope="session")
-def assert_rule(sagemaker_emulator: SageMakerEmulator) -> Callable[..., None]:
+def assert_rule(sagemaker_emulator: SessionEmulator) -> Callable[..., None]:
     """``assert_rule(job, rule, status, timeout=600)``: wait until a rule ends and fail if its status differs."""
     return sagemaker_emulator.assert_rule
 
 
 @pytest.fixture(scope="session")
-def open_trial(sagemaker_emulator: SageMakerEmulator) -> Callable[..., Any]:
+def open_trial(sagemaker_emulator: SessionEmulator) -> Callable[..., Any]:
     """``open_trial(job)``: open the tensors that a job saved, as an ``smdebug`` trial."""
     return sagemaker_emulator.open_trial
 

@@ -22,7 +22,7 @@ import pytest
 
 from container_runtime.runtime import Exit
 from container_runtime.spec import Mount
-from container_runtime.swarm import carrier
+from container_runtime.swarm.file_transfer import carrier
 from tests.contract.test_container_runtime import MAKERS, python
 from tests.waiting import wait_until
 
@@ -42,7 +42,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from container_runtime.spec import Mount
-from container_runtime.swarm import carrier
+from container_runtime.swarm.file_transfer import carrier
 from tests.contract.test_container_runtime import MAKERS, python
 carrier._FIRST_WINDOW = carrier._MOST_WINDOW = {room}  # little of a file comes, and takes room of a disk
 runtime = MAKERS[{back_end!r}](Path({folder!r}), {instance!r})

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from container_runtime.images.catalogue import ImageCatalogue, local_name
+from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from emulator.cli.images.stored import remove_images
 from emulator.cli.running import fail, json_option
+from emulator.cli.tables import format_table, wrap
 from emulator.settings import RUNTIME_CHOICES
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ def images() -> None:
 
     Without Docker, virtual environments replace them.
     """
+
+
+images.add_command(remove_images)
 
 
 @images.command("list")
@@ -49,17 +54,21 @@ def list_images(*, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
         return
-    from rich.console import Console
-    from rich.table import Table
+    rows = [(image["name"], image["docker"], _shorten(image["process"])) for image in found]
+    click.echo(format_table([("Image", "Docker", "Local processes"), *rows]))
+    # An environment for older versions has a name of its own, by which it can be built.
+    others = [
+        f"{repository} runs {image['name']}"
+        for image in found
+        for repository in image["repositories"]
+        if image["name"] in image["repositories"] and repository != image["name"]
+    ]
+    click.echo("\n" + "\n".join(wrap(f"{'; '.join(others)}.", "")) if others else "", nl=bool(others))
 
-    table = Table()
-    for column in ("image", "Docker", "local processes"):
-        table.add_column(column, overflow="fold")
-    for image in found:
-        # An environment for older versions has a name of its own, by which it can be built.
-        names = image["repositories"] if image["name"] in image["repositories"] else [image["name"]]
-        table.add_row(" or ".join(names), image["docker"], image["process"])
-    Console().print(table)
+
+def _shorten(process: str) -> str:
+    """Leave the folder of an environment to the command `cache`."""
+    return "built" if process.startswith("/") else process
 
 
 @images.command()
@@ -80,46 +89,6 @@ def build(names: tuple[str, ...], runtime: str) -> None:
         build_for(choose_back_end(runtime), names)
     except ContainerRuntimeError as error:
         fail(str(error))
-
-
-@images.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
-def remove(names: tuple[str, ...]) -> None:
-    """Remove images from Docker, and the environments of local processes.
-
-    What a job needs again is built again. Let jobs that run in them end first.
-    """
-    from container_runtime.process.environments import remove_environment
-
-    try:
-        for definition in ImageCatalogue().select(names):
-            removed = remove_environment(definition)
-            on_docker = _remove_docker_image(definition)
-            found = [*(["the environment"] if removed else []), *(["the Docker image"] if on_docker else [])]
-            click.echo(f"{definition.name}: removed {' and '.join(found) or 'nothing, it is not built'}.")
-    except (ContainerRuntimeError, OSError) as error:
-        fail(str(error))
-
-
-def _remove_docker_image(definition: ImageDefinition) -> bool:
-    """Remove an image from the engine; False where it has none, or no engine answers.
-
-    Raises:
-        ContainerRuntimeError: a container uses the image.
-    """
-    from container_runtime.docker.border import connect
-    from container_runtime.docker.image_build import find_size, remove_built
-
-    try:
-        api = connect()
-    except EngineUnavailableError:
-        return False
-    with closing(api):
-        name = local_name(definition)
-        if find_size(api, name) is None:
-            return False
-        remove_built(api, name)
-        return True
 
 
 def choose_back_end(runtime: str) -> str:

@@ -27,7 +27,6 @@ from container_runtime.process.environments import (
     build_environment,
     locate_environment,
     needs_environment,
-    remove_environment,
 )
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EnvironmentBuildError
@@ -173,22 +172,6 @@ def test_built_whole_and_once(definition: ImageDefinition, cache: Path, wheels: 
     said.clear()
     assert build_environment(definition, cache, said.append) == built
     assert said == []
-
-
-def test_removed_with_its_wheels_and_what_earlier_installations_built(
-    definition: ImageDefinition, cache: Path, wheels: Path
-) -> None:
-    built = build_environment(definition, cache)
-    earlier = built.folder.with_name(f"{definition.name}-{'0' * 16}")
-    neighbour = built.folder.with_name(f"{definition.name}-1.2-{'0' * 16}")
-    earlier.mkdir()
-    neighbour.mkdir()
-    assert remove_environment(definition, cache) == 2
-    assert not built.folder.exists()
-    assert not earlier.exists()
-    assert not wheels.exists()
-    assert neighbour.is_dir()
-    assert remove_environment(definition, cache) == 0
 
 
 def test_what_is_fetched_is_said_with_its_size(definition: ImageDefinition, cache: Path, wheels: Path) -> None:
