@@ -24,6 +24,10 @@ INSTALLER_MARK = " # installer"
 CPU_ONLY_MARK = " # for the processor"
 """End of the line of a CPU-only package. If pip finds it, it replaces the package's other line and all GPU packages."""
 
+PLACEHOLDER_MARK = " # placeholder"
+"""End of the line of a GPU package that is not fetched. A wheel of placeholders is built for it."""
+
+_SIZE = "# To fetch: "
 _HEADER = "# Made by `make lock` of: "
 
 
@@ -35,6 +39,18 @@ def locate_lock(definition: ImageDefinition, python: str, architecture: str = ""
 def build_header(definition: ImageDefinition) -> str:
     """Return the first line of a lock file, which lists the requirements that it was made from."""
     return _HEADER + " ".join(sorted(definition.requirements))
+
+
+def build_size_line(size: int) -> str:
+    """Return the line of a lock file that says how many bytes its packages have."""
+    return f"{_SIZE}{size}"
+
+
+def read_size(definition: ImageDefinition, python: str) -> int | None:
+    """Return how many bytes are fetched for an image; None if that is not known."""
+    path = locate_lock(definition, python)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return next((int(line.removeprefix(_SIZE)) for line in lines if line.startswith(_SIZE)), None)
 
 
 def read_requirements(definition: ImageDefinition, python: str) -> tuple[str, ...]:
@@ -51,7 +67,7 @@ def read_requirements(definition: ImageDefinition, python: str) -> tuple[str, ..
     first, *lines = path.read_text(encoding="utf-8").splitlines()
     if first != build_header(definition):
         raise WheelhouseError(f"{path} was not made of what image.toml requires now: run `make lock`.")
-    return tuple(lines)
+    return tuple(line for line in lines if not line.startswith(_SIZE))
 
 
 def is_locked(requirements: Iterable[str]) -> bool:

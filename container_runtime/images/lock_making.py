@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.images.architecture import ARCHITECTURES, find_architecture
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, build_header, locate_lock
-from container_runtime.images.wheelhouse import download
+from container_runtime.images.lock_files import (
+    CPU_ONLY_MARK,
+    INSTALLER_MARK,
+    PLACEHOLDER_MARK,
+    build_header,
+    build_size_line,
+    locate_lock,
+)
+from container_runtime.images.wheelhouse import FOR_GPUS, download
 from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
@@ -45,16 +52,27 @@ def write_lock(definition: ImageDefinition, python: str, architecture: str) -> b
     if missing := [each["name"] for each in packages if not _list_files(each, python, architecture)]:
         print(f"  there is no wheel of {', '.join(missing)} for {architecture}")  # noqa: T201
         return False
-    lines = [_build_line(package, python, architecture) for package in packages]
-    for package in packages:
-        if package["name"] == _CPU_ONLY and architecture == find_architecture():
-            lines += _build_cpu_only_lines(package["version"], python)
+    smaller = [
+        line
+        for package in packages
+        if package["name"] == _CPU_ONLY and architecture == find_architecture()
+        for line in _build_cpu_only_lines(package["version"], python)
+    ]
+    left_out = [] if smaller else [package for package in packages if FOR_GPUS.match(package["name"])]
+    packages = [package for package in packages if package not in left_out]
     # The installers have to be trusted as well, so they are locked too.
-    installers = [name for name in _INSTALLERS if not any(package["name"] == name for package in packages)]
-    found = _resolve(installers, python, architecture) or ()
-    lines += [_build_line(each, python, architecture) + INSTALLER_MARK for each in found]
-    path = locate_lock(definition, python, architecture)
-    path.write_text("\n".join([build_header(definition), *lines, ""]), encoding="utf-8")
+    names = [name for name in _INSTALLERS if not any(package["name"] == name for package in packages)]
+    installers = _resolve(names, python, architecture) or []
+    size = sum(_measure(package, python, architecture) for package in (*packages, *installers))
+    lines = [
+        build_header(definition),
+        build_size_line(size),
+        *(_build_line(package, python, architecture) for package in packages),
+        *smaller,
+        *(f"{package['name']}=={package['version']}{PLACEHOLDER_MARK}" for package in left_out),
+        *(_build_line(package, python, architecture) + INSTALLER_MARK for package in installers),
+    ]
+    locate_lock(definition, python, architecture).write_text("\n".join([*lines, ""]), encoding="utf-8")
     return True
 
 
@@ -82,6 +100,11 @@ def _list_files(package: dict[str, Any], python: str, architecture: str) -> list
     wheels = package.get("wheels", ())
     files = [wheel for wheel in wheels if _fits(wheel["url"].rpartition("/")[2], python, architecture)]
     return files or ([] if wheels or "sdist" not in package else [package["sdist"]])
+
+
+def _measure(package: dict[str, Any], python: str, architecture: str) -> int:
+    """Return the size of the largest of the files, one of which is fetched; 0 if the index does not say it."""
+    return max(int(file.get("size", 0)) for file in _list_files(package, python, architecture))
 
 
 def _build_line(package: dict[str, Any], python: str, architecture: str) -> str:

@@ -1,4 +1,4 @@
-"""ELF editing: removal of a shared object's links to absent libraries.
+"""ELF reading and editing: imports of shared objects, removal of links to absent libraries.
 
 A dynamic linker refuses to load an object if a library that it needs, or a symbol that it imports, is missing. This
 module removes the libraries from the object's list of needed libraries.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
+    import mmap
     import re
     from collections.abc import Iterator
 
@@ -67,6 +68,37 @@ def unlink_libraries(content: bytes, libraries: re.Pattern[str], names: re.Patte
 
 
 @dataclass(frozen=True, slots=True)
+class Imports:
+    """What a shared object takes from other libraries, and what it offers.
+
+    Attributes:
+        libraries: names of the libraries that it needs.
+        versioned: for each library that has versions, the imported symbols with their version.
+        unversioned: imported symbols of which the object does not say what library they come from.
+        defined: symbols that other objects can import.
+    """
+
+    libraries: frozenset[str]
+    versioned: dict[str, dict[str, str]]
+    unversioned: frozenset[str]
+    defined: frozenset[str]
+
+
+def read_imports(content: bytearray | mmap.mmap) -> Imports:
+    """Return the imports of a shared object.
+
+    Raises:
+        WheelhouseError: the content is not a shared object of 64 bits, or it is damaged.
+    """
+    if bytes(content[: len(_IDENTIFICATION)]) != _IDENTIFICATION:
+        raise WheelhouseError("it is no shared object of 64 bits, little-endian")
+    try:
+        return _SharedObject(content).read_imports()
+    except (struct.error, KeyError, IndexError, StopIteration, ValueError) as exc:
+        raise WheelhouseError("it is a damaged shared object") from exc
+
+
+@dataclass(frozen=True, slots=True)
 class _Segment:
     offset: int
     address: int
@@ -75,7 +107,7 @@ class _Segment:
 
 
 class _SharedObject:
-    def __init__(self, content: bytearray) -> None:
+    def __init__(self, content: bytearray | mmap.mmap) -> None:
         self._content = content
         start, size, count = *struct.unpack_from("<Q", content, 32), *struct.unpack_from("<HH", content, 54)
         headers = [_PROGRAM_HEADER.unpack_from(content, start + number * size) for number in range(count)]
@@ -91,6 +123,33 @@ class _SharedObject:
         entries = _DYNAMIC.iter_unpack(content[self._dynamic_offset : self._dynamic_offset + length])
         self._dynamic = [entry for entry in entries if entry[0]]
         self._tables = dict(self._dynamic)
+
+    def read_imports(self) -> Imports:
+        numbered: dict[int, tuple[str, str]] = {}
+        for place, (_, count, name, first, _) in self._walk_needed_versions():
+            at = place + first
+            for _ in range(count):
+                _, _, number, version, following = _NEEDED_VERSION.unpack_from(self._content, at)
+                numbered[number] = self._read_string(name), self._read_string(version)
+                at += following
+        versioned: dict[str, dict[str, str]] = {}
+        unversioned, defined = set(), set()
+        versions = self._locate(self._tables[_VERSIONS]) if _VERSIONS in self._tables else None
+        for number, place in enumerate(self._walk_symbols()):
+            start, _, _, section, _, _ = _SYMBOL.unpack_from(self._content, place)
+            if not start:
+                continue
+            symbol = self._read_string(start)
+            (version,) = (0,) if versions is None else struct.unpack_from("<H", self._content, versions + 2 * number)
+            source = numbered.get(version & _VERSION_NUMBER)
+            if section:
+                defined.add(symbol)
+            elif source is None:
+                unversioned.add(symbol)
+            else:
+                versioned.setdefault(source[0], {})[symbol] = source[1]
+        libraries = frozenset(self._read_string(value) for tag, value in self._dynamic if tag == _NEEDED)
+        return Imports(libraries, versioned, frozenset(unversioned), frozenset(defined))
 
     def unlink(self, libraries: re.Pattern[str], names: re.Pattern[str]) -> bytes:
         gone = {
@@ -181,4 +240,7 @@ class _SharedObject:
 
     def _read_string(self, start: int) -> str:
         first = self._locate(self._tables[_STRINGS]) + start
-        return self._content[first : self._content.index(b"\0", first)].decode()
+        end = self._content.find(b"\0", first)
+        if end < 0:
+            raise ValueError("a string without an end")
+        return self._content[first:end].decode()

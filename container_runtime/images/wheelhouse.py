@@ -20,8 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.images.architecture import find_architecture
-from container_runtime.images.cpu_wheels import CPU_ONLY, CPU_ONLY_PACKAGES, FITTING, fit_wheel, fit_wheels
-from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, is_locked
+from container_runtime.images.cpu_wheels import (
+    CPU_ONLY,
+    CPU_ONLY_PACKAGES,
+    FITTING,
+    build_placeholder_wheels,
+    fit_wheel,
+    fit_wheels,
+)
+from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, PLACEHOLDER_MARK, is_locked
 from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
@@ -124,10 +131,13 @@ def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:
         names = {line.partition("==")[0] for line in smaller}
         kept = [line for line in wanted if line.partition("==")[0] not in names and FOR_GPUS.match(line) is None]
         wanted = [*kept, *smaller]
+    absent = [line for line in wanted if line.endswith(PLACEHOLDER_MARK)]
+    wanted = [line for line in wanted if line not in absent]
     download(wanted, into, python, "--no-deps", "--require-hashes", "--find-links", str(into))
     fitted = fit_wheels(into)
     wanted = [line for line in wanted if not (line.endswith(INSTALLER_MARK) or line.partition("==")[0] in fitted)]
-    return [*wanted, *map(_name_wheel, fitted.values())]
+    placeholders = build_placeholder_wheels(absent, into)
+    return [*wanted, *map(_name_wheel, (*fitted.values(), *placeholders))]
 
 
 def _find(lines: Sequence[str], into: Path, python: str) -> bool:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.build_record import describe_build, record_build
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
-from container_runtime.images.lock_files import is_locked, read_requirements
+from container_runtime.images.lock_files import is_locked, read_requirements, read_size
 from container_runtime.images.own_packages import FOLDER, make_own_packages
 from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
 from container_runtime.runtime import EnvironmentBuildError
@@ -172,8 +172,10 @@ def lay_own_packages(scratch: Path, shared: OwnEnvironment | None) -> None:
 def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path, say: Callable[[str], None]) -> None:
     started = time.monotonic()
     shutil.rmtree(environment.folder, ignore_errors=True)
+    size = read_size(definition, _choose_version(definition))
+    estimate = "" if size is None else f" {size / 1e6:.0f} MB (some {size * 3.5 / 1e9:.1f} GB of disk):"
     requirements = read_requirements(definition, _choose_version(definition))
-    say(f"building the environment of {definition.name}, once: fetching {', '.join(definition.requirements)}")
+    say(f"building the environment of {definition.name}, once: fetching{estimate} {', '.join(definition.requirements)}")
     say(f"what it takes: {describe_build(cache, 'process', definition, requirements)}")
     if not is_locked(requirements):
         say(f"there is no lock file for Python {_choose_version(definition)}: pip chooses the versions, unchecked")

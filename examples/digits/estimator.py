@@ -19,8 +19,8 @@ def main(bucket: str, job_name: str) -> None:
         role="arn:aws:iam::123456789012:role/DigitsTraining",
         instance_count=1,
         instance_type="ml.m5.large",
-        framework_version="2.3.0",
-        py_version="py311",
+        framework_version="2.8.0",
+        py_version="py312",
         hyperparameters={"depth": 10, "activation": "sigmoid", "steps": 60_000, "learning-rate": 0.01},
         output_path=f"s3://{bucket}/output",
         debugger_hook_config=DebuggerHookConfig(

@@ -33,7 +33,7 @@ def main() -> None:
             base_job_name=f"{kind}-collections",
             instance_count=1,
             instance_type="ml.m4.xlarge",
-            framework_version="2.3.0",
+            framework_version="2.8.0",
             py_version="py37",
             debugger_hook_config=DebuggerHookConfig(
                 s3_output_path=f"s3://{session.default_bucket()}/debugger-{kind}-collections-hook",

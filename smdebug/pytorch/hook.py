@@ -41,8 +41,8 @@ from smdebug.pytorch.workers import get_rank, get_worker, is_data_loader_worker
 from smdebug.tracing.step_tracer import StepTracer, may_be_traced
 from smdebug.writing.run_writer import Worker
 
-# The first version with torch.compiler and with optimizer hooks, which show the end of a step.
-_OLDEST = (2, 1)
+# The oldest version in which the hook's tests pass; 2.1 has no torch.compiler.is_compiling.
+_OLDEST = (2, 3)
 _MODES_OF_EVALUATION = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]
 
-# The first version that stores categories and multiple targets in trees like the current one.
-_OLDEST = (2, 0)
+# The first version with xgboost.collective, which tells the workers.
+_OLDEST = (1, 7)
 
 
 class Wishes:

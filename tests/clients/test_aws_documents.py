@@ -166,7 +166,7 @@ from sagemaker.pytorch import PyTorch as Estimator
 session = sagemaker.Session()
 rest = dict(
     entry_point={script!r}, role=sagemaker.get_execution_role(), instance_count=1, instance_type="ml.m5.large",
-    framework_version="1.6.0", py_version="py36",
+    framework_version="2.8.0", py_version="py312",
 )
 """
 SEND = """

@@ -66,7 +66,7 @@ for _ in range(10):
     losses = CollectionConfig("losses", {"save_interval": "5"})
     return PyTorch(
         str(script), sagemaker_session=session, role=role, instance_count=1, instance_type="ml.m5.large",
-        framework_version="2.3.0", py_version="py311",
+        framework_version="2.8.0", py_version="py312",
         rules=[Rule.sagemaker(rule_configs.loss_not_decreasing(), collections_to_save=[losses])],
     )
 

@@ -46,8 +46,8 @@ def fit(name, hyperparameters, **options):
         role="arn:aws:iam::123456789012:role/Training",
         instance_count=1,
         instance_type="ml.m5.large",
-        framework_version="2.3.0",
-        py_version="py311",
+        framework_version="2.8.0",
+        py_version="py312",
         hyperparameters=json.loads(hyperparameters),
         output_path=f"s3://{bucket}/output",
         debugger_hook_config=DebuggerHookConfig(s3_output_path=f"s3://{bucket}/tensors"),
@@ -170,7 +170,7 @@ def test_an_attached_estimator_is_the_job(
     assert found["isolation"] is (state == "ended" and can_isolate(emulator))
     assert found["checkpoints"].startswith(f"s3://{BUCKET}/checkpoints/attach-") is (state == "ended")
     assert found["tags"] == [{"Key": "team", "Value": "digits"}]
-    assert found["framework"] == ("2.3.0" if kind == "PyTorch" else None)
+    assert found["framework"] == ("2.8.0" if kind == "PyTorch" else None)
     assert found["profiling"] == ["Enabled", 500]
     assert found["rules"].keys() == {"LossNotDecreasing", "Report"}
     assert found["rules"]["Report"] in ("InProgress", "NoIssuesFound", "Stopping", "Stopped")

@@ -148,12 +148,12 @@ estimators = {
         hyperparameters={"intercept": True}, **common,
     ),
     "huggingface": HuggingFace(  # the SDK knows its images for instances with GPUs only
-        entry_point="train.py", source_dir="huggingface", transformers_version="4.36.0", pytorch_version="2.1.0",
-        py_version="py310", instance_count=1, hyperparameters={"steps": 2},
+        entry_point="train.py", source_dir="huggingface", transformers_version="4.56.2", pytorch_version="2.8.0",
+        py_version="py312", instance_count=1, hyperparameters={"steps": 2},
         debugger_hook_config=save("losses", "weights"), **{**common, "instance_type": "ml.g4dn.xlarge"},
     ),
     "xgboost": XGBoost(
-        entry_point="train.py", source_dir="xgboost", framework_version="1.7-1", instance_count=2,
+        entry_point="train.py", source_dir="xgboost", framework_version="3.0-5", instance_count=2,
         use_spot_instances=True, max_run=600, max_wait=900, checkpoint_s3_uri=f"{root}/checkpoints",
         debugger_hook_config=save("feature_importance"),
         rules=[Rule.sagemaker(rule_configs.feature_importance_overweight())], **common,
@@ -183,7 +183,7 @@ found["local"] = [type(each).__name__ for each in (local.sagemaker_session, loca
 # A pipeline: its second step, the algorithm itself, trains on what the first made.
 inner = PipelineSession()
 count = ParameterInteger("Instances", default_value=2)
-algorithm = image_uris.retrieve("xgboost", session.boto_region_name, "1.7-1")
+algorithm = image_uris.retrieve("xgboost", session.boto_region_name, "3.0-5")
 split = ScriptProcessor(
     image_uri=algorithm, command=["python3"], instance_count=count, sagemaker_session=inner, **common
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.any_back_end
 
-IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-cpu-py312"
 # What a processor's script finds where SageMaker puts it; a process without /opt/ml finds it in SAGEMAKER_BASE_DIR.
 COUNT = """
 import json, os, pathlib, sys
@@ -71,7 +71,7 @@ for kind in kinds.split(","):
         ScriptProcessor(image_uri=image, command=["python3"], **common).run(code="count.py", **where)
     else:
         processor = FrameworkProcessor(
-            estimator_cls=PyTorch, framework_version="2.3.0", py_version="py311", image_uri=image, **common
+            estimator_cls=PyTorch, framework_version="2.8.0", py_version="py312", image_uri=image, **common
         )
         Path("source").mkdir()
         Path("source/count.py").write_text(count)
@@ -87,8 +87,8 @@ Path("tuned/train.py").write_text(train)
 estimator = PyTorch(
     entry_point="train.py",
     source_dir="tuned",
-    framework_version="2.3.0",
-    py_version="py311",
+    framework_version="2.8.0",
+    py_version="py312",
     image_uri=image,
     hyperparameters={"epochs": 3},
     output_path=f"s3://{bucket}/output",

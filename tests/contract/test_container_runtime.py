@@ -818,11 +818,11 @@ def test_unknown_image_says_what_there_is(runtime: ContainerRuntime) -> None:
 
 
 def test_image_of_another_version_is_used_and_said(runtime: ContainerRuntime) -> None:
-    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
+    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-cpu-py312"
     resolved = runtime.resolve_image(image)
     assert resolved.requested == image
     assert resolved.substitution is not None
-    assert "2.3.0-cpu-py311" in resolved.substitution
+    assert "2.8.0-cpu-py312" in resolved.substitution
     assert runtime.describe_substitution(image) == resolved.substitution
     assert runtime.resolve_image(IMAGE).substitution is None
     assert runtime.describe_substitution(IMAGE) is None

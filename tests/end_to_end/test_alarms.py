@@ -76,7 +76,7 @@ def test_stopped_by_alarm(
     emulator.client("sagemaker").create_training_job(
         TrainingJobName=job_name,
         AlgorithmSpecification={
-            "TrainingImage": "pytorch-training:2.3.0-cpu-py311",
+            "TrainingImage": "pytorch-training:2.8.0-cpu-py312",
             "TrainingInputMode": "File",
             "ContainerEntrypoint": ["python", "-c", SCRIPT],
             "MetricDefinitions": [{"Name": "loss", "Regex": "loss=(.*?);"}],

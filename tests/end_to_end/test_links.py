@@ -57,7 +57,7 @@ def run_script(emulator: RunningEmulator, script: str) -> dict[str, Any]:
     emulator.client("s3").create_bucket(Bucket=BUCKET)
     request = build_training_job(
         name,
-        image="pytorch-training:2.3",
+        image="pytorch-training:2.8",
         hyperparameters={"script": json.dumps(script)},
         channels=[],
         collections={},

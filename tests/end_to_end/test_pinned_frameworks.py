@@ -75,7 +75,7 @@ def start(emulator: RunningEmulator, folder: Path, pin: str, module: str, exampl
             "2.13.1",
             150,
         ),
-        ("xgboost==1.7.6", "xgboost", "xgboost", "sagemaker-xgboost:1.7-1", "1.7.6", 30),
+        ("xgboost==1.7.6", "xgboost", "xgboost", "sagemaker-xgboost:3.2.0-cpu-py311", "1.7.6", 30),
     ],
     ids=["tensorflow", "xgboost"],
 )

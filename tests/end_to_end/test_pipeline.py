@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.any_back_end
 
-IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-cpu-py312"
 ROLE = "arn:aws:iam::123456789012:role/Pipeline"
 CLUSTER = {"InstanceCount": {"Get": "Parameters.count"}, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1}
 SPLIT = "open('/opt/ml/processing/train/rows.txt', 'w').write('1 2 3')"

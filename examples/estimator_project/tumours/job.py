@@ -22,8 +22,8 @@ def build_estimator(session: sagemaker.Session, role: str, **hyperparameters: fl
         sagemaker_session=session,
         instance_count=1,
         instance_type="ml.m5.large",
-        framework_version="2.3.0",
-        py_version="py311",
+        framework_version="2.8.0",
+        py_version="py312",
         base_job_name="tumours",
         hyperparameters=hyperparameters,
         debugger_hook_config=DebuggerHookConfig(

@@ -40,7 +40,7 @@ class CompiledModels:
         self._models.add(model)
         if model is not module:
             self._watch_wrapper(module, model)
-        compiled = model._compiled_call_impl  # noqa: SLF001 - where nn.Module.compile() keeps it
+        compiled = getattr(model, "_compiled_call_impl", None)  # where nn.Module.compile() keeps it, since torch 2.2
         if compiled is not None:
             model._compiled_call_impl = self._watch_call(model, compiled)  # noqa: SLF001
         return model
@@ -66,7 +66,8 @@ class CompiledModels:
             self._uncompiled = None
 
     def _leave_compiler(self) -> None:
-        if self._uncompiled is None:
+        # Before torch 2.6 a compiled step stays compiled: its inputs and outputs are those of the whole model.
+        if self._uncompiled is None and hasattr(torch.compiler, "set_stance"):
             self._uncompiled = torch.compiler.set_stance("force_eager")
 
     def _compile(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -115,7 +116,7 @@ def get_written_model(module: nn.Module) -> nn.Module:
 def is_compiled(module: nn.Module) -> bool:
     """Return whether calls of this module run compiled by torch."""
     return (
-        module._compiled_call_impl is not None  # noqa: SLF001 - where nn.Module.compile() keeps it
+        getattr(module, "_compiled_call_impl", None) is not None
         or _is_optimized(module)
         or hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable")
     )

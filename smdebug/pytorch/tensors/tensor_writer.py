@@ -4,12 +4,13 @@ Tensors inside torch.func's transforms are included.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import torch
 from torch._C._functorch import peek_interpreter_stack
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
 
 from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.exceptions import SMDebugValueError
@@ -59,7 +60,9 @@ class TorchTensorWriter(TensorWriter):
             self._write_tensor(get_writer(), name, value, selection)
         else:
             # A transform of torch.func is active, and would treat the operations here as part of its function.
-            with temporarily_clear_interpreter_stack():
+            with ExitStack() as outside:
+                while peek_interpreter_stack() is not None:
+                    outside.enter_context(temporarily_pop_interpreter_stack())
                 self._write_tensor(get_writer(), name, take_off_transforms(value), selection)
 
     def _write_tensor(self, writer: StepWriter, name: str, value: torch.Tensor, selection: Selection) -> None:

@@ -56,7 +56,7 @@ def train(emulator: EmulatorProcess, key: str, name: str = "job", region: str = 
     answer = client(emulator, "sagemaker", key, region).create_training_job(
         TrainingJobName=name,
         AlgorithmSpecification={
-            "TrainingImage": "pytorch-training:2.3.0-cpu-py311",
+            "TrainingImage": "pytorch-training:2.8.0-cpu-py312",
             "TrainingInputMode": "File",
             "ContainerEntrypoint": ["python", "-c", SCRIPT],
         },

@@ -23,6 +23,8 @@ _PORT = 9099
 # Another host may start later. The attempts follow after 2, 4, 6 … seconds, a quarter of an hour in total.
 _ATTEMPTS = 30
 _SECONDS_TO_END = 60
+# Options and tracker have other names and arguments there; the tracker's thread ends with its process.
+_IS_BEFORE_2_1 = tuple(map(int, xgboost.__version__.split(".")[:2])) < (2, 1)
 
 
 def choose_port() -> int:
@@ -78,15 +80,20 @@ def join(hosts: Hosts, port: int) -> Iterator[None]:
     tracker = None
     if hosts.is_first:
         tracker = RabitTracker(n_workers=len(hosts.names), host_ip=address, port=port, sortby="task")
-        tracker.start()
-    worker = collective.CommunicatorContext(
-        dmlc_communicator="rabit",
-        dmlc_tracker_uri=address,
-        dmlc_tracker_port=port,
+        tracker.start(*((len(hosts.names),) if _IS_BEFORE_2_1 else ()))
+    named = {
+        "tracker_uri": address,
+        "tracker_port": port,
         # The tracker sorts workers by this id, so the first host is worker 0.
-        dmlc_task_id=f"{hosts.names.index(hosts.current):04}",
-        dmlc_retry=_ATTEMPTS,
-    )
+        "task_id": f"{hosts.names.index(hosts.current):04}",
+    }
+    if _IS_BEFORE_2_1:
+        options = {f"DMLC_{name.upper()}": value for name, value in named.items()}
+        options |= {"xgboost_communicator": "rabit", "DMLC_WORKER_CONNECT_RETRY": _ATTEMPTS}
+    else:
+        options = {f"dmlc_{name}": value for name, value in named.items()}
+        options |= {"dmlc_communicator": "rabit", "dmlc_retry": _ATTEMPTS}
+    worker = collective.CommunicatorContext(**options)
     # Suppress warnings about attempts before the tracker has started.
     with xgboost.config_context(verbosity=0):
         worker.__enter__()
@@ -94,7 +101,7 @@ def join(hosts: Hosts, port: int) -> Iterator[None]:
         yield
     finally:
         worker.__exit__()
-    if tracker is not None:
+    if tracker is not None and not _IS_BEFORE_2_1:
         tracker.wait_for(_SECONDS_TO_END)
 
 

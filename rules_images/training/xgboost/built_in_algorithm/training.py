@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xgboost
 from xgboost import collective
-from xgboost.callback import EarlyStopping, EvaluationMonitor, TrainingCallback
+from xgboost.callback import EarlyStopping, TrainingCallback
 
 from rules_images.training.xgboost.built_in_algorithm.channels import (
     TRAIN,
@@ -129,9 +129,7 @@ class _Training:
         self, rows: xgboost.DMatrix, evals: Evaluations, history: History | None = None
     ) -> xgboost.Booster:
         asked = self.asked
-        callbacks: list[TrainingCallback] = [
-            EvaluationMonitor(logger=lambda text: _say(text.rstrip("\n").replace("\t", "#011")))
-        ]
+        callbacks: list[TrainingCallback] = [_ShowMetrics()]
         if asked.early_stopping_rounds is not None:
             callbacks.append(_make_early_stopping(asked, {name for _, name in evals}))
         if self._stop is not None:
@@ -166,6 +164,20 @@ def _make_early_stopping(asked: JobHyperparameters, watched: set[str]) -> EarlyS
         # A linear booster cannot go back to an earlier round.
         save_best=asked.booster.get("booster") != "gblinear",
     )
+
+
+class _ShowMetrics(TrainingCallback):
+    """Prints the metrics of each round, as the log of AWS's container has them. The first of the hosts prints."""
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
+        if evals_log and not collective.get_rank():
+            shown = (
+                f"#011{name}-{metric}:{values[-1]:.5f}"
+                for name, metrics in evals_log.items()
+                for metric, values in metrics.items()
+            )
+            _say(f"[{epoch}]{''.join(shown)}")
+        return False
 
 
 class _StopWhenAsked(TrainingCallback):

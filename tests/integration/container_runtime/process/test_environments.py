@@ -20,7 +20,7 @@ import pytest
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 from container_runtime.images.installation import ROOT
-from container_runtime.images.lock_files import build_header, locate_lock
+from container_runtime.images.lock_files import build_header, build_size_line, locate_lock
 from container_runtime.images.wheelhouse import key_of_requirements
 from container_runtime.process.environment_start import wrap_start
 from container_runtime.process.environments import (
@@ -172,6 +172,18 @@ def test_built_whole_and_once(definition: ImageDefinition, cache: Path, wheels: 
     said.clear()
     assert build_environment(definition, cache, said.append) == built
     assert said == []
+
+
+def test_what_is_fetched_is_said_with_its_size(definition: ImageDefinition, cache: Path, wheels: Path) -> None:
+    (wheel,) = wheels.glob("tiny*.whl")
+    line = f"tiny-package==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
+    text = f"{build_header(definition)}\n{build_size_line(2_000_000_000)}\n{line}\n"
+    locate_lock(definition, PYTHON).write_text(text)
+    (wheels / "requirements.txt").write_text(f"{line}\n")
+    wheels.rename(wheels.with_name(key_of_requirements([line], PYTHON)))
+    said: list[str] = []
+    build_environment(definition, cache, said.append)
+    assert "once: fetching 2000 MB (some 7.0 GB of disk): tiny-package" in said[0]
 
 
 def test_it_has_our_smdebug_and_its_pth_file_but_nothing_else_of_ours(definition: ImageDefinition, cache: Path) -> None:

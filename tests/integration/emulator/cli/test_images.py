@@ -70,7 +70,7 @@ def test_environments_are_built_ahead_and_listed(tiny: Path) -> None:
 def test_an_unknown_image_is_one_line(runtime: str) -> None:
     code, text = run("images", "build", "--runtime", runtime, "no-such")
     assert (code, text.count("\n")) == (1, 1)
-    assert text.startswith("No image named no-such; there are emulator, huggingface-pytorch-training, lambda, ")
+    assert text.startswith("No image named no-such; there are emulator, huggingface-pytorch-training, ")
 
 
 @pytest.mark.docker

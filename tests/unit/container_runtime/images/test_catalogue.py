@@ -92,6 +92,32 @@ def test_what_is_none_of_ours_is_substituted_by_nothing(image: str) -> None:
     assert ImageCatalogue().describe_substitution(image) is None
 
 
+@pytest.mark.parametrize(
+    ("requested", "runs"),
+    [
+        ("pytorch-training:1.13.1-cpu-py39", "2.3.1"),
+        ("pytorch-training:2.1.0-gpu-py310", "2.3.1"),
+        ("pytorch-training:2.3.0-cpu-py311", "2.3.1"),
+        ("pytorch-training:2.4.0-cpu-py311", "2.3.1"),
+        ("pytorch-training:2.5.1-cpu-py311", "2.6.0"),
+        ("pytorch-training:2.8.0-cpu-py312", "2.13.0"),
+        ("pytorch-training", "2.13.0"),
+        ("sagemaker-xgboost:1.3-1", "1.7.6"),
+        ("sagemaker-xgboost:1.7-1", "1.7.6"),
+        ("sagemaker-xgboost:3.0-5", "3.2.0"),
+        ("xgboost:latest", "3.2.0"),
+        ("sagemaker-scikit-learn:1.0-1-cpu-py3", "1.1-1"),
+        ("sagemaker-scikit-learn:1.2-1-cpu-py3", "1.2-1"),
+        ("huggingface-pytorch-training:2.1.0-transformers4.36.0-gpu-py310", "2.3.1-transformers4.46.1"),
+        ("huggingface-pytorch-training:2.3.0-transformers4.46.1-gpu-py311", "2.3.1-transformers4.46.1"),
+    ],
+)
+def test_what_runs_for_versions_of_aws(requested: str, runs: str) -> None:
+    found = ImageCatalogue().find(f"{ACCOUNT}/{requested}")
+    assert found is not None
+    assert (found[0].version or "").startswith(f"{runs}-")
+
+
 def write_image(folder: Path, text: str) -> Path:
     folder.mkdir(parents=True)
     (folder / "image.toml").write_text(text)
@@ -220,8 +246,8 @@ def test_only_a_refused_version_is_an_error_before_the_job_runs(tmp_path: Path) 
 def test_an_older_scikit_learn_is_the_nearest_that_this_python_has() -> None:
     catalogue = ImageCatalogue()
     for tag, name in (
-        ("0.23-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
-        ("1.0-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
+        ("0.23-1-cpu-py3", "sagemaker-scikit-learn-1.1"),
+        ("1.0-1-cpu-py3", "sagemaker-scikit-learn-1.1"),
         ("1.2-1-cpu-py3", "sagemaker-scikit-learn-1.2"),
         ("1.4-2-cpu-py3", "sagemaker-scikit-learn"),
         ("latest", "sagemaker-scikit-learn"),

@@ -11,7 +11,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
-from container_runtime.images.lock_files import CPU_ONLY_MARK, locate_lock, read_requirements
+from container_runtime.images.lock_files import (
+    CPU_ONLY_MARK,
+    PLACEHOLDER_MARK,
+    locate_lock,
+    read_requirements,
+    read_size,
+)
 from container_runtime.images.lock_making import PYTHONS
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
 from container_runtime.runtime import WheelhouseError
@@ -32,7 +38,8 @@ def _processor(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_an_image_requires_is_locked_with_hashes(definition: ImageDefinition) -> None:
     for python in (definition.python,) if definition.python else PYTHONS:
         assert locate_lock(definition, python).is_file(), "run `make lock`"
-        lines = [line for line in read_requirements(definition, python) if not line.endswith(CPU_ONLY_MARK)]
+        marks = (CPU_ONLY_MARK, PLACEHOLDER_MARK)
+        lines = [line for line in read_requirements(definition, python) if not line.endswith(marks)]
         assert all("--hash=sha256:" in line for line in lines)
         locked = dict(line.split()[0].split("==") for line in lines)
         for required in map(Requirement, definition.requirements):
@@ -56,6 +63,19 @@ def test_an_engine_of_arm_gets_the_same_packages_by_hash(
     assert all("--hash=sha256:" in line for line in there)
     wanted = {canonicalize_name(Requirement(each).name) for each in definition.requirements}
     assert wanted <= {line.partition("==")[0] for line in there} & {line.partition("==")[0] for line in here}
+
+
+def test_the_size_of_what_is_fetched_is_known_for_older_versions() -> None:
+    sizes = {found.name: read_size(found, "3.11") for found in DEFINITIONS if found.below}
+    assert 5e8 < (sizes["pytorch-training-2.3"] or 0) < 2e9
+    assert read_size(DEFINITIONS[0], "3.99") is None
+
+
+def test_nothing_of_a_gpu_is_fetched_for_older_pytorch() -> None:
+    (definition,) = (found for found in DEFINITIONS if found.name == "pytorch-training-2.3")
+    of_gpus = [line for line in read_requirements(definition, "3.11") if line.startswith(("nvidia-", "triton"))]
+    assert of_gpus
+    assert all(line.endswith(PLACEHOLDER_MARK) for line in of_gpus)
 
 
 def test_a_lock_file_of_other_requirements_is_refused() -> None:

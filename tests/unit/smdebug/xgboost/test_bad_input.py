@@ -38,10 +38,10 @@ def test_no_evaluation_set_and_no_data(
 def test_an_old_version_is_said(
     make_hook: MakeHook, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(xgboost, "__version__", "1.7.6")
+    monkeypatch.setattr(xgboost, "__version__", "1.5.2")
     make_hook()
     (warning,) = get_lost(said)
-    assert "XGBoost 1.7.6 is not what this hook was made for, which is 2.0 or later" in warning
+    assert "XGBoost 1.5.2 is not what this hook was made for, which is 1.7 or later" in warning
 
 
 def test_a_metric_that_is_no_number(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
