@@ -1,6 +1,6 @@
 """Container runtime interface, and the errors of this package.
 
-``tests/contract/test_container_runtime.py`` runs one suite against every implementation.
+``container_runtime/contract/`` is one suite for every implementation.
 
     ContainerRuntimeError           an operation of a back end failed
     ├── EngineUnavailableError      the engine does not answer
@@ -187,7 +187,7 @@ class ContainerRuntime(Protocol):
 
     @property
     def name(self) -> str:
-        """``docker``, ``process`` or ``swarm``."""
+        """Name of the back end, as its entry point has it: ``docker``, ``process``, ``swarm`` or another's."""
 
     @property
     def host_address(self) -> str:

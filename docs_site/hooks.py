@@ -42,7 +42,7 @@ GROUPS = {
         "coverage.md",
         "scale.md",
     ),
-    "How it is made": ("architecture.md", "glossary.md", "changelog.md"),
+    "How it is made": ("architecture.md", "glossary.md", "back_ends.md", "changelog.md"),
     "Decisions": ("decisions/",),
 }
 _REST = "More"

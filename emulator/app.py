@@ -17,7 +17,7 @@ from emulator.gateway.addresses import find_addresses
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from container_runtime.selection import ChosenRuntime
+    from container_runtime.back_ends import ChosenRuntime
     from emulator.settings import Settings
     from emulator.state.replica.bucket import Bucket
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from container_runtime.selection import ChosenRuntime
+    from container_runtime.back_ends import ChosenRuntime
     from emulator.components.ports import Ports, ReplicaComponent
     from emulator.jobs import Jobs
     from emulator.jobs.accounts import Accounts, AccountStores

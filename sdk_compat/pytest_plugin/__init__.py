@@ -27,9 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sagemaker", "SageMaker emulator")
     group.addoption(
         "--sagemaker-runtime",
-        choices=("auto", "docker", "process"),
+        metavar="NAME",
         default="auto",
-        help="What training jobs run in: docker, local processes, or docker where an engine answers (default: auto).",
+        help="What training jobs run in: docker, process, swarm or another back end of the emulator; auto: docker if "
+        "an engine answers, else process (default: auto).",
     )
     group.addoption(
         "--sagemaker-allow-internet",

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from container_runtime.back_ends import load_back_end
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from container_runtime.selection import AUTO
 from emulator.cli.running import fail, json_option
-from emulator.settings import RUNTIME_CHOICES
+from emulator.cli.setting_options import runtime_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from container_runtime.back_ends import BackEnd
     from container_runtime.images.catalogue import ImageDefinition
 
 
@@ -64,27 +66,21 @@ def list_images(*, as_json: bool) -> None:
 
 @images.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--runtime",
-    type=click.Choice(RUNTIME_CHOICES),
-    default="auto",
-    show_default=True,
-    help="What to build for; auto: docker if an engine is running, else process.",
-)
+@runtime_option("What to build for; auto: docker if an engine is running, else process.")
 def build(names: tuple[str, ...], runtime: str) -> None:
     """Build images that are missing or out of date.
 
     The named ones, or all but those that few jobs need.
     """
     try:
-        build_for(choose_back_end(runtime), names)
+        build_for(load_back_end(choose_back_end(runtime)), names)
     except ContainerRuntimeError as error:
         fail(str(error))
 
 
 def choose_back_end(runtime: str) -> str:
-    """``docker`` or ``process``: as asked for, or ``docker`` where an engine answers."""
-    if runtime != "auto":
+    """Name a back end: as asked for, or ``docker`` where an engine answers, else ``process``."""
+    if runtime != AUTO:
         return runtime
     from container_runtime.docker.daemon import describe_engine, explain_refused_engine
 
@@ -95,29 +91,13 @@ def choose_back_end(runtime: str) -> str:
     return "process"
 
 
-def build_for(back_end: str, names: Collection[str]) -> None:
+def build_for(back_end: BackEnd, names: Collection[str]) -> None:
     """Build what a back end lacks of the named images, or of all, and show how it goes.
 
     Raises:
         ContainerRuntimeError: there is no such image, or it cannot be built.
     """
-    if back_end == "process":
-        _show_progress(lambda report: _build_environments(names, report))
-    else:
-        from container_runtime.docker.image_build import build_images
-
-        _show_progress(lambda report: build_images(names, report))
-
-
-def _build_environments(names: Collection[str], report: Callable[[str, str], None]) -> list[str]:
-    from container_runtime.process.environments import build_environment, locate_environment, needs_environment
-
-    built = []
-    for definition in ImageCatalogue().select(names):
-        if needs_environment(definition) and not locate_environment(definition).is_complete:
-            build_environment(definition, say=partial(report, definition.name))
-            built.append(definition.name)
-    return built
+    _show_progress(lambda report: back_end.build_images(names, report))
 
 
 def _show_progress(build_all: Callable[[Callable[[str, str], None]], list[str]]) -> None:

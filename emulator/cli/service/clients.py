@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from emulator.cli.running import find_running, read_settings, sign_as_option, state_dir_option, warn_of_version
-from emulator.settings import RUNTIME_CHOICES
+from emulator.cli.setting_options import runtime_option
 from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
@@ -43,13 +43,7 @@ def env(state_dir: Path | None, region: str | None, account: str | None, role: s
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @state_dir_option
-@click.option(
-    "--runtime",
-    type=click.Choice(RUNTIME_CHOICES),
-    default="auto",
-    show_default=True,
-    help="See start.",
-)
+@runtime_option("See start.")
 @click.option("--region", metavar="NAME", help="Default region of the clients  [default: $AWS_REGION, else us-east-1].")
 @sign_as_option
 @click.option("--role", metavar="NAME", default="SageMakerRole", show_default=True, help="The IAM role to sign as.")
