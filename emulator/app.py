@@ -47,7 +47,7 @@ class Emulator:
         """
         addresses = find_addresses(settings)
         folder = Folder(settings)
-        replica = ReplicaComponent(settings, bucket, folder)
+        replica = self._replica = ReplicaComponent(settings, bucket, folder)
         ports = Ports(settings, addresses, replica)
         administration = Administration(ports, replica, ask_restart)
         faults = Faults(settings)
@@ -89,4 +89,5 @@ class Emulator:
 
     def close(self) -> None:
         """Stop every job, wait for its end, and release all resources. No container is left."""
+        self._replica.end_if_cut_off()
         self._components.stop()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from emulator.components.component import Component
+from emulator.components.fenced_runtime import FencedRuntime
 from emulator.exceptions import StartupError
 from emulator.gateway.authentication import ACCOUNT_HEADER, read_region
 from emulator.settings import format_url
@@ -42,6 +44,9 @@ class Containers(Component):
         """Open the back end that the settings select."""
         settings = self._ports.settings
         self.chosen = choose_runtime(settings, restored=self._replica.restored)
+        if self._replica.replica is not None:
+            fenced = FencedRuntime(self.chosen.runtime, self._replica.replica.fence.wait)
+            self.chosen = replace(self.chosen, runtime=cast("ContainerRuntime", fenced))
         runtime = self.chosen.runtime
         self.closers.callback(runtime.close)
         # Containers on a Docker bridge reach this machine at the bridge's address.

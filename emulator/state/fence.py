@@ -23,8 +23,9 @@ def read_boot_clock() -> float:
 class Fence:
     """Open for as long as the lease on the replica is certainly this process's. Thread safe.
 
-    Another emulator takes a lease that has not been renewed for some seconds. A process that is cut off from the replica,
-    or stood still, cannot know whether one has: it stops before, by its own clock, and goes on once it has renewed.
+    Another emulator takes a lease that has not been renewed for some seconds. A process that is cut off from the
+    replica, or stood still, cannot know whether one has: it stops before, by its own clock, and goes on once it has
+    renewed.
     """
 
     def __init__(self, seconds: float, read_clock: Callable[[], float] = read_boot_clock) -> None:
@@ -38,7 +39,7 @@ class Fence:
         self._read_clock = read_clock
         self._until = 0.0
         self._told = False
-        self._lifted = False
+        self._end: Callable[[], object] | None = None
         self._changed = Condition()
 
     def read_clock(self) -> float:
@@ -48,7 +49,7 @@ class Fence:
     @property
     def is_open(self) -> bool:
         """Whether this process may change its state and drive its jobs."""
-        return self._lifted or self._read_clock() < self._until
+        return self._read_clock() < self._until
 
     def extend(self, asked_at: float) -> None:
         """Open it, or keep it open: the lease was renewed by a request that was sent at ``asked_at``."""
@@ -59,10 +60,10 @@ class Fence:
                 logger.warning("The lease is renewed: jobs go on.")
             self._changed.notify_all()
 
-    def lift(self) -> None:
-        """Open it for good: this process stops."""
+    def end_instead(self, end: Callable[[], object]) -> None:
+        """From now on, call ``end``, which does not return, where a closed fence would be waited for."""
         with self._changed:
-            self._lifted = True
+            self._end = end
             self._changed.notify_all()
 
     def wait(self) -> None:
@@ -70,13 +71,14 @@ class Fence:
         if self.is_open:
             return
         with self._changed:
-            if not self._told:
+            if not self._told and self._end is None:
                 self._told = True
                 logger.warning(
                     "The other S3 has not been reached for %.0f s, and another emulator may take the jobs: they wait "
                     "until the lease is renewed.",
                     self._seconds,
                 )
-            self._changed.wait_for(lambda: self.is_open, _POLL_SECONDS)
             while not self.is_open:
+                if self._end is not None:
+                    self._end()
                 self._changed.wait(_POLL_SECONDS)

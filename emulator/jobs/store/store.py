@@ -35,7 +35,7 @@ from emulator.jobs.store.rows import (
 from emulator.jobs.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from sqlalchemy import ColumnElement, Connection, Table
@@ -61,12 +61,13 @@ class JobStore:
         messages: Undelivered events and sent messages.
     """
 
-    def __init__(self, path: Path, *, followed: bool = False) -> None:
+    def __init__(self, path: Path, *, followed: bool = False, await_write: Callable[[], None] = lambda: None) -> None:
         """Open or create the store.
 
         Args:
             path: Path of the file.
             followed: Whether another process reads the write-ahead log. Only that process then writes checkpoints.
+            await_write: Called before each change of jobs; returns once this process may change them.
 
         Raises:
             StartupError: The file cannot be written, is open in another emulator, or is not a job store of this
@@ -86,6 +87,7 @@ class JobStore:
             raise StartupError(
                 f"Another emulator is using the state folder {path.parent}: stop it, or give another with --state-dir."
             ) from error
+        self._await_write = await_write
         self._write_lock = RLock()
         self._written = Condition()
         self._version = 0
@@ -140,6 +142,7 @@ class JobStore:
     @contextmanager
     def transaction(self) -> Iterator[StoreTransaction]:
         """Begin a transaction, which is committed at the end of the block, or rolled back if the block raises."""
+        self._await_write()
         with self._write_lock, self._engine.begin() as connection:
             yield StoreTransaction(connection)
         self._tell_change()
@@ -268,6 +271,7 @@ class JobStore:
         Returns:
             The number of deleted training and processing jobs.
         """
+        self._await_write()
         arns = self.list_arns(prefix)
         with self._write_lock, self._engine.begin() as connection:
             forgotten = 0
@@ -307,6 +311,7 @@ class JobStore:
         """Count that a job lost its containers; return the number of losses."""
         one_more = upsert(tables.losses).values(arn=arn, count=1)
         one_more = one_more.on_conflict_do_update(index_elements=["arn"], set_={"count": tables.losses.c.count + 1})
+        self._await_write()
         with self._write_lock, self._engine.begin() as connection:
             return int(connection.scalars(one_more.returning(tables.losses.c.count)).one())
 

@@ -68,6 +68,7 @@ class Replica:
 
     Attributes:
         restored: whether the state folder was filled from the replica.
+        fence: open while no other emulator can have taken the lease.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Replica:
         """
         self._bucket, self._lease, self._dir, self._record, self._lost = bucket, lease, state_dir, record, lost
         self.restored = False
+        self.fence = lease.fence
         self._run = uuid.uuid4().hex[:12]
         self._pool = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="replica")
         self._changed = threading.Condition()
@@ -96,10 +98,8 @@ class Replica:
         self._away: dict[str, str] = {}
         self._away_since = ""
         self._closing = threading.Event()
-        self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for target, name in ((self._follow, "replica"), (self._renew, "replica-lease"))
-        ]
+        self._following = threading.Thread(target=self._follow, name="replica", daemon=True)
+        self._renewing = threading.Thread(target=self._renew, name="replica-lease", daemon=True)
         self._databases: dict[str, FollowedDatabase] = {}
         self._pieces: list[tuple[str, Piece]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
@@ -107,7 +107,13 @@ class Replica:
         self._base: int | None = None
         self._number = self._oldest = 0
         self._log_bytes = self._bytes_of_snapshot = 0
-        self._open()
+        self._renewing.start()  # a restoration may take longer than a lease lasts
+        try:
+            self._open()
+        except BaseException:
+            self._closing.set()
+            self._renewing.join()
+            raise
 
     def _open(self) -> None:
         """Read the log, and restore the folder from it unless the folder is up to date."""
@@ -159,8 +165,7 @@ class Replica:
             self._follow_new_databases()
         except (OSError, sqlite3.Error) as error:
             raise StartupError(f"The databases in {self._dir} cannot be copied: {error}") from error
-        for thread in self._threads:
-            thread.start()
+        self._following.start()
 
     def take(self, file: str) -> None:
         """Record that an S3 object gets a file, by its name below the contents' folder, before the index names it."""
@@ -184,6 +189,8 @@ class Replica:
     def describe(self) -> str:
         """Describe the replica's bucket and progress."""
         with self._changed:
+            if not self.fence.is_open:
+                return f"{self._bucket}, away since {self._away_since}: jobs wait until the lease is renewed"
             if self._away:
                 return (
                     f"{self._bucket}, away since {self._away_since}: what changed since is on this machine alone "
@@ -193,11 +200,11 @@ class Replica:
 
     def close(self) -> None:
         """Send the remaining changes, once the stores are closed, and release the lease."""
-        began = self._threads[0].is_alive()
+        began = self._following.is_alive()
         self._closing.set()
         with self._changed:
             self._changed.notify_all()
-        for thread in self._threads:
+        for thread in (self._following, self._renewing):
             if thread.is_alive():
                 thread.join()
         try:
@@ -398,6 +405,12 @@ class Replica:
         write_record(self._dir, self._record)
         if not self._bucket.create(name_entry(self._number + 1), content):
             other = read_entry(self._bucket, self._number + 1)
+            if other.run == self._run:
+                # An earlier entry arrived although its answer did not. A snapshot replaces it.
+                with self._changed:
+                    self._number += 1
+                self._base = None
+                raise BucketError(f"{self._bucket}: the answer to entry {self._number} was lost")
             raise LeaseLostError(f"{self._bucket} was written by another emulator (run {other.run})")
         with self._changed:
             self._number += 1

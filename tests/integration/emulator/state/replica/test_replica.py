@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from emulator.exceptions import StartupError
 from emulator.state.replica import contents as contents_module
 from emulator.state.replica import replica as replica_module
+from emulator.state.replica.bucket import BucketError
 from emulator.state.replica.log import list_entries, name_entry, read_entry
 from emulator.state.replica.replica import open_replica
 from tests.waiting import wait_until
@@ -262,11 +264,36 @@ def test_who_finds_its_number_taken_writes_no_more(bucket: Bucket, tmp_path: Pat
     with kept(bucket, tmp_path / "a", lost.append) as folder:
         folder.replica.settle()
         last = list_entries(bucket)[-1]
-        bucket.put(name_entry(last + 1), bucket.get(name_entry(last)))
+        bucket.put(name_entry(last + 1), replace(read_entry(bucket, last), run="another").encode())
         folder.add("one")
         wait_until(lambda: lost, "another writer was met")
     assert "was written by another emulator" in lost[0]
     assert list_entries(bucket)[-1] == last + 1
+
+
+def test_an_entry_whose_answer_is_lost_is_its_own(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, create, swallowed = list[str](), bucket.create, list[str]()
+
+    def create_without_answer(key: str, content: bytes) -> str | None:
+        etag = create(key, content)
+        if not swallowed:
+            swallowed.append(key)
+            raise BucketError("the connection was cut")
+        return etag
+
+    with kept(bucket, tmp_path / "a", lost.append) as folder:
+        folder.replica.settle()
+        monkeypatch.setattr(bucket, "create", create_without_answer)
+        folder.add("one")
+        wait_until(lambda: swallowed, "an entry was written")
+        folder.add("two")
+        wait_until(lambda: "away" not in folder.replica.describe(), folder.replica.describe)
+        folder.replica.settle()
+    assert not lost
+    with kept(bucket, tmp_path / "b") as restored:
+        assert restored.read() == ["one", "two"]
 
 
 def test_a_copy_of_another_version_is_refused(open_bucket: Open, tmp_path: Path) -> None:
