@@ -193,6 +193,10 @@ class ContainerRuntime(Protocol):
     def host_address(self) -> str:
         """IP address at which a container reaches a server that ``offer`` has announced; the server listens on it."""
 
+    @property
+    def hands_gpus(self) -> bool:
+        """Whether a container whose spec asks for GPUs gets GPUs of its machine."""
+
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
         """Let containers reach a TCP port at ``host_address``.
 

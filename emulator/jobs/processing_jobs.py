@@ -58,13 +58,14 @@ class ProcessingJobs(JobsOfAKind):
             substitution = self._services.runtime.describe_substitution(request["AppSpecification"]["ImageUri"])
         except VersionRefusedError as error:
             raise ValidationException(str(error)) from error
+        hands_gpus = self._services.runtime.hands_gpus
         return self._create(
             ProcessingJob,
             request["ProcessingJobName"],
             region,
             request,
             lambda job: ProcessingJobRun(job, self._services),
-            list(find_processing_warnings(request, substitution, client_note)),
+            list(find_processing_warnings(request, substitution, client_note, hands_gpus=hands_gpus)),
         )
 
     def list_warnings(self, job: ProcessingJob) -> Sequence[JobWarning]:

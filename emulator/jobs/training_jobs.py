@@ -60,7 +60,8 @@ class TrainingJobs(JobsOfAKind):
             )
         except VersionRefusedError as error:
             raise ValidationException(str(error)) from error
-        warnings = list(find_request_warnings(request, substitution, client_note))
+        hands_gpus = self._services.runtime.hands_gpus
+        warnings = list(find_request_warnings(request, substitution, client_note, hands_gpus=hands_gpus))
         self._threads.start(
             TrainingJobRun(job, self._services),
             lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or (), warnings),
