@@ -49,7 +49,9 @@ def test_tensors_of_the_gpu_are_saved_as_they_are(training: tuple[Any, torch.nn.
     hook, module, train = training
     before = {f"Sequential_{name}": each.detach().cpu().numpy().copy() for name, each in module.named_parameters()}
     train()
-    gradients = {name: each.grad.cpu().numpy().copy() for name, each in module.named_parameters() if each.grad is not None}
+    gradients = {
+        name: each.grad.cpu().numpy().copy() for name, each in module.named_parameters() if each.grad is not None
+    }
     hook.close()
     trial = create_trial(str(tmp_path / "run"))
     weights = {name: trial.tensor(name).value(0) for name in trial.tensor_names(collection="weights")}
