@@ -180,6 +180,8 @@ class Administration:
         """
         self._check_idle()
         started = self.started.result()
+        if self._replica.replica is not None:
+            self._replica.replica.missing.wait()
         with started.moto.at_rest():
             write_archive(self._ports.settings.state_dir, target)
 

@@ -66,7 +66,7 @@ class ReplicaComponent(Component):
         if self._bucket is None:
             return
         # Imported here: most emulators have no replica.
-        from emulator.state.replica.replica import open_replica
+        from emulator.state.replica.opening import open_replica
 
         self.replica = open_replica(self._bucket, self._state_dir, end_at_once)
         self.closers.callback(self.replica.close)

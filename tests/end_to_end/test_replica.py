@@ -69,6 +69,7 @@ def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
     request = build_script_request(first, "moves", TRAIN)
     request["CheckpointConfig"] = {"S3Uri": f"s3://{BUCKET}/checkpoints/moves"}
     first.client("sqs").create_queue(QueueName="kept")
+    first.client("s3").put_object(Bucket=BUCKET, Key="large", Body=b"x" * 1_000_000)
     first.client("sagemaker").create_training_job(**request)
 
     def has(key: str) -> bool:
@@ -83,6 +84,7 @@ def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
     shutil.rmtree(first.state_dir)
 
     second = start_emulator("process", state_dir=tmp_path / "second" / "state")
+    assert second.client("s3").get_object(Bucket=BUCKET, Key="large")["Body"].read() == b"x" * 1_000_000
     second.client("s3").put_object(Bucket=BUCKET, Key="go", Body=b"go on")
     description = wait_until_ended(second, "moves")
     assert description["TrainingJobStatus"] == "Completed", (description, second.log_text())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
 from emulator.state.replica.bucket import CONNECTIONS, Bucket, BucketError
+from emulator.state.replica.chunks import CHUNK_BYTES, Chunks, cut
 from emulator.state.replica.chunks import FOLDER as CHUNKS
-from emulator.state.replica.chunks import Chunks
 from emulator.state.replica.contents import OBJECTS, Contents
 from emulator.state.replica.database import WAL_SUFFIX, FollowedDatabase
 from emulator.state.replica.folder import (
@@ -30,12 +29,12 @@ from emulator.state.replica.folder import (
     find_databases,
     find_files,
     is_empty,
-    read_record,
     set_aside,
     write_record,
 )
-from emulator.state.replica.lease import RENEWAL_SECONDS, Lease, LeaseLostError, build_holder
+from emulator.state.replica.lease import RENEWAL_SECONDS, Lease, LeaseLostError
 from emulator.state.replica.log import Entry, list_entries, list_named_chunks, name_entry, read_entry
+from emulator.state.replica.missing import MissingObjects
 from emulator.state.replica.restore import restore
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ _POLL_SECONDS = 0.5
 # How long an answer waits until its change is replicated; a client's own timeout is a minute.
 _PATIENCE_SECONDS = 20.0
 _AGAIN_SECONDS = 1.0
-_CHUNK_BYTES = 256 * 1024
 _CHUNKS_AT_ONCE = 64
 # The most bytes of small objects in one entry.
 _ENTRY_BYTES = 8 * 1024**2
@@ -69,6 +67,7 @@ class Replica:
     Attributes:
         restored: whether the state folder was filled from the replica.
         fence: open while no other emulator can have taken the lease.
+        missing: the objects that are still to come after a restoration.
     """
 
     def __init__(
@@ -150,9 +149,16 @@ class Replica:
                 self.restored = True
                 restore(self._bucket, self._number, objects, self._dir, self._record)
                 logger.info("The state was taken from %s, entry %d.", self._bucket, self._number)
+        self.missing = MissingObjects(self._bucket, self._dir)
         self._chunks = Chunks(self._bucket, self._run, chunks, list_named_chunks(snapshot))
         self._contents = Contents(
-            self._bucket, self._dir / CONTENTS, self._pool, self._chunks.keep, objects, snapshot.packs
+            self._bucket,
+            self._dir / CONTENTS,
+            self._pool,
+            self._chunks.keep,
+            objects,
+            snapshot.packs,
+            self.missing.names,
         )
 
     def start(self) -> None:
@@ -166,6 +172,11 @@ class Replica:
         except (OSError, sqlite3.Error) as error:
             raise StartupError(f"The databases in {self._dir} cannot be copied: {error}") from error
         self._following.start()
+        self.missing.start()
+
+    def fetch(self, file: str) -> bool:
+        """Bring the file of an S3 object from the bucket if the folder lacks it; return whether it is there."""
+        return self.missing.fetch(file)
 
     def take(self, file: str) -> None:
         """Record that an S3 object gets a file, by its name below the contents' folder, before the index names it."""
@@ -173,6 +184,7 @@ class Replica:
 
     def free(self, file: str) -> None:
         """Remove a file that no S3 object uses any more, after the index no longer names it."""
+        self.missing.forget(file)
         self._contents.free(file)
 
     def settle(self) -> None:
@@ -201,6 +213,7 @@ class Replica:
     def close(self) -> None:
         """Send the remaining changes, once the stores are closed, and release the lease."""
         began = self._following.is_alive()
+        self.missing.close()
         self._closing.set()
         with self._changed:
             self._changed.notify_all()
@@ -380,7 +393,7 @@ class Replica:
     def _list_snapshot(self, files: Mapping[str, bytes]) -> Iterator[tuple[str, Iterable[bytes]]]:
         """Yield the content of a snapshot: each file's name, and its content in pieces."""
         for name, database in self._databases.items():
-            yield name, database.read_file(_CHUNK_BYTES)
+            yield name, database.read_file(CHUNK_BYTES)
             yield name + WAL_SUFFIX, cut(database.read_log())
         for name, content in files.items():
             yield name, cut(content)
@@ -415,36 +428,3 @@ class Replica:
         with self._changed:
             self._number += 1
         self._log_bytes += len(content)
-
-
-def cut(content: bytes) -> Iterator[bytes]:
-    """Yield a content in pieces of the chunk size."""
-    return (content[start : start + _CHUNK_BYTES] for start in range(0, len(content), _CHUNK_BYTES))
-
-
-def open_replica(bucket: Bucket, state_dir: Path, lost: Callable[[str], None]) -> Replica:
-    """Take the lease on a bucket, and restore its state if the state folder is empty or has an older one.
-
-    Args:
-        bucket: the bucket.
-        state_dir: the state folder, whose lock is held.
-        lost: called with a message when another emulator has taken the lease.
-
-    Raises:
-        StartupError: the bucket cannot be used, another emulator writes to it, or it holds another state.
-    """
-    began = time.monotonic()
-    try:
-        bucket.probe()
-        record = read_record(state_dir)
-        lease = Lease(bucket, build_holder(record.folder, state_dir))
-        lease.take()
-        try:
-            replica = Replica(bucket, lease, state_dir, record, lost)
-        except BaseException:
-            lease.release()
-            raise
-    except (BucketError, LeaseLostError) as error:
-        raise StartupError(str(error)) from error
-    logger.info("The state is kept in %s, too (%.1f s).", bucket, time.monotonic() - began)
-    return replica
