@@ -17,7 +17,7 @@ from emulator.state.replica.contents import OBJECTS
 from emulator.state.replica.folder import CONTENTS, MISSING, is_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -37,8 +37,14 @@ def write_missing(folder: Path, names: Iterable[str]) -> None:
 class MissingObjects:
     """The objects of one state folder that are still to come. Thread safe."""
 
-    def __init__(self, bucket: Bucket, state_dir: Path) -> None:
-        """Read which are missing; nothing is fetched yet."""
+    def __init__(self, bucket: Bucket, state_dir: Path, objects: Collection[str]) -> None:
+        """Read which are missing; nothing is fetched yet.
+
+        Args:
+            bucket: the bucket of the replica.
+            state_dir: the state folder.
+            objects: names of the objects that the bucket has.
+        """
         self._bucket, self._dir = bucket, state_dir
         # Notified when a file has come, or has not.
         self._changed = threading.Condition()
@@ -50,7 +56,7 @@ class MissingObjects:
             left.unlink()
         with suppress(FileNotFoundError):
             listed = json.loads((state_dir / MISSING).read_text())
-            self._names = {name for name in listed if not (state_dir / CONTENTS / name).exists()}
+            self._names = {name for name in listed if name in objects and not (state_dir / CONTENTS / name).exists()}
         self._thread = threading.Thread(target=self._fetch_all, name="replica-objects", daemon=True)
 
     @property
@@ -89,9 +95,13 @@ class MissingObjects:
         return (self._dir / CONTENTS / name).exists()
 
     def forget(self, name: str) -> None:
-        """Fetch a file no more: no object uses it."""
+        """Fetch a file no more, not by the next process either: no object uses it."""
         with self._changed:
-            self._names.discard(name)
+            if name in self._names:
+                self._names.discard(name)
+                partial = self._dir / _PARTIAL.format("list")
+                partial.write_text(json.dumps(sorted(self._names)))
+                partial.rename(self._dir / MISSING)
 
     def wait(self) -> None:
         """Wait until all have come, such as before the folder is copied."""

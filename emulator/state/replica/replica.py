@@ -149,7 +149,7 @@ class Replica:
                 self.restored = True
                 restore(self._bucket, self._number, objects, self._dir, self._record)
                 logger.info("The state was taken from %s, entry %d.", self._bucket, self._number)
-        self.missing = MissingObjects(self._bucket, self._dir)
+        self.missing = MissingObjects(self._bucket, self._dir, objects)
         self._chunks = Chunks(self._bucket, self._run, chunks, list_named_chunks(snapshot))
         self._contents = Contents(
             self._bucket,
