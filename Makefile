@@ -150,8 +150,8 @@ $(AUDITORS)/.made: pyproject.toml constraints.txt .venv/.runs
 		--constraint constraints.txt --group audit
 	@touch $@
 
-# Strict: an index that cannot tell of a package's weaknesses is no proof that it has none.
-audit: $(AUDITORS)/.made ## look for known weaknesses of what constraints.txt and the images' lock files pin (asks PyPI)
+# Strict: an index that cannot list the vulnerabilities of a package is no proof that it has none.
+audit: $(AUDITORS)/.made ## look for known vulnerabilities in what constraints.txt and the images' lock files pin (asks PyPI)
 	@$(BIN)/python -m container_runtime.images.vulnerability_feed
 	@for each in $(AUDITED); do echo "$$each"; \
 		sed '/# for the processor$$/d' "$$each" > $(AUDITORS)/audited.txt && $(AUDITORS)/bin/pip-audit --strict \

@@ -33,8 +33,8 @@ from benchmarks.tensor_upload import BUCKET, ROUNDS, time_http_puts, write_run
 from container_runtime.spec import Mount
 from container_runtime.swarm import agent
 from container_runtime.swarm.agent_key import keep_key
-from container_runtime.swarm.carried_folders import list_carried, list_volumes
 from container_runtime.swarm.carriers import Carriers
+from container_runtime.swarm.file_transfer.carried_folders import list_carried, list_volumes
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.tensors import TensorUpload
 from emulator.moto_services.s3.backend import open_s3

@@ -22,7 +22,7 @@ REMEDIES: dict[str, dict[str, str]] = tomllib.loads(
 ``messages`` contains them by the first words of a message, ``refusals`` by the exception or function that receives the
 message, and ``clients`` by messages of AWS's clients."""
 
-_ROOMS = ("emulator", "container_runtime", "sdk_compat")
+_PACKAGES = ("emulator", "container_runtime", "sdk_compat")
 # Names of the exceptions and functions that receive a message for the user. Errors that only report a defect of this
 # code, and messages that only tests show, are excluded.
 _REFUSALS = re.compile(r"fail|\w*(Error|Exception|NotFound|InUse|Exceeded|Failure|Exit|Token|Policy|BadParameter)")
@@ -33,6 +33,7 @@ _LEFT_OUT = (
     "sdk_compat/pytest_plugin/emulator.py",
     "emulator/gateway/request_schema.py",
     "emulator/jobs/runs/pipeline_run.py",
+    "emulator/jobs/runs/pipeline_steps.py",
     "emulator/jobs/runs/tuning_job_run.py",
 )
 _IMPERATIVES = (
@@ -113,7 +114,7 @@ def build_messages_page() -> str:
 @cache
 def find_messages() -> list[Message]:
     """Return every message that refuses something, without duplicates."""
-    paths = [path for room in _ROOMS for path in sorted((CHECKOUT / room).rglob("*.py"))]
+    paths = [path for package in _PACKAGES for path in sorted((CHECKOUT / package).rglob("*.py"))]
     found = {message for path in paths for message in _read_messages(path)}
     return sorted(message for message in found if not message.path.startswith(_LEFT_OUT))
 

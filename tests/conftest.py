@@ -60,6 +60,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name in _WHOLE_SWARM and config.option.swarm != "whole" else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the night what ``any_back_end`` tests would show once more on the second back end."""
+    others = {back_end.id for back_end in BACK_ENDS[1:]}
+    for item in items:
+        if item.get_closest_marker("any_back_end") and isinstance(item, pytest.Function):
+            chosen = {value for value in item.callspec.params.values() if isinstance(value, str)}
+            if chosen & others:
+                item.add_marker("nightly")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Give each worker of `pytest -n` whole files, and first the tests that run whole jobs, by folder and back end."""

@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
+import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,19 +111,11 @@ class EngineNodes:
         """
         self.folder = folder
         self._in_memory = in_memory
-        digest = hashlib.sha256(str(folder.resolve()).encode()).digest()
-        self._id = digest[:3].hex()
-        network = f"198.{18 + digest[3] % 2}.{digest[4]}"
-        self.address = f"{network}.1"
-        """This machine's, at which the nodes reach it."""
+        self._id = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:6]
+        self.address = ""
+        """This machine's, at which the nodes reach it. It and the nodes' addresses are chosen by ``start``."""
         self.nodes = [
-            Node(
-                number,
-                f"{network}.{number + 1}",
-                f"smd-{self._id}-{number}",
-                folder / str(number),
-                folder / f"{number}.sock",
-            )
+            Node(number, "", f"smd-{self._id}-{number}", folder / str(number), folder / f"{number}.sock")
             for number in range(1, count + 1)
         ]
         self.switch = f"smd-{self._id}-switch"
@@ -268,7 +263,13 @@ class EngineNodes:
         _ip("-n", self.switch, "link", "add", "switch", "type", "bridge")
         _ip("-n", self.switch, "link", "set", "switch", "up")
         self._plug("port0", f"smd{self._id}", None)
-        _ip("address", "add", f"{self.address}/24", "dev", f"smd{self._id}")
+        # Two with one network would reach each other's nodes: nobody else chooses until this address is there.
+        with (Path(tempfile.gettempdir()) / "smd-networks.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            network = _find_free_network()
+            self.address = f"{network}.1"
+            _ip("address", "add", f"{self.address}/24", "dev", f"smd{self._id}")
+        self.nodes = [replace(node, address=f"{network}.{node.number + 1}") for node in self.nodes]
         _ip("link", "set", f"smd{self._id}", "up")
         for node in self.nodes:
             _ip("netns", "add", node.namespace)
@@ -385,6 +386,19 @@ def _release_namespaces() -> None:
         done = subprocess.run(["umount", str(folder)], check=False, capture_output=True, text=True)
         if done.returncode and not any(folder.iterdir()):
             raise RuntimeError(f"`umount {folder}` failed: {done.stderr.strip()}")
+
+
+def _find_free_network() -> str:
+    """Return the first three numbers of a network for benchmarks (RFC 2544) in which this machine has no address."""
+    done = subprocess.run(["ip", "-json", "address"], check=True, capture_output=True, text=True)
+    taken = {
+        address["local"].rpartition(".")[0] for device in json.loads(done.stdout) for address in device["addr_info"]
+    }
+    return next(
+        network
+        for network in (f"198.{18 + number // 256}.{number % 256}" for number in range(512))
+        if network not in taken
+    )
 
 
 def _ip(*arguments: str) -> None:

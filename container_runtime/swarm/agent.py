@@ -22,9 +22,9 @@ from typing import Any
 
 from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.meter import read_machine
-from container_runtime.swarm.files import Files, open_volumes
+from container_runtime.swarm.file_transfer.files import Files, open_volumes
+from container_runtime.swarm.file_transfer.pipes import PipeAgent
 from container_runtime.swarm.inside import KEEP_ALIVE, Inside, pump
-from container_runtime.swarm.pipes import PipeAgent
 
 KEY = "/run/secrets/agent.pem"
 ENGINE = "/var/run/docker.sock"

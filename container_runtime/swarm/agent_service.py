@@ -36,11 +36,12 @@ _MODULES = (
     "container_runtime/docker/control_group.py",
     "container_runtime/swarm/__init__.py",
     "container_runtime/swarm/agent.py",
-    "container_runtime/swarm/files.py",
+    "container_runtime/swarm/file_transfer/__init__.py",
+    "container_runtime/swarm/file_transfer/files.py",
     "container_runtime/swarm/inside.py",
-    "container_runtime/swarm/pipes.py",
-    "container_runtime/swarm/tree.py",
-    "container_runtime/swarm/tree_protocol.py",
+    "container_runtime/swarm/file_transfer/pipes.py",
+    "container_runtime/swarm/file_transfer/tree.py",
+    "container_runtime/swarm/file_transfer/tree_protocol.py",
 )
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.02

@@ -25,7 +25,7 @@ from container_runtime.runtime import (
     NetworkExhaustedError,
 )
 from container_runtime.swarm.capacity import Capacity, Wanted, build_promise
-from container_runtime.swarm.carried_folders import list_carried, write_label
+from container_runtime.swarm.file_transfer.carried_folders import list_carried, write_label
 from container_runtime.swarm.networks import create_overlay, find_hosts, remove_overlay
 from container_runtime.swarm.service import build_service
 from container_runtime.swarm.swarm_containers import FILES_LABEL, name_own_network

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from container_runtime.docker.engine import LOG_OPTIONS, OPEN_FILES
 from container_runtime.docker.network import NOBODY, NOBODY_OPTIONS
 from container_runtime.swarm.capacity import PROMISE_LABEL
-from container_runtime.swarm.carried_folders import BEGIN_FILE, BEGIN_FOLDER, list_volumes
+from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, BEGIN_FOLDER, list_volumes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from container_runtime.docker.local_images import LocalImage
     from container_runtime.spec import ContainerSpec, Mount
     from container_runtime.swarm.capacity import Promise
-    from container_runtime.swarm.carried_folders import Carried
+    from container_runtime.swarm.file_transfer.carried_folders import Carried
     from container_runtime.swarm.nodes import SwarmNode
 
 # A program begins when the ports and host names that it may need are available, or without them after a minute. A proxy

@@ -14,8 +14,8 @@ import docker.errors
 from container_runtime.docker.border import translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.runtime import ContainerNotFoundError, EngineUnavailableError
-from container_runtime.swarm.carried_folders import read_label
 from container_runtime.swarm.carriers import Carriers
+from container_runtime.swarm.file_transfer.carried_folders import read_label
 from container_runtime.swarm.networks import remove_overlay
 from container_runtime.swarm.proxies import Proxies
 from container_runtime.swarm.volumes import remove_ended_volumes, remove_volumes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from container_runtime.meter import Meter
     from container_runtime.runtime import Exit, LogLine
-    from container_runtime.swarm.carried_folders import Carried
+    from container_runtime.swarm.file_transfer.carried_folders import Carried
     from container_runtime.swarm.nodes import Nodes
     from container_runtime.swarm.tasks import Tasks
 

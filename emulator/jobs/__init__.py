@@ -130,12 +130,12 @@ class Jobs:
 
     def count(self, prefix: str = "") -> int:
         """Count the training and processing jobs whose names begin with ``prefix``, as ``reset`` does."""
-        return self._store.count_jobs(prefix)
+        return self._store.by_prefix.count(prefix)
 
     def stop(self, prefix: str) -> None:
         """Stop the jobs whose names begin with ``prefix``, and wait for their ends."""
         grace_seconds = min(CLOSE_GRACE_SECONDS, self.services.settings.stop_grace_seconds)
-        self.services.threads.stop(lambda: self._store.list_arns(prefix), grace_seconds)
+        self.services.threads.stop(lambda: self._store.by_prefix.list_arns(prefix), grace_seconds)
 
     def reset(self, prefix: str) -> int:
         """Stop the jobs whose names begin with ``prefix``, wait for their ends, and forget them; return how many.
@@ -143,10 +143,10 @@ class Jobs:
         The evaluations of their rules go with them; an empty prefix stands for every job.
         """
         self.stop(prefix)
-        return self._store.forget(prefix)
+        return self._store.by_prefix.forget(prefix)
 
     def recover(self) -> None:
-        """Take up what the last process left; call it once, before the first request.
+        """Reattach the jobs of the last process; call it once, before the first request.
 
         Raises:
             ContainerRuntimeError: the engine does not answer.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.logs import TRAINING_GROUP
-from emulator.moto_services.trial_components import JobComponent, TrialComponents
+from emulator.moto_services.sagemaker.trial_components import JobComponent, TrialComponents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

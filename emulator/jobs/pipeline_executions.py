@@ -141,7 +141,7 @@ class PipelineExecutions(JobsOfAKind):
         self._ask_stop(arn)
 
     def recover(self) -> None:
-        """Take up the executions that the last process left."""
+        """Resume the executions of the last process."""
         for execution in self._store.list_running_jobs(PipelineExecution):
             self._threads.start(self._build_run(execution))
 

@@ -46,16 +46,16 @@ class MotoStore:
         from emulator.moto_services.cloudwatch.metrics import list_metrics_once
         from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
         from emulator.moto_services.durable import DurableBackends
-        from emulator.moto_services.experiments import keeping_experiments
         from emulator.moto_services.iam.attached_policies import refusing_attached_policies
         from emulator.moto_services.iam.missing_roles import explaining_missing_roles
         from emulator.moto_services.iam.policy_simulation import simulating_policies
         from emulator.moto_services.iam.principals import KNOWN_SESSIONS
         from emulator.moto_services.instances import untracked
-        from emulator.moto_services.model_registry import keeping_model_packages
-        from emulator.moto_services.pipelines import keeping_definitions
         from emulator.moto_services.s3.backend import open_s3
-        from emulator.moto_services.sagemaker_tags import keeping_tags
+        from emulator.moto_services.sagemaker.experiments import keeping_experiments
+        from emulator.moto_services.sagemaker.model_registry import keeping_model_packages
+        from emulator.moto_services.sagemaker.pipelines import keeping_definitions
+        from emulator.moto_services.sagemaker.tags import keeping_tags
 
         with ExitStack() as closers:
             if not tracks_instances:

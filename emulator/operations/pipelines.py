@@ -10,7 +10,7 @@ from emulator.jobs.model.descriptions import describe_pipeline_execution as desc
 from emulator.jobs.model.descriptions import describe_steps
 from emulator.jobs.model.pipeline_execution import refuse_needs_of_fail_steps
 from emulator.jobs.store.listing import cut_page
-from emulator.moto_services.pipelines import find_pipeline
+from emulator.moto_services.sagemaker.pipelines import find_pipeline
 from emulator.operations.members import declare_members
 
 if TYPE_CHECKING:

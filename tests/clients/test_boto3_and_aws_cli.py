@@ -82,6 +82,7 @@ def sagemaker(served: RunningEmulator) -> Any:
     return client
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize("kind", ["training", "processing"])
 def test_waiters_end_with_their_jobs(sagemaker: Any, kind: str) -> None:
     waiter = sagemaker.get_waiter(f"{kind}_job_completed_or_stopped")
@@ -97,6 +98,7 @@ def test_waiters_end_with_their_jobs(sagemaker: Any, kind: str) -> None:
     assert [describe(**{argument: name})[status] for name in COMMANDS] == ["Completed", "Failed", "Stopped"]
 
 
+@pytest.mark.any_back_end
 def test_a_waiter_finds_a_job_by_the_name_in_its_arn(sagemaker: Any) -> None:
     request = build_processing("Named-In-Capitals", COMMANDS["completes"])
     asked = sagemaker.create_processing_job(**request)["ProcessingJobArn"].rpartition("/")[2]
@@ -106,6 +108,7 @@ def test_a_waiter_finds_a_job_by_the_name_in_its_arn(sagemaker: Any) -> None:
     sagemaker.delete_processing_job(ProcessingJobName=asked)
 
 
+@pytest.mark.any_back_end
 def test_lists_of_a_region_come_in_pages(served: RunningEmulator, sagemaker: Any) -> None:
     tuned = served.client("sagemaker", TUNED)
 
@@ -143,6 +146,7 @@ def test_lists_of_a_region_come_in_pages(served: RunningEmulator, sagemaker: Any
     assert list(tags.search("Tags[].Value")) == ["fails"]
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize(("region", "partition"), PARTITIONS.items())
 def test_regions_have_lists_and_arns_of_their_own(served: RunningEmulator, region: str, partition: str) -> None:
     bucket, name = f"of-{region}", f"of-{region}"

@@ -22,6 +22,8 @@ from sdk_compat.environment import prepare_environment
 if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.any_back_end
+
 SOURCE = Path(__file__).parents[2] / "sdk_compat" / "demo"
 CLASSES = ("Estimator", "PyTorch")
 

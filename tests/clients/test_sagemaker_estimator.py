@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.any_back_end
+
 BUCKET = "sagemaker-us-east-1-123456789012"
 IMAGE = "pytorch-training:2.13.0-cpu-py311"
 HYPERPARAMETERS = {"epochs": 1, "rate": 0.5, "name": "a b", "on": True, "sizes": [1, 2], "deep": {"a": {"b": 1}}}

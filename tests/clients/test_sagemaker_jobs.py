@@ -19,6 +19,8 @@ from sdk_compat.environment import prepare_environment
 if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.any_back_end
+
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
 # What a processor's script finds where SageMaker puts it; a process without /opt/ml finds it in SAGEMAKER_BASE_DIR.
 COUNT = """

@@ -17,6 +17,8 @@ from benchmarks._environments import build_environment
 if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.any_back_end
+
 TRAIN = """
 import json, os, pathlib, sys
 rows = pathlib.Path(os.environ["SM_CHANNEL_TRAINING"], "rows.csv").read_text()

@@ -23,8 +23,8 @@ import pytest
 from container_runtime.contract.programs import python
 from container_runtime.runtime import Exit
 from container_runtime.spec import Mount
-from container_runtime.swarm import carrier
 from container_runtime.swarm.engine import SwarmEngine
+from container_runtime.swarm.file_transfer import carrier
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ OWNER = """
 import os, sys
 from pathlib import Path
 from container_runtime.spec import Mount
-from container_runtime.swarm import carrier
+from container_runtime.swarm.file_transfer import carrier
 from container_runtime.contract.programs import python
 from container_runtime.swarm.engine import SwarmEngine
 carrier._FIRST_WINDOW = carrier._MOST_WINDOW = {room}  # little of a file comes, and takes room of a disk

@@ -7,12 +7,16 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.running_emulator import RunningEmulator
+
+pytestmark = pytest.mark.any_back_end
 
 HANDLER = """
 import boto3

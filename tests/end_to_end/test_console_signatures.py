@@ -60,10 +60,10 @@ def guarded(tmp_path: Path) -> Iterator[Guarded]:
 
 
 def test_the_console_asks_for_the_token_and_keeps_it_out_of_addresses(browser: Browser, guarded: Guarded) -> None:
-    """A stranger's browser sees no job and stops none; one that opened the link does both, from a clean address."""
+    """A browser without the link sees no job and stops none; with the link, both work, and the address is clean."""
     refuse_a_foreign_origin(browser, guarded)
     status = guarded.client("sagemaker").describe_training_job(TrainingJobName=JOB)["TrainingJobStatus"]
-    assert status == "InProgress", "what a stranger asked for was not done"
+    assert status == "InProgress", "what a browser without the link asked for was not done"
 
     token = parse_qs(urlsplit(guarded.console_link).query)["token"][0]
     context = browser.new_context()

@@ -57,6 +57,7 @@ raise RuntimeError("the labels are upside down")
     assert listed["KeyCount"] == 2, "steps 0 and 25 were saved"
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize("uri", [f"s3://{BUCKET}/nowhere/", "s3://no-such-bucket-anywhere/x"])
 def test_missing_data_is_refused_when_the_job_is_created(staged: RunningEmulator, job_name: str, uri: str) -> None:
     request = build_request(job_name, HEALTHY)
@@ -77,6 +78,7 @@ def test_missing_image_is_a_client_error(staged: RunningEmulator, job_name: str,
     assert "nobody-built-this:1.0" in description["FailureReason"]
 
 
+@pytest.mark.any_back_end
 def test_missing_source_bundle_is_one_sentence(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:
@@ -92,6 +94,7 @@ def test_missing_source_bundle_is_one_sentence(
     )
 
 
+@pytest.mark.any_back_end
 def test_name_taken_unknown_job_and_late_stop(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
     sagemaker = staged.client("sagemaker")
     request = build_script_request(staged, job_name, "print('done')")
@@ -178,6 +181,7 @@ for _ in range(100):
     assert description["FailureReason"].startswith("AlgorithmError: ")
 
 
+@pytest.mark.any_back_end
 def test_all_problems_of_a_request_come_in_one_message(staged: RunningEmulator) -> None:
     request = build_request("bad name!", HEALTHY)
     request["StoppingCondition"]["MaxRuntimeInSeconds"] = 1

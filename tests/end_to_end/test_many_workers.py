@@ -113,6 +113,7 @@ def test_two_hosts_train_one_model_and_the_trial_shows_both(
                     np.testing.assert_allclose(saved, gradient, rtol=1e-4, atol=1e-6, err_msg=f"{worker} {name}")
 
 
+@pytest.mark.any_back_end
 def test_the_script_of_many_hosts_trains_on_one(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:

@@ -76,6 +76,7 @@ def test_untouched_script(train: Any, with_script: RunningEmulator) -> None:
     assert "The request asks for mxnet-training:1.9.0-cpu-py38" in log
 
 
+@pytest.mark.any_back_end
 def test_script_with_a_hook(train: Any) -> None:
     trial, description, model = train("train_with_hook.py", **{"epochs": 1, "batch-size": 16})
     assert 0.9 < read_accuracy(description) < 1

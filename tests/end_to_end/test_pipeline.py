@@ -15,6 +15,8 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.any_back_end
+
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.3.0-cpu-py311"
 ROLE = "arn:aws:iam::123456789012:role/Pipeline"
 CLUSTER = {"InstanceCount": {"Get": "Parameters.count"}, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
 
 # Six trainings and ten rules at once are many for a machine that does other things.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.any_back_end, pytest.mark.timeout(900)]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "profiler" / "estimator.py"
 BUCKET = "profiled"

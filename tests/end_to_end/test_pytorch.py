@@ -109,6 +109,7 @@ def test_the_run_holds_what_torch_said(get_job: Any, kind: str) -> None:
     assert len(trial.tensor_names(collection="gradients")) == len(parameters)
 
 
+@pytest.mark.any_back_end
 def test_both_ways_save_the_same(get_job: Any) -> None:
     """One network trained from one seed: only who asked for its tensors differs."""
     untouched, hook = get_job("untouched").trial, get_job("hook").trial
@@ -120,6 +121,7 @@ def test_both_ways_save_the_same(get_job: Any) -> None:
             np.testing.assert_array_equal(untouched.tensor(name).value(step), hook.tensor(name).value(step))
 
 
+@pytest.mark.any_back_end
 def test_nothing_is_saved_where_it_is_turned_off(get_job: Any) -> None:
     job = get_job("off")
     assert not list(job.run.rglob("*.tfevents"))

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request
 from sdk_compat.environment import prepare_environment
 from tests.waiting import wait_until
@@ -60,6 +62,7 @@ def test_boto3_job_is_stopped_by_its_rule(staged: RunningEmulator, job_name: str
     check_stopped_by_handler(staged, wait_for_job(job_name))
 
 
+@pytest.mark.any_back_end
 def test_cli_job_is_stopped_by_its_rule(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
 ) -> None:
@@ -85,6 +88,7 @@ def test_cli_job_is_stopped_by_its_rule(
     check_stopped_by_handler(staged, wait_for_job(job_name))
 
 
+@pytest.mark.any_back_end
 def test_sdk_estimator_is_stopped_by_its_rule(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def test_an_untouched_keras_script_is_captured(read_job: Any) -> None:
         np.testing.assert_array_equal(saved, weights[path])
 
 
+@pytest.mark.any_back_end
 def test_a_loop_with_a_hook_is_captured(read_job: Any) -> None:
     _, trial, files = read_job("hook")
     reported = json.loads(files["metrics.json"])

@@ -118,6 +118,7 @@ def test_an_untouched_script_is_captured(read_job: Any) -> None:
     assert sorted(set(trial.tensor("trees/Tree").value(20))) == list(range(200, 210))
 
 
+@pytest.mark.any_back_end
 def test_a_script_with_a_hook_of_its_own(read_job: Any) -> None:
     description, trial, files = read_job("hook")
     history = json.loads(files["metrics.json"])
@@ -177,6 +178,7 @@ def test_the_algorithm_cross_validates_on_two_hosts(
     np.testing.assert_array_equal(trial.tensor("labels").value(5), validation.get_label())
 
 
+@pytest.mark.any_back_end
 def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: WaitForJob) -> None:
     description = wait_for_job(jobs["refused"])
     assert description["TrainingJobStatus"] == "Failed"
@@ -186,6 +188,7 @@ def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: 
     assert reason.endswith("exit code: 1")
 
 
+@pytest.mark.any_back_end
 def test_the_sdk_trains_the_algorithm_under_rules(alone: RunningEmulator, tmp_path: Path) -> None:
     stage_cancer(alone.client("s3"))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

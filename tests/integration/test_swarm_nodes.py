@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.swarm_nodes import SwarmNodes
+from tests.swarm_nodes import EngineNodes, SwarmNodes
 from tests.waiting import wait_until
 
 _LISTS = (("ip", "-o", "link"), ("ip", "netns", "list"), ("find", "/sys/fs/cgroup", "-name", "smd-*"))
@@ -40,7 +43,7 @@ def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
             with closing(nodes.manager.connect()) as manager:
                 wait_until(lambda: [each["Status"]["State"] for each in manager.nodes()] == ["ready", "ready"])
         finally:
-            source = "import sys; from pathlib import Path; from tests.swarm_nodes import SwarmNodes; "
+            source = "import sys; from pathlib import Path; from tests.swarm_nodes import EngineNodes, SwarmNodes; "
             source += "SwarmNodes(Path(sys.argv[1])).stop()"
             root = Path(__file__).parents[2]
             subprocess.run([sys.executable, "-c", source, nodes.folder], check=True, cwd=root)
@@ -51,3 +54,21 @@ def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
         assert nodes.switch not in left
         if not any(Path("/run/netns").iterdir()):
             assert not Path("/run/netns").is_mount()
+
+
+@pytest.mark.usefixtures("granted_namespaces")
+def test_engines_get_a_network_that_this_machine_is_not_in() -> None:
+    """Another's network of the same addresses would lead to the other's nodes."""
+    with tempfile.TemporaryDirectory(prefix="smd-") as parent:
+        folders = [Path(parent) / name for name in ("one", "two")]
+        nodes = [EngineNodes(folder, 1, in_memory=True) for folder in folders]
+        with ThreadPoolExecutor(2) as pool, contextlib.ExitStack() as stack:
+            for each in nodes:
+                stack.callback(each.stop)
+            list(pool.map(EngineNodes.start, nodes))
+            listed = subprocess.run(["ip", "-json", "address"], check=True, capture_output=True, text=True)
+            addresses = [info["local"] for device in json.loads(listed.stdout) for info in device["addr_info"]]
+            for each in nodes:
+                network = each.address.rpartition(".")[0]
+                assert [address for address in addresses if address.rpartition(".")[0] == network] == [each.address]
+                assert [node.address.rpartition(".")[0] for node in each.nodes] == [network]

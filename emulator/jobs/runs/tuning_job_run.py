@@ -32,12 +32,12 @@ _NO_SUCCESS = (
 
 
 class TuningJobRun:
-    """Drives one tuning job to its end. The job's own thread calls ``live``; other threads may ask it to stop."""
+    """Drives one tuning job to its end. The job's own thread calls ``drive``; other threads may ask it to stop."""
 
     def __init__(
         self,
         job: TuningJob,
-        collaborators: Services,
+        services: Services,
         create_training_job: Callable[[str, Mapping[str, Any]], object],
         stop_training_job: Callable[[str, str], object],
     ) -> None:
@@ -45,13 +45,13 @@ class TuningJobRun:
 
         Args:
             job: The job as stored.
-            collaborators: The emulator's services.
+            services: The emulator's services.
             create_training_job: Creates a training job; takes region and request.
             stop_training_job: Stops a training job; takes region and name.
         """
         self.arn, self.name = job.arn, job.name
         self._job = job
-        self._with = collaborators
+        self._services = services
         self._create_training_job = create_training_job
         self._stop_training_job = stop_training_job
         self._stop_asked = Event()
@@ -70,7 +70,7 @@ class TuningJobRun:
         except Exception as error:
             logger.exception("Tuning job %s failed by a defect of the emulator", self.name)
             reason = f"InternalServerError: {type(error).__name__}: {error}."
-            self._with.threads.store_at_last(lambda: self._change(lambda job, now_ms: job.fail(now_ms, reason)))
+            self._services.threads.store_at_last(lambda: self._change(lambda job, now_ms: job.fail(now_ms, reason)))
 
     def _tune(self) -> Sequence[Outcome]:
         """Run training jobs until the search is complete; return their results."""
@@ -85,13 +85,13 @@ class TuningJobRun:
                 self._stop(self._find_hopeless(outcomes))
             if not running:
                 return outcomes
-            self._with.threads.wait_for_news(_POLL_SECONDS)
+            self._services.threads.wait_for_news(_POLL_SECONDS)
 
     def _read_outcomes(self) -> list[Outcome]:
-        jobs = self._with.ledger.store.list_training_jobs_of(self._job)
+        jobs = self._services.ledger.store.list_training_jobs_of(self._job)
         outcomes = [self._job.read_outcome(job) for job in jobs]
         for each in outcomes:
-            if isinstance(run := self._with.threads.find(each.job.arn), TrainingJobRun):
+            if isinstance(run := self._services.threads.find(each.job.arn), TrainingJobRun):
                 self._values[each.job.name] = run.list_metric_values(each.objective["MetricName"])
         return outcomes
 
@@ -115,7 +115,7 @@ class TuningJobRun:
         else:
             return False
         name = f"{self.name}-{len(outcomes) + 1:03d}-{uuid.uuid4().hex[:8]}"
-        tags = self._with.ledger.store.list_tags(self.arn)
+        tags = self._services.ledger.store.list_tags(self.arn)
         request = self._job.build_training_request(definition, name, parameters, tags)
         try:
             self._create_training_job(self._job.region, request)
@@ -123,7 +123,7 @@ class TuningJobRun:
             # The emulator is shutting down, or a resource in the request was removed after the tuning job's creation.
             logger.warning("Tuning job %s starts no more training jobs: %s", self.name, error)
             reason = f"ClientError: {error}"
-            if not self._with.threads.closing:
+            if not self._services.threads.closing:
                 self._change(lambda job, now_ms: job.fail(now_ms, reason))
             self._stop_asked.set()
         return True
@@ -146,7 +146,7 @@ class TuningJobRun:
     def _read_parents(self) -> list[Outcome]:
         outcomes = []
         for each in (self._job.request.get("WarmStartConfig") or {}).get("ParentHyperParameterTuningJobs", ()):
-            store = self._with.ledger.store
+            store = self._services.ledger.store
             name = each["HyperParameterTuningJobName"]
             parent = store.find_by_arn(TuningJob, build_tuning_job_arn(self._job.account_id, self._job.region, name))
             if parent is not None:
@@ -180,7 +180,7 @@ class TuningJobRun:
             return True
         configuration = self._job.configuration
         limit = configuration["ResourceLimits"].get("MaxRuntimeInSeconds")
-        if limit is not None and self._with.ledger.now_ms() - self._job.creation_ms >= limit * 1000:
+        if limit is not None and self._services.ledger.now_ms() - self._job.creation_ms >= limit * 1000:
             return True
         criteria = configuration.get("TuningJobCompletionCriteria", {})
         best = self._job.find_best(valued)
@@ -218,8 +218,8 @@ class TuningJobRun:
 
     def shut_down(self, grace_seconds: float) -> None:
         """Store that the job is stopping and stop it, because the emulator shuts down."""
-        self._with.ledger.change_job(TuningJob, self._job.region, self.name, TuningJob.begin_stop)
+        self._services.ledger.change_job(TuningJob, self._job.region, self.name, TuningJob.begin_stop)
         self.ask_stop(grace_seconds)
 
     def _change(self, change: Callable[[TuningJob, int], TuningJob]) -> None:
-        self._job = self._with.ledger.change_job(TuningJob, self._job.region, self.name, change)
+        self._job = self._services.ledger.change_job(TuningJob, self._job.region, self.name, change)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     create_engine,
-    delete,
     event,
     func,
     insert,
@@ -23,6 +22,7 @@ from emulator.exceptions import StartupError
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import ENDED_STATUSES, TrainingJob
 from emulator.jobs.store import tables
+from emulator.jobs.store.jobs_by_prefix import JobsByPrefix
 from emulator.jobs.store.messages import MessageStore
 from emulator.jobs.store.newest import NewestJobs
 from emulator.jobs.store.pages import JobPages
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from sqlalchemy import ColumnElement, Connection, Table
+    from sqlalchemy import Connection
 
     from emulator.jobs.model.processing_job import ProcessingJob
     from emulator.jobs.model.tuning_job import TuningJob
@@ -58,6 +58,7 @@ class JobStore:
         id: Unique id of the store.
         pages: Reads jobs for List and Search operations.
         newest: Reads the newest jobs of all regions.
+        by_prefix: Counts, lists and deletes jobs by the beginning of their names.
         messages: Undelivered events and sent messages.
     """
 
@@ -100,6 +101,7 @@ class JobStore:
         event.listen(self._engine, "begin", _begin)
         self.pages = JobPages(self._engine)
         self.newest = NewestJobs(self._engine)
+        self.by_prefix = JobsByPrefix(self._engine, self._writing)
         self.messages = MessageStore(self._engine, self._write_lock, self.transaction)
         try:
             self._create_tables(path)
@@ -142,12 +144,14 @@ class JobStore:
     @contextmanager
     def transaction(self) -> Iterator[StoreTransaction]:
         """Begin a transaction, which is committed at the end of the block, or rolled back if the block raises."""
+        with self._writing() as connection:
+            yield StoreTransaction(connection)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
         self._await_write()
         with self._write_lock, self._engine.begin() as connection:
-            yield StoreTransaction(connection)
-        self._tell_change()
-
-    def _tell_change(self) -> None:
+            yield connection
         with self._written:
             self._version += 1
             self._written.notify_all()
@@ -243,51 +247,6 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.list_warnings(arns)
 
-    def list_arns(self, prefix: str) -> set[str]:
-        """List the ARNs of the jobs whose names begin with ``prefix``, and of their rule evaluations."""
-        with self._engine.connect() as connection:
-            return {
-                arn
-                for table, name in _named_tables()
-                if "arn" in table.c
-                for arn in connection.scalars(select(table.c.arn).where(func.substr(name, 1, len(prefix)) == prefix))
-            }
-
-    def count_jobs(self, prefix: str) -> int:
-        """Count the training and processing jobs whose names begin with ``prefix``."""
-        with self._engine.connect() as connection:
-            return sum(
-                connection.scalars(
-                    select(func.count()).where(func.substr(table.c.name, 1, len(prefix)) == prefix)
-                ).one()
-                for table in (tables.training_jobs, tables.processing_jobs)
-            )
-
-    def forget(self, prefix: str) -> int:
-        """Delete the jobs whose names begin with ``prefix``, with all their data.
-
-        An empty prefix also deletes all sent messages and events.
-
-        Returns:
-            The number of deleted training and processing jobs.
-        """
-        self._await_write()
-        arns = self.list_arns(prefix)
-        with self._write_lock, self._engine.begin() as connection:
-            forgotten = 0
-            for table, name in _named_tables():
-                count = connection.execute(delete(table).where(func.substr(name, 1, len(prefix)) == prefix)).rowcount
-                forgotten += count if table in (tables.training_jobs, tables.processing_jobs) else 0
-            for arn in arns:
-                for table in (tables.tags, tables.losses, tables.job_warnings):
-                    connection.execute(delete(table).where(table.c.arn == arn))
-            if not prefix:
-                connection.execute(delete(tables.outbox))
-                connection.execute(delete(tables.sent_messages))
-                connection.execute(delete(tables.deliveries))
-        self._tell_change()
-        return forgotten
-
     def delete_training_job(self, job: TrainingJob) -> bool:
         """Delete a job and its rule evaluations with their tags; return False if it was already deleted."""
         with self.transaction() as transaction:
@@ -311,24 +270,8 @@ class JobStore:
         """Count that a job lost its containers; return the number of losses."""
         one_more = upsert(tables.losses).values(arn=arn, count=1)
         one_more = one_more.on_conflict_do_update(index_elements=["arn"], set_={"count": tables.losses.c.count + 1})
-        self._await_write()
-        with self._write_lock, self._engine.begin() as connection:
+        with self._writing() as connection:
             return int(connection.scalars(one_more.returning(tables.losses.c.count)).one())
-
-
-def _named_tables() -> list[tuple[Table, ColumnElement[str]]]:
-    """List the tables of jobs, each with the column of the job's name. A table comes before those it refers to.
-
-    For a pipeline execution, the name is that of its pipeline.
-    """
-    evaluations = tables.rule_evaluations
-    return [
-        (evaluations, evaluations.c.training_job_name),
-        (tables.training_jobs, tables.training_jobs.c.name),
-        (tables.processing_jobs, tables.processing_jobs.c.name),
-        (tables.tuning_jobs, tables.tuning_jobs.c.name),
-        (tables.pipeline_executions, func.json_extract(tables.pipeline_executions.c.request, "$.PipelineName")),
-    ]
 
 
 def _begin(connection: Connection) -> None:

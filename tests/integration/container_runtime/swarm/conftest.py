@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.container_runtime.swarm.carrying import Setup
+from tests.integration.container_runtime.swarm.file_transfer.carrying import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

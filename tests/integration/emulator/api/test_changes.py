@@ -63,7 +63,7 @@ def test_another_state_is_told_from_the_one_the_page_knew(account: Services) -> 
     send(account, "first")
     stream = follow(account, None, 500, lambda: False)
     assert parse(list(islice(stream, 2))[1])[1] == "hello"
-    account.store.forget("")
+    account.store.by_prefix.forget("")
     assert parse(next(stream)) == ("0", "hello", {"sequence": 0})
 
 

@@ -13,7 +13,7 @@ from emulator.gateway.gateway import Gateway as GatewayApplication
 from emulator.gateway.gateway import GatewayServices
 from emulator.gateway.listener import Listener
 from emulator.gateway.sagemaker import SageMaker
-from emulator.moto_services.sagemaker_tags import keeping_tags
+from emulator.moto_services.sagemaker.tags import keeping_tags
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from tests.integration.emulator.gateway.job_gateway import JobGateway, open_job_gateway
 from tests.integration.emulator.gateway.listening_gateway import ACCOUNT, Gateway, MemoryJobs

@@ -16,10 +16,10 @@ from emulator.gateway.gateway import Gateway, GatewayServices
 from emulator.gateway.listener import Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
-from emulator.moto_services.experiments import keeping_experiments
-from emulator.moto_services.model_registry import keeping_model_packages
-from emulator.moto_services.pipelines import keeping_definitions
-from emulator.moto_services.sagemaker_tags import keeping_tags
+from emulator.moto_services.sagemaker.experiments import keeping_experiments
+from emulator.moto_services.sagemaker.model_registry import keeping_model_packages
+from emulator.moto_services.sagemaker.pipelines import keeping_definitions
+from emulator.moto_services.sagemaker.tags import keeping_tags
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from tests.boto3_client import make_client
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness

@@ -19,9 +19,10 @@ from emulator.exceptions import ResourceInUse, StartupError, ValidationException
 from emulator.jobs.model.rule_evaluation import new_rule_evaluation
 from emulator.jobs.model.training_job import new_training_job
 from emulator.jobs.store import tables
+from emulator.jobs.store.jobs_by_prefix import _named_tables
 from emulator.jobs.store.ledger import Ledger
 from emulator.jobs.store.listing import ListQuery, parse_list_query
-from emulator.jobs.store.store import JobStore, _named_tables
+from emulator.jobs.store.store import JobStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -295,11 +296,11 @@ def test_everything_is_forgotten_without_a_prefix(store: JobStore) -> None:
     assert forgotten == set(tables.metadata.tables) - {"store_identity"}, "a new table has to be forgotten, too"
     add(store, "a-job")
     add(store, "b-job")
-    arn = min(store.list_arns("a-"))
+    arn = min(store.by_prefix.list_arns("a-"))
     assert [store.count_loss(arn) for _ in range(2)] == [1, 2]
-    assert store.forget("a-") == 1
+    assert store.by_prefix.forget("a-") == 1
     assert store.count_loss(arn) == 1
     assert store.find_training_job("us-east-1", "a-job") is None
     assert store.find_training_job("us-east-1", "b-job") is not None
-    assert store.forget("") == 1
-    assert store.list_arns("") == set()
+    assert store.by_prefix.forget("") == 1
+    assert store.by_prefix.list_arns("") == set()

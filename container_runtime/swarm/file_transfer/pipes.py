@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import IO
 
-    from container_runtime.swarm.tree import Tree
+    from container_runtime.swarm.file_transfer.tree import Tree
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.container_runtime.swarm.carrying import NAME, USER, Setup
+from tests.integration.container_runtime.swarm.file_transfer.carrying import NAME, USER, Setup
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from operator import attrgetter
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.swarm.tree import Tree, find_indexed
-from container_runtime.swarm.tree_protocol import (
+from container_runtime.swarm.file_transfer.tree import Tree, find_indexed
+from container_runtime.swarm.file_transfer.tree_protocol import (
     FILE,
     FOLDER,
     PIPE,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import BinaryIO
 
-    from container_runtime.swarm.tree import Outgoing
-    from container_runtime.swarm.tree_protocol import State
+    from container_runtime.swarm.file_transfer.tree import Outgoing
+    from container_runtime.swarm.file_transfer.tree_protocol import State
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from container_runtime.spec import Mount
 from container_runtime.swarm.agent_key import keep_key
-from container_runtime.swarm.carried_folders import list_carried, list_volumes
 from container_runtime.swarm.carriers import Carriers
+from container_runtime.swarm.file_transfer.carried_folders import list_carried, list_volumes
 from tests.integration.container_runtime.swarm.test_proxies import NodeAgent
 
 if TYPE_CHECKING:

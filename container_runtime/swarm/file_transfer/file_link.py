@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from container_runtime.swarm.file_transfer.tree_protocol import ProtocolError, read_line, write_line
 from container_runtime.swarm.inside import KEEP_ALIVE
-from container_runtime.swarm.tree_protocol import ProtocolError, read_line, write_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,18 +16,18 @@ from threading import Event, Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from container_runtime.runtime import ContainerRuntimeError
-from container_runtime.swarm.carried_folders import BEGIN_FILE, list_volumes
-from container_runtime.swarm.file_link import FileLink, translated_link_errors
-from container_runtime.swarm.pipes import PipeSender
-from container_runtime.swarm.tree import Arrival, Tree
-from container_runtime.swarm.tree_protocol import FILE, FOLDER, LINK, PIPE, ProtocolError, write_line
+from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, list_volumes
+from container_runtime.swarm.file_transfer.file_link import FileLink, translated_link_errors
+from container_runtime.swarm.file_transfer.pipes import PipeSender
+from container_runtime.swarm.file_transfer.tree import Arrival, Tree
+from container_runtime.swarm.file_transfer.tree_protocol import FILE, FOLDER, LINK, PIPE, ProtocolError, write_line
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
 
-    from container_runtime.swarm.carried_folders import Carried
-    from container_runtime.swarm.tree_protocol import State
+    from container_runtime.swarm.file_transfer.carried_folders import Carried
+    from container_runtime.swarm.file_transfer.tree_protocol import State
 
 logger = logging.getLogger(__name__)
 

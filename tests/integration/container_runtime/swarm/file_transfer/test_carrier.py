@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from container_runtime.runtime import ContainerRuntimeError
-from container_runtime.swarm.carried_folders import BEGIN_FILE, Carried
-from container_runtime.swarm.tree import Tree
-from container_runtime.swarm.tree_protocol import FILE, FOLDER, LINK, ProtocolError
-from tests.integration.container_runtime.swarm.carrying import NAME, USER, Setup, holds, list_all, write
+from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, Carried
+from container_runtime.swarm.file_transfer.tree import Tree
+from container_runtime.swarm.file_transfer.tree_protocol import FILE, FOLDER, LINK, ProtocolError
+from tests.integration.container_runtime.swarm.file_transfer.carrying import NAME, USER, Setup, holds, list_all, write
 from tests.waiting import wait_until
 
 

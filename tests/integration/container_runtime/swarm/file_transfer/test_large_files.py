@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from container_runtime.swarm import carrier, files
-from container_runtime.swarm.tree import Tree
-from tests.integration.container_runtime.swarm.carrying import NAME, USER, Setup, holds, list_all, write
+from container_runtime.swarm.file_transfer import carrier, files
+from container_runtime.swarm.file_transfer.tree import Tree
+from tests.integration.container_runtime.swarm.file_transfer.carrying import NAME, USER, Setup, holds, list_all, write
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

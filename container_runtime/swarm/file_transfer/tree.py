@@ -13,7 +13,7 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from container_runtime.swarm.tree_protocol import (
+from container_runtime.swarm.file_transfer.tree_protocol import (
     ARRIVING,
     FILE,
     FOLDER,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
-    from container_runtime.swarm.tree_protocol import State
+    from container_runtime.swarm.file_transfer.tree_protocol import State
 
 _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK, stat.S_IFIFO: PIPE}
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

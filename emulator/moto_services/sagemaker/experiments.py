@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import ResourceNotFound, ValidationException
-from emulator.moto_services.experiment_search import select_results
 from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker.experiment_search import select_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

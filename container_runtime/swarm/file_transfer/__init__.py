@@ -1,0 +1,1 @@
+"""Transfer of files to and from Swarm nodes that share no disk."""

@@ -1,0 +1,1 @@
+"""SageMaker operations that moto answers, and what is replaced in them."""
