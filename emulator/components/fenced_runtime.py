@@ -1,4 +1,4 @@
-"""Container back end that starts, stops and removes nothing while a fence is closed."""
+"""Container back end that changes nothing while a fence is closed."""
 
 from __future__ import annotations
 

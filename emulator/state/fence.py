@@ -1,4 +1,4 @@
-"""Fence: the time during which this process may change its state and drive its jobs."""
+"""Fence: the time during which this process may drive its jobs."""
 
 from __future__ import annotations
 

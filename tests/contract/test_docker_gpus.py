@@ -1,4 +1,4 @@
-"""Tests of Docker containers that hold a real GPU; they run with ``pytest -m gpu``."""
+"""Tests of Docker containers that hold a real GPU."""
 
 from __future__ import annotations
 

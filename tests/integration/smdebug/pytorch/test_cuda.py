@@ -1,4 +1,4 @@
-"""Tests of the PyTorch hook with tensors on a real GPU; they run with ``pytest -m gpu``."""
+"""Tests of the PyTorch hook with tensors on a real GPU."""
 
 from __future__ import annotations
 

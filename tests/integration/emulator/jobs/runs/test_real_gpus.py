@@ -1,4 +1,4 @@
-"""Tests of what is measured of a real GPU; they run with ``pytest -m gpu``."""
+"""Tests of the measurement of a real GPU."""
 
 from __future__ import annotations
 
