@@ -113,6 +113,7 @@ images-if-engine: .venv/.runs
 	else echo "No Docker engine answers: local processes are used in place of containers (make engine starts one)."; fi
 
 image: .venv/.runs ## build the Docker image of the emulator itself: docs/how_to/run_in_a_container.md
+	@-$(MAKE) --no-print-directory console
 	@$(BIN)/smdebug-emulator images build emulator --runtime docker
 
 engine: .venv/.runs ## start a Docker engine on this machine (root, Debian)

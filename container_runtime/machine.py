@@ -1,4 +1,4 @@
-"""Memory of this machine, or of the container that this process is in."""
+"""This machine, or the container that this process is in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+IMAGE_VARIABLE = "SMDEBUG_EMULATOR_OWN_IMAGE"
+"""Variable that the emulator's own image sets, for advice that fits a container."""
+
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def is_in_own_image() -> bool:
+    """Return whether this process runs in the emulator's own image."""
+    return bool(os.environ.get(IMAGE_VARIABLE))
 
 
 def count_memory_bytes() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,23 +28,24 @@ GENERATED = {
     "troubleshooting.md": build_messages_page,
 }
 GROUPS = {
-    "Do": ("install.md", "commands.md", "how_to/", "examples.md", "troubleshooting.md"),
-    "Look things up": (
-        "what_runs.md",
-        "reference/",
-        "smdebug.md",
-        "upstream_names.md",
-        "trials.md",
-        "rules.md",
-        "rules-study.md",
-        "profiler.md",
+    "Get started": ("install.md", "how_to/demo_offline.md", "commands.md", "comparison.md", "what_runs.md"),
+    "Use it with": (
+        "how_to/use_the_sdk_v3.md",
+        "how_to/use_the_sdk.md",
+        "how_to/use_it_from_python.md",
+        "how_to/bring_a_container.md",
+        "how_to/run_in_a_container.md",
+        "how_to/reach_it_from_elsewhere.md",
+        "swarm.md",
+        "examples.md",
         "clients.md",
         "frameworks.md",
-        "coverage.md",
-        "scale.md",
     ),
-    "How it is made": ("architecture.md", "glossary.md", "back_ends.md", "changelog.md"),
-    "Decisions": ("decisions/",),
+    "Look at results": ("console.md", "trials.md", "profiler.md", "smdebug.md"),
+    "Rules": ("rules.md", "how_to/write_a_rule.md", "rules-study.md"),
+    "CI": ("how_to/test_in_ci.md", "how_to/inject_faults.md", "troubleshooting.md"),
+    "Reference": ("reference/", "coverage.md", "upstream_names.md", "guarantees.md", "scale.md", "changelog.md"),
+    "Internals": ("architecture.md", "glossary.md", "back_ends.md", "decisions/"),
 }
 _REST = "More"
 
@@ -58,6 +60,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     shim = (Path(__file__).with_name("iframe_worker.js")).read_text(encoding="utf-8")
     files.append(File.generated(config, "javascripts/iframe-worker.js", content=shim))
     config.nav = sort_pages([file.src_uri for file in files.documentation_pages()])
+    config.copyright = f"Documentation of version {version('smdebug-emulator')}; other versions are in their releases."
     return files
 
 

@@ -30,7 +30,7 @@ _OUR_OWN_FAULTS = re.compile(
     "(Assertion|ForbiddenClass|Key|OS|Runtime|Type|UndeclaredTransition|Unpickling|Value)Error"
 )
 _LEFT_OUT = (
-    "sdk_compat/pytest_plugin/emulator.py",
+    "sdk_compat/emulator_client.py",
     "emulator/gateway/request_schema.py",
     "emulator/jobs/runs/pipeline_run.py",
     "emulator/jobs/runs/pipeline_steps.py",

@@ -1,6 +1,7 @@
 """The `env` and `run` commands: a client environment for a shell or one command.
 
 ``python -m sdk_compat env`` prints the variables; ``python -m sdk_compat run COMMAND…`` runs a command with them.
+``python -m sdk_compat remote URL`` says, as JSON, which emulator is at an address.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code. ``run`` replaces this process and does not return."""
     parser = _build_parser()
     options = parser.parse_args(arguments)
+    if options.action == "remote":
+        return _describe_remote(options.url)
     if options.action == "run":
         options.command = options.command[options.command[:1] == ["--"] :]
         if not options.command:
@@ -65,6 +68,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _run(options.command, {**environment, **started})
 
 
+def _describe_remote(url: str) -> int:
+    from sdk_compat.remote import describe
+
+    try:
+        sys.stdout.write(describe(url) + "\n")
+    except (EndpointError, EmulatorAnswerError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
 def _check(endpoint_url: str, region: str) -> None:
     """Check that the endpoint is an emulator. If nothing responds, only print a warning: it may be started later.
 
@@ -93,6 +107,8 @@ def _build_parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", required=True)
     env = actions.add_parser("env", help='print export lines: eval "$(python -m sdk_compat env)"')
     run = actions.add_parser("run", help="run a command or a Python script with these variables")
+    remote = actions.add_parser("remote", help="say which emulator is at an address, as JSON")
+    remote.add_argument("url", metavar="URL")
     for action in (env, run):
         action.add_argument(
             "--endpoint",

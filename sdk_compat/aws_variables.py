@@ -115,7 +115,7 @@ def write_rule_sets(models: Path, endpoint_url: str) -> None:
     for service, version in EXPLICIT_ENDPOINTS.items():
         path = models / service / version / f"{_RULE_SET}.json"
         if not path.exists():  # an existing file is for the same endpoint: each endpoint has its own folder
-            _write_whole(path, json.dumps(build_rule_set(service, endpoint_url), indent=1))
+            write_whole(path, json.dumps(build_rule_set(service, endpoint_url), indent=1))
 
 
 class EmulatorAnswerError(Exception):
@@ -204,11 +204,11 @@ def write_profiles(folder: Path, variables: Mapping[str, str], environment: Mapp
         lines.append("[default]" if name == "default" else f"[profile {name}]")
         lines += [f"{key} = {value}" for key, value in {**settings, **credentials}.items()]
     path = folder / "config"
-    _write_whole(path, "\n".join(lines) + "\n")
+    write_whole(path, "\n".join(lines) + "\n")
     return {"AWS_CONFIG_FILE": str(path), "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write a file atomically, because another process may be reading it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}")

@@ -9,9 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from sdk_compat.aws_variables import EmulatorAnswerError
+from sdk_compat.remote import Remote
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -96,6 +97,10 @@ class EmulatorProcess:
     def port(self) -> int:
         """The TCP port on which the emulator listens."""
         return int(self.endpoint_url.rpartition(":")[2])
+
+    def ask(self, path: str, method: Literal["GET", "POST"] = "GET") -> Any:
+        """Return what the emulator's own API answers; see ``Remote.ask``."""
+        return Remote(self.endpoint_url).ask(path, method)
 
     def log_text(self) -> str:
         """Return the emulator's log so far."""

@@ -79,6 +79,8 @@ def prepare_environment(
     variables |= write_config(kept / "sagemaker" / "config.yaml")
     variables[POLL_VARIABLE] = _read_poll_seconds(environment)
     variables["PYTHONPATH"] = _put_first(STARTUP_FOLDER, environment.get("PYTHONPATH", ""), os.pathsep)
+    if any(name.lower().endswith("_proxy") for name in environment):  # which is for the internet, not for the emulator
+        variables |= _build_no_proxy(endpoint_url, environment)
     if role_name is not None:
         variables |= assume_role(endpoint_url, variables, role_name)
     return variables
@@ -117,14 +119,20 @@ def prepare_command_environment(
         del variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"]
     variables["SMDEBUG_EMULATOR_ONLY"] = "1"
     variables["NODE_OPTIONS"] = _put_first(NODE_OPTION, environment.get("NODE_OPTIONS", ""), " ")
-    for name in ("NO_PROXY", "no_proxy"):
-        variables[name] = _put_first("127.0.0.1,localhost,.localhost", environment.get(name, ""), ",")
+    variables |= _build_no_proxy(endpoint_url, environment)
     inherited = {
         name: value
         for name, value in environment.items()
         if name not in OVERRULING_VARIABLES and not name.startswith("AWS_ENDPOINT_URL_")
     }
     return {**inherited, **variables}
+
+
+def _build_no_proxy(endpoint_url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Build the variables that let clients reach the emulator without the user's proxy."""
+    host = urlsplit(endpoint_url).hostname or ""
+    hosts = ",".join(dict.fromkeys(["127.0.0.1", "localhost", ".localhost", host]))
+    return {name: _put_first(hosts, environment.get(name, ""), ",") for name in ("NO_PROXY", "no_proxy")}
 
 
 def _read_poll_seconds(environment: Mapping[str, str]) -> str:

@@ -1,10 +1,12 @@
 """Notebook display of training jobs and of their rules' findings.
 
-    from sdk_compat.notebook import TrainingJob, TrainingJobs
+    from smdebug_emulator import TrainingJob, TrainingJobs
 
-    TrainingJobs()                 # the newest jobs with their rules
-    TrainingJob("digits-sick")     # or an estimator of the SageMaker SDK
+    TrainingJobs()                       # the newest jobs with their rules
+    TrainingJob("digits-sick")           # or an estimator, or a ModelTrainer, of the SageMaker SDK
     TrainingJob("digits-sick").rules[0]
+    TrainingJob("digits-sick").trial     # the tensors that it saved
+    TrainingJob("digits-sick").watch()   # shown anew until the job and its rules have ended
 
 The data is requested when an object is displayed, so running a cell again shows the current state of the job.
 """
@@ -17,10 +19,15 @@ import os
 import ssl
 from datetime import UTC, datetime
 from html import escape
+from importlib import import_module
+from threading import Thread
+from time import sleep
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import urlopen
+
+from sdk_compat.job_objects import read_job_name
 
 _API = "/_emulator/"
 _ANSWER_SECONDS = 60
@@ -48,9 +55,9 @@ class TrainingJob:
         """Find the job.
 
         Args:
-            job: the job's name, a part of the name, REGION/NAME, or an estimator of the SageMaker SDK on which fit()
-                was called. A part must match exactly one job: the only one whose name starts with it, or, if there is
-                none, the only one whose name contains it.
+            job: the job's name, a part of the name, REGION/NAME, an estimator on which fit() was called, or a
+                ModelTrainer on which train() was called. A part must match exactly one job: the only one whose name
+                starts with it, or, if there is none, the only one whose name contains it.
             endpoint_url: the emulator's URL; AWS_ENDPOINT_URL in the environment if None.
 
         Raises:
@@ -83,6 +90,53 @@ class TrainingJob:
     def console_url(self) -> str:
         """The URL of the job's page in the emulator's console."""
         return _locate_page(self._endpoint_url, self.region, self.name)
+
+    @property
+    def trial(self) -> Any:
+        """The tensors that the job saved, as a trial of the installed smdebug.
+
+        Raises:
+            LookupError: the job was created without a DebugHookConfig.
+            ConnectionError: the AWS clients of this process do not use this emulator.
+        """
+        config = self._describe()["description"].get("DebugHookConfig")
+        if config is None:
+            raise LookupError(f"{self.name} saves no tensors: it was created without a DebugHookConfig.")
+        if os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/") != self._endpoint_url:
+            raise ConnectionError(
+                f"AWS clients of this process do not use the emulator at {self._endpoint_url}: %load_ext "
+                'smdebug_emulator, or eval "$(smdebug-emulator env)" before.'
+            )
+        # The library is imported by its name, because this package does not depend on it.
+        create_trial = import_module("smdebug.trials").create_trial
+        return create_trial(f"{config['S3OutputPath'].rstrip('/')}/{self.name}/debug-output")
+
+    def watch(self, interval_s: float = 1.0) -> None:
+        """Display the job, and display it anew in the same place until it and its rules have ended.
+
+        Args:
+            interval_s: the time between two looks, in seconds.
+
+        Raises:
+            ImportError: IPython is not installed.
+        """
+        display: Any = import_module("IPython.display").display  # part of a notebook, not of the emulator
+        shown = display(self, display_id=True)
+        if shown is not None:
+            Thread(target=self._follow, args=(shown, interval_s), daemon=True).start()
+
+    def _follow(self, shown: Any, interval_s: float) -> None:
+        """Update a display until nothing changes any more."""
+        while True:
+            try:
+                shown.update(self)
+                job = self._describe()
+            except (LookupError, ConnectionError):
+                return  # the emulator ended: what is displayed is the last that it said
+            if job["endMs"] and all(rule["endMs"] for rule in job["rules"]):
+                shown.update(self)
+                return
+            sleep(interval_s)
 
     def _describe(self) -> dict[str, Any]:
         return _ask(self._endpoint_url, f"jobs/{quote(self.region, safe='')}/{quote(self.name, safe='')}")
@@ -189,12 +243,10 @@ def _mark(status: str, of: str = "") -> str:
 
 
 def _read_name(job: Any) -> str:
-    if isinstance(job, str):
-        return job
-    latest = getattr(job, "latest_training_job", None)
-    if latest is None:
-        raise LookupError(f"{type(job).__name__} has no training job yet: give a name, or an estimator after fit().")
-    return str(latest.name)
+    try:
+        return read_job_name(job)
+    except TypeError as error:
+        raise LookupError(f"{type(job).__name__} has no training job yet. {error}") from None
 
 
 def _find_endpoint(endpoint_url: str | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ import docker
 import docker.errors
 
 from container_runtime.docker.border import connect
+from container_runtime.docker.emulator_images import EMULATOR, TAGS, build_tag, list_tags
 from container_runtime.docker.image_content import hash_parts, key_of_contents, read_files, write_context
 from container_runtime.docker.image_origin import ensure_origin
 from container_runtime.file_lock import hold_lock
+from container_runtime.images.build_record import describe_build, record_build
 from container_runtime.images.catalogue import (
     IMAGE_LABEL,
     KEY_LABEL,
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 _VENV = "/opt/venv"
 _SITE_PACKAGES = f"{_VENV}/lib/python3.11/site-packages"
+# What the engine calls the architectures of the kernel.
+_ENGINE_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 
 
@@ -92,27 +97,33 @@ def build_images(
     report: Callable[[str, str], None] = lambda _name, _text: None,
     root: Path = ROOT,
     cache: Path | None = None,
+    platform: str | None = None,
 ) -> list[str]:
     """Build the named images that are not up to date, and return the names of the images that were built.
 
     Two processes can call this at once: the second waits until the first has built the images.
 
     Args:
-        names: image names from the definitions. If empty, all images that are not built on demand.
+        names: image names from the definitions, and ``emulator:TAG``. If empty, all that are not built on demand.
         report: called with the name of an image and a progress message.
         root: folder that contains ``rules_images/`` and ``smdebug/``.
         cache: folder for wheels. The default is the cache of this installation.
+        platform: the platform that the images are wanted for, such as ``linux/arm64``; it has to be the engine's.
 
     Raises:
-        ContainerRuntimeError: a name is unknown, or a build failed; the message holds the last lines of its output.
+        ContainerRuntimeError: a name is unknown, the engine has another platform, or a build failed; the message holds
+            the last lines of its output.
         EngineUnavailableError: no engine answers.
     """
     catalogue = ImageCatalogue(root / "rules_images")
+    tags, names = _split_tags(names)
     chosen = catalogue.select(names)
     builds = [build for build in plan_builds(catalogue, root) if build.definition in chosen]
     with closing(connect()) as api:
+        if platform is not None:
+            _check_platform(api, platform)
         stale = find_stale(api, builds)
-        if not stale:
+        if not stale and not tags:
             return []
         cache = cache or locate_cache()
         with hold_lock(cache / "images.lock", lambda: report("all", "waiting for another build")):
@@ -122,8 +133,37 @@ def build_images(
                 report(build.definition.name, "installing smdebug" if build.definition.with_smdebug else "finishing")
                 _build_image(api, build, root)
                 report(build.definition.name, "built")
+            built = [build.definition.name for build in stale]
+            bare = f"{NAMESPACE}/{EMULATOR}:latest"
+            built += [f"{EMULATOR}:{tag}" for tag in tags if build_tag(api, tag, bare, cache, _run_build, report)]
             _remove_old(api, plan_builds(catalogue, root))
-    return [build.definition.name for build in stale]
+    return built
+
+
+def _check_platform(api: docker.APIClient, platform: str) -> None:
+    """Check that images for a platform can be built on this engine.
+
+    Raises:
+        ContainerRuntimeError: the engine has another platform.
+    """
+    found = f"linux/{api.version()['Arch']}"
+    system, _, architecture = platform.rpartition("/")
+    wanted = f"{system or 'linux'}/{_ENGINE_NAMES.get(architecture, architecture)}"
+    if wanted != found:
+        raise ContainerRuntimeError(
+            f"Images for {wanted} are built on an engine of that platform, and this one is {found}: run the same "
+            "command where such an engine is, for the packages are installed by running them."
+        )
+
+
+def _split_tags(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the tags of the emulator's image among names, and the names of images; tags need the bare image."""
+    given = list(names)
+    tags = [tag for tag in TAGS if f"{EMULATOR}:{tag}" in given]
+    others = [name for name in given if name.removeprefix(f"{EMULATOR}:") not in tags]
+    if not tags and EMULATOR not in others:
+        return [], others
+    return list(dict.fromkeys(["slim", *tags])), list(dict.fromkeys([*others, EMULATOR]))
 
 
 def _build_bases(
@@ -141,9 +181,11 @@ def _build_bases(
         origin = pool.submit(ensure_origin, api, _ORIGIN, lambda text: report("base", text))
         fetched = {}
         for base, definition in missing.items():
-            report(definition.name, "fetching wheels")
-            fetched[base] = pool.submit(fetch_wheels, read_requirements(definition, IMAGE_PYTHON), cache)
+            requirements = read_requirements(definition, IMAGE_PYTHON)
+            report(definition.name, f"fetching wheels: {describe_build(cache, 'docker', definition, requirements)}")
+            fetched[base] = pool.submit(fetch_wheels, requirements, cache)
         for base, definition in missing.items():
+            started = time.monotonic()
             wheels = fetched[base].result()
             report(definition.name, "installing its requirements")
             with tempfile.TemporaryFile() as context:
@@ -155,6 +197,7 @@ def _build_bases(
                     arguments={"ORIGIN": origin.result()},
                     labels={IMAGE_LABEL: "base", KEY_LABEL: base.rpartition(":")[2]},
                 )
+            record_build(cache, "docker", definition.name, time.monotonic() - started)
 
 
 def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
@@ -174,13 +217,16 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
         contents |= {f"smdebug/{name}": content for name, content in collect_smdebug(root).items()}
     if definition.with_emulator:
         contents |= {f"project/{name}": content for name, content in collect_emulator(root).items()}
+    arguments = {"BASE": build.base}
+    if definition.with_emulator:  # without what its base has and it does not need
+        arguments["ORIGIN"] = ensure_origin(api, _ORIGIN, lambda _text: None)
     with tempfile.TemporaryFile() as context:
         write_context(context, contents)
         _run_build(
             api,
             context,
             tag=build.name,
-            arguments={"BASE": build.base},
+            arguments=arguments,
             labels={IMAGE_LABEL: definition.name, KEY_LABEL: build.key},
         )
 
@@ -221,7 +267,7 @@ def _run_build(
 
 def _remove_old(api: docker.APIClient, builds: Sequence[Build]) -> None:
     """Remove images of earlier builds: images of this project that no current build uses."""
-    wanted = {build.name for build in builds} | {build.base for build in builds}
+    wanted = {build.name for build in builds} | {build.base for build in builds} | list_tags()
     for image in api.images(filters={"label": IMAGE_LABEL}):
         names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
         for name in (name for name in names if name not in wanted):

@@ -8,6 +8,8 @@ import pwd
 import stat
 from typing import TYPE_CHECKING
 
+from container_runtime.machine import is_in_own_image
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,6 +29,8 @@ def explain_refusal(socket: Path) -> str:
         f"The Docker socket {socket} may not be opened by {user}: it is of {_name_user(found.st_uid)}, group {group}, "
         f"mode {mode:04o}."
     )
+    if is_in_own_image():
+        return f"{what} Start the container with --group-add {found.st_gid}, or as root with --user 0:0."
     both = stat.S_IRGRP | stat.S_IWGRP
     if mode & both != both or found.st_gid == 0:
         return (

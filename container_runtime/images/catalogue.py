@@ -34,13 +34,14 @@ _KEYS = {
     **dict.fromkeys(("repositories", "requirements", "entrypoint", "warm_modules", "warm_variables"), list),
     **dict.fromkeys(("commands", "environment", "links"), dict),
     "environments": list,
+    "fetched_mb": int,
     "on_demand": bool,
     "with_emulator": bool,
     "with_smdebug": bool,
     "warm_scripts": bool,
 }
 # Keys of each entry of `environments`, which replace those of the image.
-_ENVIRONMENT_KEYS = {"version": str, "below": str, "python": str, "requirements": list}
+_ENVIRONMENT_KEYS = {"version": str, "below": str, "python": str, "requirements": list, "fetched_mb": int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class ImageDefinition:
             wheels for several versions.
         version: version tag of the framework in the image. None if the image serves all versions.
         below: this environment serves versions older than this one. None for the environment of the newest version.
+        fetched_mb: size in MB of the wheels that a build fetches, those for the CPU; 0 if it was not measured.
         on_demand: whether the image is built only when a job needs it or when it is named explicitly.
         note: message for the log of every job that runs the image, or None.
         requirements: requirements that pip installs in the image.
@@ -111,6 +113,7 @@ class ImageDefinition:
     python: str | None = None
     version: str | None = None
     below: str | None = None
+    fetched_mb: int = 0
     on_demand: bool = False
     note: str | None = None
     requirements: tuple[str, ...] = ()
@@ -292,7 +295,7 @@ def _read_definitions(path: Path, root: Path) -> list[ImageDefinition]:
         if missing := [key for key in ("version", "below", "requirements") if key not in found]:
             raise ContainerRuntimeError(f"{path}: {missing[0]} is missing in one of environments.")
         name = f"{newest.name}-{'.'.join(map(str, parse_version(found['version'])[:2]))}"
-        environments.append(replace(newest, **found, name=name, on_demand=True))
+        environments.append(replace(newest, **{"fetched_mb": 0, **found}, name=name, on_demand=True))
     return environments
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 DEFINITIONS_FOLDER = ROOT / "rules_images"
 
-_PACKAGES = ("container_runtime", "emulator", "rules_images", "sdk_compat", "smdebug")
+_PACKAGES = ("container_runtime", "emulator", "rules_images", "sdk_compat", "smdebug", "smdebug_emulator.py")
 _AUTOLOAD = "smdebug_autoload.pth"
 _SMDEBUG_VERSION = "1.0.34+emulator"
 

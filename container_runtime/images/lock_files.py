@@ -6,9 +6,9 @@ package is installed in an image only if its hash is in the file. ``lock_making.
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
+from container_runtime.images.architecture import find_architecture
 from container_runtime.runtime import WheelhouseError
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ CPU_ONLY_MARK = " # for the processor"
 _HEADER = "# Made by `make lock` of: "
 
 
-def locate_lock(definition: ImageDefinition, python: str) -> Path:
-    """Return the path of an image's lock file for a Python version and the CPU architecture of this machine."""
-    return definition.folder / f"{definition.name}-py{python}-{platform.machine()}{LOCK}"
+def locate_lock(definition: ImageDefinition, python: str, architecture: str = "") -> Path:
+    """Return the path of an image's lock file for a Python version and an architecture, by default this machine's."""
+    return definition.folder / f"{definition.name}-py{python}-{architecture or find_architecture()}{LOCK}"
 
 
 def build_header(definition: ImageDefinition) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
-import platform
 import re
 import subprocess
 import sys
@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from container_runtime.images.architecture import ARCHITECTURES, find_architecture
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, build_header, locate_lock
 from container_runtime.images.wheelhouse import download
@@ -23,43 +24,47 @@ if TYPE_CHECKING:
     from container_runtime.images.catalogue import ImageDefinition
 
 PYTHONS = ("3.11", "3.12", "3.13")
-"""Python versions of the lock files, which are for this machine's CPU architecture. For others pip chooses versions."""
+"""Python versions of the lock files. For others pip chooses versions."""
 
 _INSTALLERS = ("pip", "uv")
 _UV = ("-m", "uv", "--no-config", "pip", "compile", "--quiet", "--format", "pylock.toml")
-_PLATFORM = f"{platform.machine()}-manylinux_2_36"
 # The package whose CPU-only wheels have the version suffix ``+cpu``. They are on PyTorch's own index.
 _CPU_ONLY = "torch"
 _WHEEL = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")
 
 
-def write_lock(definition: ImageDefinition, python: str) -> bool:
+def write_lock(definition: ImageDefinition, python: str, architecture: str) -> bool:
     """Choose the newest compatible versions and write their lock file. Return False if there is no solution.
 
     Raises:
         WheelhouseError: uv fails for another reason.
     """
-    packages = _resolve(definition.requirements, python)
+    packages = _resolve(definition.requirements, python, architecture)
     if packages is None:
         return False
-    lines = [_build_line(package, python) for package in packages]
+    if missing := [each["name"] for each in packages if not _list_files(each, python, architecture)]:
+        print(f"  there is no wheel of {', '.join(missing)} for {architecture}")  # noqa: T201
+        return False
+    lines = [_build_line(package, python, architecture) for package in packages]
     for package in packages:
-        if package["name"] == _CPU_ONLY:
+        if package["name"] == _CPU_ONLY and architecture == find_architecture():
             lines += _build_cpu_only_lines(package["version"], python)
     # The installers have to be trusted as well, so they are locked too.
     installers = [name for name in _INSTALLERS if not any(package["name"] == name for package in packages)]
-    lines += [_build_line(each, python) + INSTALLER_MARK for each in _resolve(installers, python) or ()]
-    path = locate_lock(definition, python)
+    found = _resolve(installers, python, architecture) or ()
+    lines += [_build_line(each, python, architecture) + INSTALLER_MARK for each in found]
+    path = locate_lock(definition, python, architecture)
     path.write_text("\n".join([build_header(definition), *lines, ""]), encoding="utf-8")
     return True
 
 
-def _resolve(requirements: Sequence[str], python: str) -> list[dict[str, Any]] | None:
+def _resolve(requirements: Sequence[str], python: str, architecture: str) -> list[dict[str, Any]] | None:
     """Return the packages that uv chooses; None if there is no solution."""
     with tempfile.TemporaryDirectory() as temporary:
         required, locked = Path(temporary, "requirements.in"), Path(temporary, "pylock.toml")
         required.write_text("\n".join(requirements), encoding="utf-8")
-        command = [sys.executable, *_UV, "--python-version", python, "--python-platform", _PLATFORM]
+        command = [sys.executable, *_UV, "--python-version", python, "--python-platform"]
+        command.append(f"{architecture}-manylinux_2_36")
         done = subprocess.run(
             [*command, str(required), "--output-file", str(locked)], check=False, capture_output=True, text=True
         )
@@ -72,14 +77,20 @@ def _resolve(requirements: Sequence[str], python: str) -> list[dict[str, Any]] |
         return packages
 
 
-def _build_line(package: dict[str, Any], python: str) -> str:
-    files = [wheel for wheel in package.get("wheels", ()) if _fits(wheel["url"].rpartition("/")[2], python)]
-    hashes = [file["hashes"]["sha256"] for file in files or [package["sdist"]]]
+def _list_files(package: dict[str, Any], python: str, architecture: str) -> list[dict[str, Any]]:
+    """Return the wheels that fit; of packages that are built here, the source."""
+    wheels = package.get("wheels", ())
+    files = [wheel for wheel in wheels if _fits(wheel["url"].rpartition("/")[2], python, architecture)]
+    return files or ([] if wheels or "sdist" not in package else [package["sdist"]])
+
+
+def _build_line(package: dict[str, Any], python: str, architecture: str) -> str:
+    hashes = [file["hashes"]["sha256"] for file in _list_files(package, python, architecture)]
     return " ".join([f"{package['name']}=={package['version']}", *(f"--hash=sha256:{each}" for each in sorted(hashes))])
 
 
-def _fits(name: str, python: str) -> bool:
-    """Return whether a wheel is for this Python version, on Linux with glibc."""
+def _fits(name: str, python: str, architecture: str) -> bool:
+    """Return whether a wheel is for this Python version and architecture, on Linux with glibc."""
     found = _WHEEL.fullmatch(name)
     if found is None:
         return False
@@ -89,7 +100,7 @@ def _fits(name: str, python: str) -> bool:
     if not (tags.intersection(pythons) or (found["abi"] == "abi3" and older)):
         return False
     system = found["platform"]
-    return system == "any" or ("manylinux" in system and system.endswith(platform.machine()))
+    return system == "any" or ("manylinux" in system and system.endswith(architecture))
 
 
 def _build_cpu_only_lines(version: str, python: str) -> Iterator[str]:
@@ -106,15 +117,22 @@ def _build_cpu_only_lines(version: str, python: str) -> Iterator[str]:
             yield f"{requirement} --hash=sha256:{digest}{CPU_ONLY_MARK}"
 
 
-def main(names: Sequence[str]) -> None:
-    """Write the lock files of the named images, or of all."""
+def main(arguments: Sequence[str]) -> None:
+    """Write the lock files of the named images, or of all; those of one architecture with ``--architecture NAME``."""
+    parser = argparse.ArgumentParser(prog="python -m container_runtime.images.lock_making", description=main.__doc__)
+    parser.add_argument("--architecture", choices=ARCHITECTURES, action="append")
+    parser.add_argument("names", nargs="*", metavar="IMAGE")
+    given = parser.parse_args(arguments)
+    names = given.names
     definitions = [found for found in ImageCatalogue() if found.requirements]
     for definition in definitions:
         if names and definition.name not in names:
             continue
         for python in (definition.python,) if definition.python else PYTHONS:
-            made = write_lock(definition, python)
-            print(f"{definition.name}, Python {python}: {'locked' if made else 'its requirements have no solution'}")  # noqa: T201
+            for architecture in given.architecture or ARCHITECTURES:
+                made = write_lock(definition, python, architecture)
+                said = "locked" if made else "its requirements have no solution"
+                print(f"{definition.name}, Python {python}, {architecture}: {said}")  # noqa: T201
 
 
 if __name__ == "__main__":

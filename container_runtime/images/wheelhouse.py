@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import platform
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from container_runtime.images.architecture import find_architecture
 from container_runtime.images.cpu_wheels import CPU_ONLY, CPU_ONLY_PACKAGES, FITTING, fit_wheel, fit_wheels
 from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, is_locked
 from container_runtime.runtime import WheelhouseError
@@ -39,8 +39,8 @@ FOR_GPUS = re.compile(r"(nvidia|cuda)-|triton\b")
 
 # Debian 12 has glibc 2.36, which runs wheels for all older versions. pip does not know that 2014 and 2010 are other
 # names for 2.17 and 2.12.
-_PLATFORMS = [f"manylinux_2_{minor}_{platform.machine()}" for minor in range(36, 4, -1)]
-_PLATFORMS += [f"manylinux{year}_{platform.machine()}" for year in (2014, 2010)]
+_PLATFORMS = [f"manylinux_2_{minor}_{find_architecture()}" for minor in range(36, 4, -1)]
+_PLATFORMS += [f"manylinux{year}_{find_architecture()}" for year in (2014, 2010)]
 
 _SETUP_WITHOUT_EXTENSION = '''\
 """Runs the original setup with a module in place of its C extension."""
@@ -67,7 +67,7 @@ def key_of_requirements(requirements: Iterable[str], python: str = IMAGE_PYTHON)
     lines = sorted(requirements)
     fitting = [FITTING for each in lines if each.startswith(CPU_ONLY_PACKAGES)]
     made_here = [_SETUP_WITHOUT_EXTENSION, _MODULE_FOR_EXTENSION, *fitting]
-    text = "\n".join([python, platform.machine(), *made_here, *lines])
+    text = "\n".join([python, find_architecture(), *made_here, *lines])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
 import platform
 import re
 import shutil
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
+from container_runtime.images.build_record import describe_build, record_build
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
 from container_runtime.images.lock_files import is_locked, read_requirements
 from container_runtime.images.own_packages import FOLDER, make_own_packages
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from container_runtime.images.catalogue import ImageDefinition
+
+BUILT_IN_VARIABLE = "SMDEBUG_EMULATOR_ENVIRONMENTS"
+"""Variable of a folder whose environments are used before those of the cache: in the emulator's image."""
 
 _FORM = "2"
 """Version of the build procedure, a part of the key. Increase it when environments are built in a different way."""
@@ -107,12 +112,21 @@ def locate_environment(definition: ImageDefinition, cache: Path | None = None) -
         *map(str, definition.programs),
     ]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    return OwnEnvironment((cache or locate_cache()) / "venvs" / f"{definition.name}-{key}")
+    name = f"{definition.name}-{key}"
+    built_in = os.environ.get(BUILT_IN_VARIABLE)
+    if built_in and (found := OwnEnvironment(Path(built_in, "venvs", name))).is_complete:
+        return found
+    return OwnEnvironment((cache or locate_cache()) / "venvs" / name)
 
 
 def locate_own_environment(definition: ImageDefinition, cache: Path) -> OwnEnvironment | None:
     """Return the environment of an image, built or not; None if the image runs with this interpreter."""
     return locate_environment(definition, cache) if needs_environment(definition) else None
+
+
+def describe_requirements(definition: ImageDefinition) -> tuple[str, ...]:
+    """Return what the environment of an image is built from: the lines of its lock file, or its requirements."""
+    return read_requirements(definition, _choose_version(definition))
 
 
 def build_environment(
@@ -158,8 +172,9 @@ def lay_own_packages(scratch: Path, shared: OwnEnvironment | None) -> None:
 def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path, say: Callable[[str], None]) -> None:
     started = time.monotonic()
     shutil.rmtree(environment.folder, ignore_errors=True)
-    say(f"building the environment of {definition.name}, once: fetching {', '.join(definition.requirements)}")
     requirements = read_requirements(definition, _choose_version(definition))
+    say(f"building the environment of {definition.name}, once: fetching {', '.join(definition.requirements)}")
+    say(f"what it takes: {describe_build(cache, 'process', definition, requirements)}")
     if not is_locked(requirements):
         say(f"there is no lock file for Python {_choose_version(definition)}: pip chooses the versions, unchecked")
     wheels = fetch_wheels(requirements, cache, _choose_version(definition))
@@ -178,6 +193,7 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
     )
     _link(environment, definition)
     (environment.folder / _COMPLETE).touch()
+    record_build(cache, "process", definition.name, time.monotonic() - started)
     say(f"the environment is ready after {time.monotonic() - started:.0f} s: {environment.folder}")
 
 

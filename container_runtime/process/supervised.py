@@ -102,7 +102,8 @@ def spawn_supervisor(folder: Path, lock: int) -> tuple[int, str]:
             ],
             setsid=True,
             setsigmask=(),
-            setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD),
+            # A shell ignores SIGINT and SIGQUIT in what it starts in the background, and a container must not.
+            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
         )
     finally:
         os.close(high_lock)

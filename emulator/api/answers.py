@@ -131,6 +131,7 @@ class Job(JobFacts):
     events: list[SentEvent]
     links: dict[str, str]
     hosts: list[str]
+    tags: dict[str, str]
     tuningJob: str | None
     execution: ExecutionReference | None
 
@@ -162,6 +163,10 @@ class Metric(TypedDict):
 
 class Metrics(TypedDict):
     series: list[Metric]
+
+
+class JobTags(TypedDict):
+    tags: dict[str, str]
 
 
 class TensorBoardAddress(TypedDict):
@@ -213,6 +218,7 @@ class Line(TypedDict):
     max: list[float | None]
     mean: list[float | None]
     notFinite: NotFinite
+    timesMs: NotRequired[list[int | None]]
 
 
 class Series(TypedDict):
@@ -431,6 +437,8 @@ class Health(TypedDict):
     pid: int
     endpoint: str
     advertised: str | None
+    region: str
+    account: str
     stateDir: str
     lastImport: str | None
     copy: NotRequired[dict[str, Any]]

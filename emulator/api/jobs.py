@@ -128,6 +128,7 @@ def describe(jobs: Jobs, job: TrainingJob) -> dict[str, Any]:
         "events": list_events(account, [job.name, *(each.name for each in evaluations)]),
         "links": links,
         "hosts": list_hosts(account, job.region, TRAINING_GROUP, job.name),
+        "tags": {each["Key"]: each["Value"] for each in jobs.tags.list_all(job.arn)},
         "tuningJob": find_tuning_job_name(account, job),
         "execution": find_execution(account, job.arn),
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from emulator.api import PREFIX, answers, job_kind_answers
+from emulator.api import AUTHORITY_PATH, PREFIX, answers, job_kind_answers
 from emulator.api.schemas import REFERENCE, build_schemas
 
 _JOB = {"region": "of the job", "name": "its TrainingJobName"}
@@ -51,6 +51,7 @@ _STEPS = {"first": "lowest global step", "last": "highest global step", "mode": 
 _TENSORS = f"{PREFIX}jobs/<region>/<name>/tensors"
 PAGES = (
     Page("GET", f"{PREFIX}health", "How the emulator is doing.", {}, answer=answers.Health),
+    Page("GET", AUTHORITY_PATH, "The certificates to trust, in PEM; it asks for no token.", {}),
     Page(
         "GET",
         f"{PREFIX}jobs",
@@ -80,6 +81,14 @@ PAGES = (
         "and outputs are.",
         _ACCOUNT,
         answer=answers.Job,
+    ),
+    Page(
+        "POST",
+        f"{PREFIX}jobs/<region>/<name>/tags",
+        "Set AWS tags of a job, or remove those whose value is null; the console shows the tag note as a note.",
+        _ACCOUNT,
+        body={"tags": {"note": "the baseline", "of-before": None}},
+        answer=answers.JobTags,
     ),
     Page("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Ask a job to stop, as StopTrainingJob does.", _ACCOUNT),
     Page(

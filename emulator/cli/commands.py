@@ -50,6 +50,7 @@ _GROUPS = {
     "Images": {
         "images": "images.images",
         "engine": "images.engine",
+        "cache": "images.stored",
     },
     "Tools": {
         "doctor": "tools.doctor",

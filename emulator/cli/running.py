@@ -8,11 +8,12 @@ import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from emulator import VERSION
+from emulator.cli.remote import find_remote, remote_option
 from emulator.exceptions import StartupError
 from emulator.options import parse_age
 from emulator.settings import Settings, settings_from_environment
@@ -20,8 +21,11 @@ from emulator.state.disk import parse_size
 from emulator.state.folder import RunningEmulator, find_running_emulator, is_free, read_killed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from emulator.stop_handler.deployment import ClientFactory
 
+F = TypeVar("F", bound="Callable[..., Any]")
 # Of no account: its requests are those of the emulator's own.
 KEY = "smdebug-emulator"
 
@@ -56,6 +60,13 @@ state_dir_option = click.option(
     help="Folder that keeps the emulator's data  [default: $SMDEBUG_EMULATOR_STATE_DIR, else smdebug-emulator in the "
     "XDG state folder].",
 )
+
+
+def emulator_option(command: F) -> F:
+    """Give a command the options that name a running emulator: its state folder here, or its address."""
+    return state_dir_option(remote_option(command))
+
+
 sign_as_option = click.option(
     "--account",
     metavar="NUMBER",
@@ -74,9 +85,14 @@ def read_settings(state_dir: Path | None) -> Settings:
     return settings if state_dir is None else replace(settings, state_dir=state_dir)
 
 
+def look_for_running(settings: Settings) -> RunningEmulator | None:
+    """Return the emulator of ``--remote``, else the one that runs on the state folder; None if none runs there."""
+    return find_remote() or find_running_emulator(settings.state_dir)
+
+
 def find_running(settings: Settings) -> RunningEmulator:
-    """Return the emulator that runs on the state folder; end the command if there is none."""
-    record = find_running_emulator(settings.state_dir)
+    """Return the emulator of ``--remote`` or of the state folder; end the command if there is none."""
+    record = look_for_running(settings)
     if record is None:
         fail(
             f"No emulator is running on the state folder {settings.state_dir}: start one with smdebug-emulator start, "
@@ -106,12 +122,15 @@ def warn_of_version(record: RunningEmulator) -> None:
 def build_client_factory(record: RunningEmulator, region: str) -> ClientFactory:
     """Return a function that makes a boto3 client of the emulator for a service's name."""
     import boto3
+    from botocore.config import Config
     from botocore.session import Session
 
     # AWS_PROFILE may name a profile that is not here, and says nothing of the emulator.
     own: Any = Session(session_vars={"profile": (None, None, None, None)})
     session: Any = boto3.Session(KEY, record.secret or KEY, region_name=region, botocore_session=own)
-    return partial(session.client, endpoint_url=record.endpoint_url, verify=record.ca_bundle)
+    # A proxy of the environment is for the internet.
+    direct = Config(proxies={})
+    return partial(session.client, endpoint_url=record.endpoint_url, verify=record.ca_bundle, config=direct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +160,8 @@ def connect(state_dir: Path | None) -> Emulator:
         pool = urllib3.PoolManager(headers=record.headers, ca_certs=record.ca_bundle)
         health = json.loads(pool.request("GET", address, timeout=10, retries=False).data)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
-        fail(f"The emulator at {record.endpoint_url} (process {record.pid}) does not answer: {error}")
+        process = "" if record.is_remote else f" (process {record.pid})"
+        fail(f"The emulator at {record.endpoint_url}{process} does not answer: {error}")
     warn_of_version(record)
     if health["status"] != "running":
         fail(f"The emulator at {record.endpoint_url} is still starting: try again in a moment.")

@@ -216,6 +216,8 @@ class Administration:
             "pid": os.getpid(),
             "endpoint": settings.endpoint_url,
             "advertised": self.advertised_url,
+            "region": settings.region,
+            "account": settings.account_id,
             "stateDir": str(settings.state_dir),
             "lastImport": read_last_import(settings.state_dir),
         }

@@ -44,9 +44,11 @@ class Pages(Component):
         """Build the pages; those about jobs wait until the jobs are recovered."""
         from emulator.api.account_services import RequestAccounts
         from emulator.api.application import build_pages
+        from emulator.api.authority import build_authority_pages
         from emulator.api.changes import Streams, build_changes_pages
         from emulator.api.faults import build_fault_pages
         from emulator.api.job_exports import build_job_exports_pages
+        from emulator.api.job_tags import build_tags_pages
         from emulator.api.jobs import build_jobs_pages
         from emulator.api.objects import build_objects_pages
         from emulator.api.openapi import build_openapi_pages
@@ -77,6 +79,7 @@ class Pages(Component):
             administration.describe,
             [
                 build_jobs_pages(accounts),
+                build_tags_pages(accounts),
                 build_names_pages(accounts),
                 build_processing_jobs_pages(accounts),
                 build_tuning_jobs_pages(accounts),
@@ -92,6 +95,7 @@ class Pages(Component):
                 build_reset_pages(administration.count_state, administration.reset, administration.undo_reset),
                 build_state_pages(administration.export_state, administration.import_state),
                 build_prune_pages(administration.prune),
+                build_authority_pages(settings.ca_bundle),
                 build_openapi_pages(VERSION),
                 build_console_pages(),
             ],

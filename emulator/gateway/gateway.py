@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from emulator.api import PREFIX
+from emulator.api import AUTHORITY_PATH, PREFIX
 from emulator.console.page import CONSOLE
 from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
 from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_access_key
@@ -190,7 +190,7 @@ class Gateway:
         environ.setdefault(ACCOUNT_HEADER, account or services.find_account(read_access_key(environ)))
 
     def _serve_pages(self, request: Request) -> WSGIApplication | None:
-        check = self._services.token_check
+        check = None if request.path == AUTHORITY_PATH else self._services.token_check
         if not request.path.startswith(PREFIX) and not is_from_a_browser(request, may_ask=check is not None):
             return None
         return (check.refuse(request.environ) if check is not None else None) or self._services.pages

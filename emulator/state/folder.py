@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from container_runtime.machine import is_in_own_image
 from emulator import VERSION
 from emulator.exceptions import StartupError
 
@@ -46,6 +47,7 @@ class RunningEmulator:
         secret: the secret key of its own key and of the accounts' keys; None if signatures are not required.
         token: grants access to its own API; None if that needs no token.
         ca_bundle: the CA file for its clients; None without TLS.
+        is_remote: whether it was found by an address, not by a state folder of this machine.
     """
 
     pid: int
@@ -56,6 +58,7 @@ class RunningEmulator:
     secret: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     ca_bundle: str | None = None
+    is_remote: bool = False
 
     @property
     def headers(self) -> dict[str, str]:
@@ -135,7 +138,10 @@ def describe_unwritable(state_dir: Path, error: OSError) -> str:
         found, status = _find_existing(blamed)
         why += f"; {found} is of {name_user(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):04o}"
         if found.is_relative_to(state_dir.absolute()):
-            remedy += f", or make it yours: sudo chown -R {name_user(os.geteuid())} {shlex.quote(str(state_dir))}"
+            if is_in_own_image():
+                remedy = f"start the container as its owner, with --user {status.st_uid}"
+            else:
+                remedy += f", or make it yours: sudo chown -R {name_user(os.geteuid())} {shlex.quote(str(state_dir))}"
     return f"The state folder {state_dir} cannot be written ({why}): {remedy}."
 
 

@@ -33,7 +33,7 @@ def build_rules(seconds: float) -> dict[str, ProfilerRule]:
         "slow_data": SlowDataLoading(threshold=50, scan_interval_us=WHOLE),
         "tiny_batches": SmallBatches(threshold=5, scan_interval_us=WHOLE),
         "growing_memory": MemoryGrowth(increase=6, patience=1, window=5, scan_interval_us=500_000),
-        "slow_steps": rule_configs.StepOutlier(stddev=10, n_outliers=8, scan_interval_us=WHOLE),
+        "slow_steps": rule_configs.StepOutlier(stddev=20, n_outliers=8, scan_interval_us=WHOLE),
         "long_start": rule_configs.MaxInitializationTime(threshold=seconds / 60, scan_interval_us=WHOLE),
     }
     return {mistake: ProfilerRule.sagemaker(config) for mistake, config in configs.items()}

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+    from sdk_compat.emulator_process import EmulatorProcess
+    from sdk_compat.pytest_plugin.emulator import SessionEmulator
+    from sdk_compat.remote import RemoteEmulator
 
 # The key of a pytest-xdist worker's jobs in its ``workeroutput``.
 _OUTPUT = "sagemaker_jobs"
@@ -29,8 +31,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sagemaker-runtime",
         metavar="NAME",
         default="auto",
-        help="What training jobs run in: docker, process, swarm or another back end of the emulator; auto: docker if "
-        "an engine answers, else process (default: auto).",
+        help="What training jobs run in: docker, process, swarm or another back end of it; auto: docker if an "
+        "engine answers, else process (default: auto). "
+        "container starts the emulator itself in a container, for machines where it does not run.",
+    )
+    group.addoption(
+        "--sagemaker-remote",
+        metavar="URL",
+        default=os.environ.get("SMDEBUG_EMULATOR_REMOTE"),
+        help="Use the emulator at this address and start none (default: $SMDEBUG_EMULATOR_REMOTE). All workers of "
+        "pytest-xdist share it; jobs that were there before are not reported.",
     )
     group.addoption(
         "--sagemaker-allow-internet",
@@ -64,8 +74,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def sagemaker_emulator(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SageMakerEmulator]:
-    """Start an emulator for the test session. Each worker of pytest-xdist has its own emulator.
+) -> Iterator[SessionEmulator]:
+    """Start an emulator for the test session, or use the one of ``--sagemaker-remote``.
+
+    Each worker of pytest-xdist starts its own.
 
     It has ``endpoint_url``, ``role_arn``, ``client(service)`` and methods that wait for jobs and rules. During a test
     that uses this fixture, directly or through another fixture, all AWS clients use the emulator, including those in
@@ -73,25 +85,20 @@ def sagemaker_emulator(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
+    from sdk_compat.aws_variables import EmulatorAnswerError
+    from sdk_compat.environment import EndpointError
 
     config = request.config
     folder = tmp_path_factory.mktemp("sagemaker-emulator")
     with ThreadPoolExecutor() as others:
-        starting = others.submit(
-            EmulatorProcess,
-            folder / "state",
-            runtime=config.getoption("--sagemaker-runtime"),
-            allow_internet=config.getoption("--sagemaker-allow-internet"),
-            warm=None if config.getoption("--sagemaker-no-warm") else config.getoption("--sagemaker-warm"),
-        )
+        starting = others.submit(_open_emulator, config, folder / "state")
         # These import boto3, which is slow, so they are imported while the emulator starts.
         from sdk_compat.pytest_plugin.around_tests import AroundTests
-        from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+        from sdk_compat.pytest_plugin.emulator import SessionEmulator
 
         try:
-            emulator = SageMakerEmulator(folder, starting.result())
-        except EmulatorStartError as error:
+            emulator = SessionEmulator(folder, starting.result())
+        except (EmulatorAnswerError, EndpointError) as error:
             pytest.fail(f"The SageMaker emulator did not start: {error}", pytrace=False)
     hooks = AroundTests(emulator)
     try:
@@ -108,53 +115,76 @@ def sagemaker_emulator(
         emulator.stop(keep=config.getoption("--sagemaker-keep"))
 
 
+def _open_emulator(config: pytest.Config, state_dir: Path) -> EmulatorProcess | RemoteEmulator:
+    if url := config.getoption("--sagemaker-remote"):
+        from sdk_compat.remote import RemoteEmulator
+
+        found = RemoteEmulator(url, os.environ)
+        if found.ca_bundle is not None:
+            os.environ["AWS_CA_BUNDLE"] = found.ca_bundle  # what every client of these tests trusts
+        return found
+    if config.getoption("--sagemaker-runtime") == "container":
+        from sdk_compat.testcontainers import ContainerEmulator
+
+        return ContainerEmulator()
+    from sdk_compat.emulator_process import EmulatorProcess
+
+    return EmulatorProcess(
+        state_dir,
+        runtime=config.getoption("--sagemaker-runtime"),
+        allow_internet=config.getoption("--sagemaker-allow-internet"),
+        warm=None if config.getoption("--sagemaker-no-warm") else config.getoption("--sagemaker-warm"),
+    )
+
+
 @pytest.fixture
-def reset_sagemaker(sagemaker_emulator: SageMakerEmulator) -> None:
+def reset_sagemaker(sagemaker_emulator: SessionEmulator) -> None:
     """Delete all jobs, objects and other data before the test. The buckets of these fixtures remain, empty."""
     sagemaker_emulator.reset()
 
 
 @pytest.fixture(scope="session")
-def boto3_session(sagemaker_emulator: SageMakerEmulator) -> Any:
+def boto3_session(sagemaker_emulator: SessionEmulator) -> Any:
     """Return a ``boto3.Session`` whose clients all use the emulator."""
     return sagemaker_emulator.boto3_session
 
 
 @pytest.fixture(scope="session")
-def sagemaker_session(sagemaker_emulator: SageMakerEmulator) -> Any:
-    """Return a ``sagemaker.Session`` of SDK v2, for the ``sagemaker_session`` argument of estimators and processors.
+def sagemaker_session(sagemaker_emulator: SessionEmulator) -> Any:
+    """Return a session of the SageMaker SDK that is installed, v2 or v3.
 
-    SDK v3 needs no session: during a test that uses ``sagemaker_emulator``, it uses the emulator.
+    It is the ``sagemaker_session`` argument of estimators and processors, or of a ModelTrainer.
+    sagemaker-core needs no session: during a test that uses ``sagemaker_emulator``, it uses the emulator.
     """
     return sagemaker_emulator.open_sagemaker_session()
 
 
 @pytest.fixture(scope="session")
-def s3_bucket(sagemaker_emulator: SageMakerEmulator) -> str:
+def s3_bucket(sagemaker_emulator: SessionEmulator) -> str:
     """Create an S3 bucket for the test session and return its name."""
     return sagemaker_emulator.make_bucket("sagemaker-tests")
 
 
 @pytest.fixture(scope="session")
-def wait_for_training_job(sagemaker_emulator: SageMakerEmulator) -> Callable[..., dict[str, Any]]:
+def wait_for_training_job(sagemaker_emulator: SessionEmulator) -> Callable[..., dict[str, Any]]:
     """``wait_for_training_job(job, status=None, timeout=600)``: wait until a job ends and return its description."""
-    return sagemaker_emulator.wait_for_training_job
+    return sagemaker_emulator.wait
 
 
 @pytest.fixture(scope="session")
-def wait_for_rules(sagemaker_emulator: SageMakerEmulator) -> Callable[..., dict[str, str]]:
+def wait_for_rules(sagemaker_emulator: SessionEmulator) -> Callable[..., dict[str, str]]:
     """``wait_for_rules(job, timeout=600)``: wait until a job's rules end and return their statuses by name."""
     return sagemaker_emulator.wait_for_rules
 
 
 @pytest.fixture(scope="session")
-def assert_rule(sagemaker_emulator: SageMakerEmulator) -> Callable[..., None]:
+def assert_rule(sagemaker_emulator: SessionEmulator) -> Callable[..., None]:
     """``assert_rule(job, rule, status, timeout=600)``: wait until a rule ends and fail if its status differs."""
     return sagemaker_emulator.assert_rule
 
 
 @pytest.fixture(scope="session")
-def open_trial(sagemaker_emulator: SageMakerEmulator) -> Callable[..., Any]:
+def open_trial(sagemaker_emulator: SessionEmulator) -> Callable[..., Any]:
     """``open_trial(job)``: open the tensors that a job saved, as an ``smdebug`` trial."""
     return sagemaker_emulator.open_trial
 
@@ -171,6 +201,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     path: str | None = config.getoption("--sagemaker-report")
     if not jobs and path is None:
         return
+    # Workers that share an emulator elsewhere each report its jobs.
+    jobs = list({(job["state_dir"], job["region"], job["name"]): job for job in jobs}.values())
     from sdk_compat.pytest_plugin.report import format_table, format_warnings, write_report
 
     if jobs:
@@ -182,7 +214,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         target: Path = config.invocation_params.dir / path
         write_report(target, jobs)
         terminalreporter.write_line(f"SageMaker report: {target}")
-    for kept in sorted({job["state_dir"] for job in jobs} if config.getoption("--sagemaker-keep") else ()):
+    keeps = config.getoption("--sagemaker-keep") and not config.getoption("--sagemaker-remote")
+    for kept in sorted({job["state_dir"] for job in jobs} if keeps else ()):
         terminalreporter.write_line(f"Kept: smdebug-emulator start --state-dir {kept}")
 
 

@@ -6,19 +6,16 @@ report.
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from sdk_compat.environment import OVERRULING_VARIABLES
-from sdk_compat.startup.import_patches import patch_modules
-from sdk_compat.startup.short_polls import WAITING_MODULES, shorten_polls
+from sdk_compat.process_environment import ProcessEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from sdk_compat.pytest_plugin.emulator import SageMakerEmulator
+    from sdk_compat.pytest_plugin.emulator import SessionEmulator
 
 _FIXTURE = "sagemaker_emulator"
 
@@ -26,24 +23,18 @@ _FIXTURE = "sagemaker_emulator"
 class AroundTests:
     """pytest hooks, registered when the emulator has started."""
 
-    def __init__(self, emulator: SageMakerEmulator) -> None:
+    def __init__(self, emulator: SessionEmulator) -> None:
         self._emulator = emulator
-        self._before: dict[str, str | None] = {}
+        self._environment = ProcessEnvironment()
         self._log_seen = 0
-        # The modules are patched once. The patches have no effect without the variable, which is set only during tests.
-        patch_modules(dict.fromkeys(WAITING_MODULES, shorten_polls))
 
     def lead_clients(self) -> None:
         """Set the variables that redirect AWS clients to the emulator, and remove those that would override them."""
-        wanted: dict[str, str | None] = {**dict.fromkeys(OVERRULING_VARIABLES), **self._emulator.variables}
-        for name, value in wanted.items():
-            self._before.setdefault(name, os.environ.get(name))
-            _set_variable(name, value)
+        self._environment.lead(self._emulator.variables)
 
     def restore_environment(self) -> None:
         """Restore the environment from before ``lead_clients``."""
-        while self._before:
-            _set_variable(*self._before.popitem())
+        self._environment.restore()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -70,10 +61,3 @@ class AroundTests:
             if text:
                 report.sections.append(("SageMaker emulator log", text))
         return report
-
-
-def _set_variable(name: str, value: str | Any) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -149,11 +150,16 @@ class BaseHook(Framework):
     @property
     def last_saved_step(self) -> int | None:
         """The newest global step at which a value was saved; subclasses in scripts set it as well."""
-        return self.recorder.counters.last_saved_step
+        return self.recorder.newest_saved_step
 
     @last_saved_step.setter
     def last_saved_step(self, step: int | None) -> None:
         self.recorder.counters.last_saved_step = step
+
+    @property
+    def worker(self) -> str:
+        """The name of this process in the training, e.g. `worker_0`."""
+        return self.get_worker().name
 
     def set_mode(self, mode: object) -> None:
         """Count the next steps in `mode`; a change of mode ends the step in progress.
@@ -191,12 +197,17 @@ class BaseHook(Framework):
         return set(self.include_collections) == set(self.always_saved)
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
-        """Return whether the current step saves the collection, or saves the tensor through any collection."""
+        """Return whether the current step saves the tensor; of a collection that is due, by its regexes alone.
+
+        A collection that is due and has no regexes is expected to take every tensor.
+        """
         plan = self.recorder.get_plan_of_step()
         if plan is None:
             return False
-        is_due = any(collection.name == collection_name for collection in plan.due)
-        return is_due or plan.select(tensor_name) is not None
+        found = next((collection for collection in plan.due if collection.name == collection_name), None)
+        if found is not None:
+            return not found.include_regex or any(re.search(regex, tensor_name) for regex in found.include_regex)
+        return plan.select(tensor_name) is not None
 
     def should_save_layer(self, layer_name: str) -> bool:
         """Return whether the inputs or outputs of the layer are saved at the current step."""
@@ -205,9 +216,10 @@ class BaseHook(Framework):
         return plan is not None and any(plan.wants_numbered(f"{layer_name}{suffix}") for suffix in suffixes)
 
     def save_scalar(self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None) -> None:
-        """Save a number as `scalar/<name>` at the current step, even if no collection is due at that step.
+        """Save a number as `scalar/<name>` at the current step, or at the next one at which some collection is due.
 
-        Before the first step, the number is kept for that step.
+        Numbers that still wait when the hook is closed are saved at the newest step. If several with one name wait, the
+        last one counts.
 
         Args:
             name: name of the scalar.

@@ -36,6 +36,7 @@ class StepRecorder(KeptOutOfCopies):
         saves_late: whether the script saves values after its step seemed over; such steps end when the next one begins.
         is_closed: whether the run has ended; nothing is saved after that.
         counters: number of steps so far; a step dropped by `discard` is not counted.
+        summaries: what the run shows besides its files.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class StepRecorder(KeptOutOfCopies):
         self.collections = SavedCollections(framework)
         self._framework = framework
         self._losses = LossReport()
-        self._summaries = Summaries(None if dry_run else tensorboard_dir, self._losses.say)
-        self.tensors = framework.tensor_writer_class(self._summaries, self._losses.say)
+        self.summaries = Summaries(None if dry_run else tensorboard_dir, self._losses.say)
+        self.tensors = framework.tensor_writer_class(self.summaries, self._losses.say)
         self._runs = RunWriter(out_dir, all_workers=all_workers, dry_run=dry_run)
         self.counters = StepCounters()
         self._writer: StepWriter | None = None
@@ -69,9 +70,13 @@ class StepRecorder(KeptOutOfCopies):
         self._idle_steps = 0
         self._idle_mode = self.mode
         self._idle_plan: SavingPlan | None = None
+        # The step that scalars join at once, while it is the newest one.
+        self._open_to_scalars: int | None = None
         self._waiting_scalars: list[Scalar] = []
         # By name: if a tensor is saved again before its step begins, the last value counts, as it does within a step.
         self._waiting_tensors: dict[str, tuple[Any, tuple[str, ...]]] = {}
+        # The last step for which a tensor had waited, by its name.
+        self._steps_of_waiting: dict[str, int] = {}
         self._told_not_due: set[str] = set()
         self._described_extent = (0, 0)
         watch_forks(self)
@@ -82,6 +87,12 @@ class StepRecorder(KeptOutOfCopies):
     def is_open(self) -> bool:
         """Whether written values are not visible yet."""
         return self._writer is not None
+
+    @property
+    def newest_saved_step(self) -> int | None:
+        """The newest global step at which a value was saved, visible or not."""
+        writer = self._writer
+        return self.counters.last_saved_step if writer is None or writer.is_empty else writer.step
 
     def get_plan_of_step(self) -> StepPlan | None:
         """Return what is due at the current step, in whichever process; None if nothing is due."""
@@ -135,8 +146,11 @@ class StepRecorder(KeptOutOfCopies):
                 self._waiting_tensors.clear()
                 return None
             self.plan = saving_plan.get_step_plan(self.mode, mode_step)
-            if self._waiting_scalars or self._waiting_tensors:
-                self._write_waiting()
+            if self.plan is not None:
+                self._open_to_scalars = self.counters.step
+                self._write_waiting_scalars()
+            if self._waiting_tensors:
+                self._write_waiting_tensors()
             return self.plan
 
     def save(self, name: str, value: Any) -> None:
@@ -177,7 +191,13 @@ class StepRecorder(KeptOutOfCopies):
                 selection = StepPlan.combine([collection])
                 assert selection is not None
                 self._write(name, value, selection)
-            self.end()
+            self._write_waiting_scalars()
+            self.end_for_good()
+
+    def end_for_good(self) -> None:
+        """End the step in progress; scalars that are saved from now on wait for the next saved step."""
+        self.end()
+        self._open_to_scalars = None
 
     def end(self) -> None:
         """End the step in progress and make all of it visible."""
@@ -201,6 +221,7 @@ class StepRecorder(KeptOutOfCopies):
         self._drop_step()
         self.in_step = False
         self._idle_steps = 0
+        self._open_to_scalars = None
         fresh = StepCounters()
         if fresh.last_saved_step == self.counters.last_saved_step:
             self.counters = fresh
@@ -211,7 +232,7 @@ class StepRecorder(KeptOutOfCopies):
         if self.is_writing_process():
             with self._lock:
                 self.collections.get_plan()
-                self._runs.export_collections(self.collections.manager)
+                self._runs.export_collections(self.collections.manager, self.collections.unused)
 
     def change_mode(self, mode: ModeKeys) -> None:
         """Count the next steps in `mode`; a change of mode ends the step in progress."""
@@ -239,10 +260,17 @@ class StepRecorder(KeptOutOfCopies):
     # Values that scripts save explicitly.
 
     def save_scalar(self, scalar: Scalar) -> None:
-        """Save a number at the current step, even if nothing is due; before the first step it is kept for that step."""
-        if self.counters.has_begun:
+        """Save a number at the current step if something is due at it; otherwise keep it for the next such step."""
+        if self.is_closed:
+            return
+        if self.counters.has_begun and self._open_to_scalars == self.counters.step:
             self._write_scalar(scalar)
-        elif not self.is_closed:
+            return
+        with self._lock:
+            # Of one name the last number counts, but SageMaker's metrics file gets all that are for it.
+            if not scalar.is_metric:
+                waiting = self._waiting_scalars
+                self._waiting_scalars = [each for each in waiting if each.is_metric or each.name != scalar.name]
             self._waiting_scalars.append(scalar)
 
     def save_for_collections(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:
@@ -286,7 +314,7 @@ class StepRecorder(KeptOutOfCopies):
         self._writer = None
         self.plan = None
         self.in_step = False
-        self._summaries.leave_to_parent()
+        self.summaries.leave_to_parent()
         self._runs.leave_to_parent()
 
     # Writing the files of a step.
@@ -329,7 +357,7 @@ class StepRecorder(KeptOutOfCopies):
                 self._runs.drop_step()
                 raise
             finally:
-                self._summaries.close_step()
+                self.summaries.close_step()
             self.counters.last_saved_step = writer.step
 
     def _drop_step(self) -> None:
@@ -342,16 +370,19 @@ class StepRecorder(KeptOutOfCopies):
         """Write the collections file if a tensor or a collection was added since the last write."""
         extent = self.collections.extent
         if extent != self._described_extent:
-            self._runs.export_collections(self.collections.manager)
+            self._runs.export_collections(self.collections.manager, self.collections.unused)
             self._described_extent = extent
 
-    def _write_waiting(self) -> None:
+    def _write_waiting_scalars(self) -> None:
         scalars, self._waiting_scalars = self._waiting_scalars, []
-        tensors, self._waiting_tensors = self._waiting_tensors, {}
         for scalar in scalars:
             self._write_scalar(scalar)
-        for tensor_name, (value, names) in tensors.items():
-            self._write_for_collections(tensor_name, value, names)
+
+    def _write_waiting_tensors(self) -> None:
+        tensors, self._waiting_tensors = self._waiting_tensors, {}
+        for name, (value, collection_names) in tensors.items():
+            self._write_for_collections(name, value, collection_names)
+            self._steps_of_waiting[name] = self.counters.step
 
     @guarded("a scalar")
     def _write_scalar(self, scalar: Scalar) -> None:
@@ -359,7 +390,7 @@ class StepRecorder(KeptOutOfCopies):
             return
         with self._lock:
             writer = self._write_stamped(scalar.name, scalar.array, scalar.timestamp)
-            self._summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
+            self.summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
 
     def _write_stamped(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> StepWriter:
         writer = self._open_writer()
@@ -407,8 +438,13 @@ class StepRecorder(KeptOutOfCopies):
             self._runs.drop_step()
             return
         with self._lock:
-            self._write_waiting()
+            self._write_waiting_scalars()
+            # A step that has been given a value keeps it: the next value was meant for a step that did not come.
+            for name, step in self._steps_of_waiting.items():
+                if step == self.counters.step:
+                    self._waiting_tensors.pop(name, None)
+            self._write_waiting_tensors()
             self.end()
             if self.counters.step >= 0 or not self._runs.has_collections_file:
                 self.collections.prepare(check=False)
-                self._runs.export_collections(self.collections.manager)
+                self._runs.export_collections(self.collections.manager, self.collections.unused)

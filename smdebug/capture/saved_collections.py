@@ -29,6 +29,12 @@ class SavedCollections:
         return self._framework.collection_manager
 
     @property
+    def unused(self) -> list[str]:
+        """Names in include_collections that stand for nothing, as upstream has no collections for them."""
+        collections = self.manager.collections
+        return [name for name in self._only_named if name in collections and collections[name].selects_nothing()]
+
+    @property
     def extent(self) -> tuple[int, int]:
         """The number of collections, and the number of tensors known to belong to them."""
         collections = self.manager.collections.values()

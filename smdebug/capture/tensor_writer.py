@@ -49,6 +49,6 @@ class TensorWriter:
         """Drop the queued values, because there is no file to write them to."""
 
     def _show(self, writer: StepWriter, name: str, array: np.ndarray[Any, Any], selection: Selection) -> None:
-        """Add an array whose values are saved to the summaries."""
-        if selection.raw and self._summaries.wants(array.size):
+        """Add an array to the summaries; TensorBoard also shows those of which only reductions are saved."""
+        if (selection.raw or self._summaries.wants_tensors) and self._summaries.wants(array.size):
             self._summaries.add_tensor(name, array, selection.collections, writer.mode, writer.step, writer.mode_step)

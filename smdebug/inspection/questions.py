@@ -91,6 +91,7 @@ def series(run: WatchedRun, arguments: Arguments) -> Answer:
         points: the number of intervals.
         most: the maximum number of steps that are read, evenly chosen.
         first, last: the range of global steps.
+        times: ``1`` for the times at which the steps were saved, in milliseconds since the epoch.
     """
     names = read_names(arguments)
     mode, reduction = read_mode(arguments), parse_reduction(arguments.get("reduction"))
@@ -106,6 +107,8 @@ def series(run: WatchedRun, arguments: Arguments) -> Answer:
         for (of_mode, of_worker), steps in run.split_steps(name, every).items():
             if worker in ("", of_worker):
                 line = _read_line(run, name, of_worker, steps, reduction, points)
+                if arguments.get("times") == "1":
+                    line["timesMs"] = _read_times(run, name, of_worker, line["steps"])
                 share = round(known * len(steps) / len(every))
                 found.append({"tensor": name, "mode": of_mode.name, "worker": of_worker, "known": share, **line})
     return {"series": found, "lastStep": run.trial.last_complete_step, "ended": run.trial.loaded_all_steps}
@@ -120,6 +123,18 @@ def _read_line(
     line["notFinite"]["count"] -= len(unread)
     line["notFinite"]["first"] = [each for each in line["notFinite"]["first"] if each[0] not in unread]
     return {"read": len(steps), "unread": len(unread), **line}
+
+
+def _read_times(run: WatchedRun, name: str, worker: str, steps: Sequence[int]) -> list[int | None]:
+    """Read when a worker saved a tensor at steps."""
+    times: list[int | None] = []
+    for step in steps:
+        saved = run.trial.tensor(name).saved(step).get(worker)
+        records = [] if saved is None else [saved.location, *saved.reductions.values()]
+        location = next((each for each in records if each is not None), None)
+        found = None if location is None else run.trial.reader.read_time(location)
+        times.append(None if found is None else round(found * 1000))
+    return times
 
 
 def _reduce_to(points: int, steps: Sequence[int], numbers: NDArray[np.float64]) -> Answer:

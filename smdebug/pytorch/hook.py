@@ -28,7 +28,6 @@ from smdebug.pytorch.modules.module_capture import (
     ModuleCallback,
     ModuleCapture,
     choose_model_name,
-    choose_part_name,
     register_forward_hook,
     register_forward_pre_hook,
 )
@@ -113,7 +112,8 @@ class Hook(BaseHook):
         module = self._compiled.start(module)
         root_name = choose_model_name(module, self._parameters.model_names)
         for path, part in module.named_modules():
-            self._modules.add(part, choose_part_name(path, root_name, self._modules))
+            # As upstream names parts: those of two models may share names, but each call of a model is its own step.
+            self._modules.add(part, path or root_name)
         self._parameters.add_model(root_name, module)
         if self._has_own_forward_hook:
             for part in module.modules():
@@ -164,6 +164,7 @@ class Hook(BaseHook):
         if self._has_own_forward_hook:
             self._call_forward_hook_of(loss_module, type(written).__name__)
 
+    @property
     def has_registered_module(self) -> bool:
         """Return whether a model is registered."""
         return bool(self._root_handles)
@@ -172,6 +173,7 @@ class Hook(BaseHook):
         """Return whether a module, or a part of it, belongs to a registered model."""
         return module in self._modules or any(part in self._modules for part in module.modules())
 
+    @property
     def has_registered_loss_module(self) -> bool:
         """Return whether a loss module is registered."""
         return not self._losses.is_empty
@@ -253,7 +255,7 @@ class Hook(BaseHook):
             self._step_end.is_saving = False
             return
         self._step_end.begin_saved_step()
-        self._parameters.begin_step()
+        self._parameters.begin_step(module)
         self._save_parameters(plan)
         if self._parameters.has_unmade:
             self._lazy_handle = register_forward_hook(module, ModuleCallback(self._on_first_batch_seen))

@@ -124,7 +124,7 @@ class TorchWatch(ZeroScriptChange[Hook]):
         if self.hook is not None and self.get_active_hook() is None:
             return
         hook = get_current_hook()
-        if self.hook is None and not (hook is None or (isinstance(hook, Hook) and not hook.has_registered_module())):
+        if self.hook is None and not (hook is None or (isinstance(hook, Hook) and not hook.has_registered_module)):
             # The script has its own hook, and registers what it wants to capture.
             self.stop()
             return

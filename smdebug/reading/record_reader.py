@@ -1,5 +1,6 @@
 """Values of a run by location, with waiting for late files."""
 
+import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -22,6 +23,9 @@ KEEP_BYTES = 32 * 1024 * 1024
 # How much is prefetched together, in bytes and in records.
 _FETCH_BYTES = 8 * 1024 * 1024
 _FETCH_RECORDS = 256
+# Where a record's time is: behind its length and the checksum of that, as field 1 of the event, a double.
+_RECORD_HEAD, _TIME_FIELD = 12, 0x09
+_TIME_END = _RECORD_HEAD + 1 + 8
 
 
 class SmallTensorReader(Protocol):
@@ -106,6 +110,19 @@ class RecordReader:
             if found.nbytes <= self.cache.limit // 4:
                 self.cache.put((location[1], location[2]), found, found.nbytes)
         return found
+
+    def read_time(self, location: TensorLocation) -> float | None:
+        """Return when a record was written, in seconds since the epoch; None if that cannot be read."""
+        try:
+            if location.length <= _FETCH_BYTES:
+                data = bytes(self.events.read(location[1], location[2], location[3])[:_TIME_END])
+            else:
+                data = bytes(self._files.read_range(location[1], location[2], _TIME_END))
+        except (IndexReaderException, OSError):
+            return None
+        # The first field of the event, in what TensorBoard calls a record: length, checksum, event.
+        is_time = len(data) == _TIME_END and data[_RECORD_HEAD] == _TIME_FIELD
+        return float(struct.unpack_from("<d", data, _RECORD_HEAD + 1)[0]) if is_time else None
 
     def prefetch(self, locations: Iterable[TensorLocation], *, announced: bool = True) -> None:
         """Fetch records that will be read, with few requests.

@@ -53,6 +53,38 @@ class Tensor:
         self._reader = reader
         self._read_ahead: dict[tuple[ModeKeys, str | None], ReadAhead] = {}
 
+    def __repr__(self) -> str:
+        """Say what it is: steps, shape and type of the first one, modes, workers, saved reductions."""
+        try:
+            parts = [*self._describe_steps(), *self._describe_first()]
+        except (SMDebugError, OSError) as error:  # a display never fails
+            parts = [str(error)]
+        return f"<{type(self).__name__} {self.name}: {'; '.join(parts)}>"
+
+    def _describe_steps(self) -> Iterator[str]:
+        steps = self.steps()
+        if len(steps) > 1:
+            yield f"{len(steps)} steps, {steps[0]} to {steps[-1]}"
+        else:
+            yield f"step {steps[0]} alone" if steps else "no complete step"
+        by_mode = {mode.name: len(self.steps(mode)) for mode in self._index.modes()}
+        if len(by_mode) > 1:
+            yield ", ".join(f"{name} {count}" for name, count in by_mode.items() if count)
+
+    def _describe_first(self) -> Iterator[str]:
+        for step in self.steps()[:1]:
+            saved = self.saved(step)
+            first = saved[min(saved)]
+            if first.location is not None:
+                value = self.value(step)
+                yield f"shape {value.shape}, {value.dtype}"
+            elif first.shape is not None:
+                yield f"shape {first.shape.shape}, no values"
+            if first.reductions:
+                yield "reductions " + ", ".join(f"abs {name}" * on or name for name, on in sorted(first.reductions))
+            if len(saved) > 1:
+                yield f"{len(saved)} workers"
+
     @property
     def original_name(self) -> str | None:
         """The framework's name of the tensor; None if no shape of it was saved."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import tensorflow as tf
+
 from smdebug.barrier import guarded
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.mode_keys import ModeKeys
@@ -143,6 +145,14 @@ class KerasHook(BatchHook):
 
         replace_once(model, mode, run)
 
+    def save_step(
+        self, names: ModelNames, mode: ModeKeys, batch: int, result: Any, values: dict[str, Any], state: Any = None
+    ) -> None:
+        """Save a step as its base class does, and show TensorBoard the default graph of each mode, as upstream does."""
+        if self.recorder.plan is not None:
+            self.recorder.summaries.add_graph(_encode_default_graph, mode, self.step)
+        super().save_step(names, mode, batch, result, values, state)
+
     def save_variables(self, variables: dict[str, Any], state: Any, collection_name: str | None = None) -> None:
         """Save variables by their names; the small ones are read together in one call."""
         plan = self.recorder.plan
@@ -178,3 +188,9 @@ class KerasHook(BatchHook):
         if wants is None:
             wants = self._wants[key] = choose_wants(names, plan, self.INPUT_TENSOR_SUFFIX, self.OUTPUT_TENSOR_SUFFIX)
         return wants
+
+
+def _encode_default_graph() -> bytes:
+    """Return TensorFlow's default graph as a GraphDef: it is empty unless the script turns eager execution off."""
+    graph: bytes = tf.compat.v1.get_default_graph().as_graph_def(add_shapes=True).SerializeToString()
+    return graph

@@ -188,7 +188,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         if recorder.saves_late:
             recorder.in_step = False
         else:
-            recorder.end()
+            recorder.end_for_good()
 
     def end(self, session: Any) -> None:  # noqa: ARG002 - as above
         """Make the remaining values visible; the run continues until the hook is closed."""

@@ -1,5 +1,6 @@
 """TensorFlow tensors and variables written into a step."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,9 @@ from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS
 from smdebug.tensorflow.values import to_array
 from smdebug.writing.selected_tensor import Selection, write_value
 from smdebug.writing.step_writer import StepWriter
+
+# What a hook's names of weights begin with, and the names of the variables do not.
+_PREFIX = re.compile(r"^(?:[^/]+/)?weights/")
 
 
 class TensorflowTensorWriter(TensorWriter):
@@ -48,9 +52,9 @@ class TensorflowTensorWriter(TensorWriter):
                 array = np.ascontiguousarray(array)
                 number = DATA_TYPE_NUMBERS[array.dtype.name]
                 writer.add_tensor(name, number, array.shape, get_content(array), true_dtype)
-            self._show(writer, name, array, selection)
+        self._show(writer, name, array, selection)
         if selection.shape:
-            writer.add_shape(name, array.shape)
+            writer.add_shape(name, array.shape, _PREFIX.sub("", name))
         if array.dtype.kind in "biufc":
             for operation, is_abs in selection.operations:
                 reduced = np.asarray(get_numpy_reduction(operation, array, is_abs)).reshape(1)

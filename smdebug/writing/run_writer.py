@@ -2,11 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from smdebug.config.collection_manager import CollectionManager
+from smdebug.config.collection_manager import COLLECTIONS_KEY, CollectionManager
 from smdebug.config.json_config import get_job_out_dir
 from smdebug.environment import TRAINING_JOB_NAME_ENV_STR, is_sagemaker_job
 from smdebug.exceptions import SMDebugRuntimeError
@@ -171,13 +171,16 @@ class RunWriter:
         assert self._worker
         return path_exists(f"{self._root}/{get_collections_path(serialize_tf_device(self._worker.name))}")
 
-    def export_collections(self, collections: CollectionManager) -> None:
-        """Write the worker's collections file if it differs from the last one written."""
+    def export_collections(self, collections: CollectionManager, unused: Iterable[str] = ()) -> None:
+        """Write the worker's collections file, without the unused ones, if it differs from the last one written."""
         if not self.may_write:
             return
         assert self._worker
         collections.set_num_workers(self._worker.count if self.all_workers else 1)
-        text = json.dumps(collections.to_json_dict())
+        content = collections.to_json_dict()
+        for name in unused:
+            del content[COLLECTIONS_KEY][name]
+        text = json.dumps(content)
         if text != self._exported:
             path = f"{self._root}/{get_collections_path(serialize_tf_device(self._worker.name))}"
             write_whole_file(path, [text.encode()])

@@ -40,6 +40,7 @@ class Summaries:
         self._tensorboard = TensorboardWriter(tensorboard_dir) if tensorboard_dir else None
         self._metrics = find_metrics_file()
         self._report = report
+        self._modes_with_graph: set[ModeKeys] = set()
 
     @property
     def wants_tensors(self) -> bool:
@@ -86,6 +87,13 @@ class Summaries:
             self._tensorboard.add_scalar(scalar.name, number, mode, step)
         if self._metrics and scalar.is_metric:
             self._metrics.add(scalar.name, number, mode, mode_step, scalar.timestamp)
+
+    @guarded("a graph")
+    def add_graph(self, encode: Callable[[], bytes], mode: ModeKeys, step: int) -> None:
+        """Add what `encode` returns, a GraphDef, unless the mode has a graph already."""
+        if self._tensorboard and mode not in self._modes_with_graph:
+            self._modes_with_graph.add(mode)
+            self._tensorboard.add_graph(encode(), mode, step)
 
     def leave_to_parent(self) -> None:
         """Forget, in a forked child, the file that the parent has open."""

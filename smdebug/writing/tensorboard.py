@@ -49,6 +49,10 @@ class TensorboardWriter:
         """Write one number."""
         self._get_file(mode, step).add_number(name, number, step)
 
+    def add_graph(self, graph: bytes, mode: ModeKeys, step: int) -> None:
+        """Write an encoded GraphDef."""
+        self._get_file(mode, step).add_graph(graph)
+
     def close(self) -> None:
         """Make the step's file visible; later values of the step are added to it."""
         if self._file is not None:

@@ -167,7 +167,7 @@ class Hook(BaseHook, TrainingCallback):
             self._save_importances(view, plan)
             self._save_trees(view, plan)
             self._save_contributions(view, plan)
-        self.recorder.end()
+        self.recorder.end_for_good()
 
     # The parts of a step.
 

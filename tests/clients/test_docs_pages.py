@@ -39,6 +39,7 @@ BESIDE_THE_TEXT = {
     "examples/documents/README.md": "tests/clients/test_document_examples.py",
     "examples/estimator_project/README.md": "tests/clients/test_estimator_project.py",
     "examples/notebooks/README.md": "tests/clients/test_notebooks.py",
+    "examples/sagemaker_v3/README.md": "tests/clients/test_sagemaker_v3_examples.py",
     "examples/rules/README.md": "tests/end_to_end/test_rule_examples.py",
     "examples/custom_container/README.md": "tests/end_to_end/test_custom_container.py",
 }

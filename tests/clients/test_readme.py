@@ -28,7 +28,7 @@ BLOCKS = [
     )
 ]
 # Run by other tests, or not at an end until somebody ends them.
-ELSEWHERE = ("make ", "pip ", "smdebug-emulator demo", "smdebug-emulator start")
+ELSEWHERE = ("make ", "uvx ", "pipx ", "docker ", "smdebug-emulator demo", "smdebug-emulator start")
 
 
 @pytest.fixture(scope="module")

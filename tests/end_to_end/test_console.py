@@ -434,7 +434,10 @@ def test_each_mode_and_worker_has_a_line_with_its_name(console: Console, ended: 
     expect(heads).to_have_text(["global step", "loss"], timeout=PATIENCE_MS)
     assert find_violations(page, axe) == []
     console.go(f"compare?jobs={REGION}/{ended},{REGION}/{deep}")
+    first = page.locator("figcaption").first.inner_text(timeout=PATIENCE_MS)
     page.locator("label", has_text=re.compile("^Show ")).locator("select").select_option("tensor loss")
+    expect(page.locator("figcaption")).to_have_text([first, "loss"], timeout=PATIENCE_MS)
+    page.get_by_role("button", name=f"Remove {first}").click()
     # The picture of what was shown first goes.
     expect(page.locator("figcaption")).to_have_text(["loss"], timeout=PATIENCE_MS)
     page.locator("figure summary").click(timeout=PATIENCE_MS)
@@ -552,17 +555,32 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
     for label, chosen, other in (("Rule verdict", "IssuesFound", ended), ("Status", "Completed", "console-sick")):
         page.locator("label", has_text=label).locator("select").select_option(chosen)
         expect(page.locator(f"tr[data-job='{other}']")).to_have_count(0, timeout=PATIENCE_MS)
-        expect(page.locator("tbody tr")).not_to_have_count(0)
+        expect(page.locator("tbody tr")).not_to_have_count(0, timeout=PATIENCE_MS)
         page.locator("label", has_text=label).locator("select").select_option("")
     for name in (ended, "console-sick"):
         page.get_by_label(f"Compare {name}").check()
     page.get_by_role("link", name="Compare 2").click()
     expect(page.locator("figure canvas")).to_be_visible(timeout=PATIENCE_MS)
     expect(page.get_by_role("region", name="What differs")).to_contain_text("sigmoid")
+    show = page.locator("label", has_text=re.compile("^Show ")).locator("select")
+    first = page.locator("figcaption").first.inner_text()
+    show.select_option("metric train:loss")
+    expect(page.locator("figcaption")).to_have_text([first, "train:loss"], timeout=PATIENCE_MS)
+    expect(page.get_by_role("rowheader", name="train:loss, last")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("button", name=f"Remove {first}").click()
     page.locator("label", has_text=re.compile("^Layout ")).locator("select").select_option("")
-    expect(page.locator("figure canvas")).to_have_count(2, timeout=PATIENCE_MS)
-    page.locator("label", has_text=re.compile("^Show ")).locator("select").select_option("metric train:loss")
     expect(page.locator("figcaption")).to_have_text([f"{ended}: train:loss"], timeout=PATIENCE_MS)
+    page.locator("label", has_text=re.compile("^Hyperparameters ")).locator("select").select_option("all")
+    expect(page.get_by_role("rowheader", name="sagemaker_program")).to_be_visible(timeout=PATIENCE_MS)
+    page.reload()
+    expect(page.locator("figcaption")).to_have_text([f"{ended}: train:loss"], timeout=PATIENCE_MS)
+    expect(page.get_by_role("rowheader", name="sagemaker_program")).to_be_visible(timeout=PATIENCE_MS)
+
+    console.go(f"jobs/{REGION}/{ended}/tensors")
+    page.get_by_role("button", name="heat map").click()
+    expect(page).to_have_url(re.compile(r"/tensors\?picture=heat\+map$"), timeout=PATIENCE_MS)
+    page.reload()
+    expect(page.get_by_role("button", name="heat map")).to_have_attribute("aria-pressed", "true", timeout=PATIENCE_MS)
 
     console.go(f"jobs/{REGION}/{ended}/logs")
     expect(page.get_by_role("log")).to_contain_text("test_accuracy=", timeout=PATIENCE_MS)
@@ -581,6 +599,21 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
     console.go("events")
     page.locator("summary").first.click()
     expect(page.locator("pre").first).to_contain_text('"detail-type"')
+
+
+def test_a_note_and_tags_are_kept(console: Console, ended: str) -> None:
+    page = console.go(f"jobs/{REGION}/{ended}")
+    page.get_by_label("Note", exact=True).fill("the baseline")
+    page.get_by_role("button", name="Save the note").click()
+    expect(page.get_by_text("Saved.")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_label("Tag", exact=True).fill("team")
+    page.get_by_label("Value", exact=True).fill("vision")
+    page.get_by_role("button", name="Set the tag").click()
+    expect(page.get_by_role("button", name="Remove the tag team")).to_be_visible(timeout=PATIENCE_MS)
+    page.reload()
+    expect(page.get_by_label("Note", exact=True)).to_have_value("the baseline", timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Remove the tag team").click()
+    expect(page.get_by_role("button", name="Remove the tag team")).to_have_count(0, timeout=PATIENCE_MS)
 
 
 def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console, ended: str) -> None:
@@ -876,6 +909,7 @@ def test_answers_are_what_the_openapi_document_says(running: RunningEmulator, en
         ],
         "jobs/{region}/{name}/tensors/confusion": [f"{others}/tensors/confusion?labels=y&predictions=scores"],
         "jobs/{region}/{name}/rules/{rule}/retry": [f"{job}/rules/{rule['name']}/retry"],
+        "jobs/{region}/{name}/tags": [f"{job}/tags"],
         "jobs/{region}/{name}/tensorboard": [f"{job}/tensorboard"],
         "s3": ["s3"],
         "s3/{bucket}": [f"s3/{bucket}", f"s3/{bucket}?prefix={model.rpartition('/')[0]}/"],

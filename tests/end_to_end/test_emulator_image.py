@@ -6,8 +6,10 @@ The commands are those of ``docs/how_to/run_in_a_container.md``.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -24,8 +26,8 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
 from container_runtime.images.lock_files import read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
-from examples.frameworks.job import stage_scripts
-from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
+from emulator.console.build import build_console
+from examples.frameworks.xgboost.algorithm import stage_cancer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,11 +37,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.docker
 PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "run_in_a_container.md"
 IMAGE = "smdebug-emulator/emulator"
+BROWSER = ("curl", "--silent", "--fail", "--header", "Accept: text/html")
 BEHIND = ("--env", "SMDEBUG_EMULATOR_BEHIND=loopback")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def image() -> None:
+    build_console()
     build_images(["emulator"])
 
 
@@ -48,14 +52,14 @@ def start(tmp_path: Path) -> Iterator[StartContainer]:
     """Start the image with a command of the page, and more options; return the URL of its port."""
     names: list[str] = []
 
-    def start_container(jobs: str, *options: str, name: str = "") -> str:
+    def start_container(jobs: str, *options: str, name: str = "", image: str = IMAGE) -> str:
         name = name or draw_name()
         names.append(name)
         own = {"127.0.0.1:4580:": "127.0.0.1::", "sagemaker:/state": f"{name}:/state", "/srv/sagemaker": str(tmp_path)}
         command = read_commands()[jobs].replace("--name sagemaker", f"--name {name}").removesuffix(f" {IMAGE}")
         for documented, here in own.items():
             command = command.replace(documented, here)
-        run(*shlex.split(command), *options, IMAGE)
+        run(*shlex.split(command), *options, image)
         deadline = time.monotonic() + 120
         while run("docker", "inspect", "--format", "{{.State.Health.Status}}", name) != "healthy":
             assert time.monotonic() < deadline, run("docker", "logs", name)
@@ -97,32 +101,68 @@ def client(service: Any, endpoint_url: str) -> Any:
     return boto3.client(service, endpoint_url=endpoint_url, region_name="us-east-1", **keys)
 
 
+ESTIMATOR = """
+from sagemaker import image_uris
+from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule, rule_configs
+from sagemaker.estimator import Estimator
+from sagemaker.inputs import TrainingInput
+
+bucket = "s3://frameworks-example"
+estimator = Estimator(
+    image_uri=image_uris.retrieve("xgboost", region="us-east-1", version="1.7-1"),
+    role="arn:aws:iam::123456789012:role/Training",
+    instance_count=1,
+    instance_type="ml.m5.large",
+    output_path=f"{bucket}/output",
+    debugger_hook_config=DebuggerHookConfig(
+        s3_output_path=f"{bucket}/tensors",
+        collection_configs=[CollectionConfig("metrics", parameters={"save_interval": "1"})],
+    ),
+    rules=[Rule.sagemaker(rule_configs.loss_not_decreasing(), rule_parameters={"collection_names": "metrics"})],
+)
+estimator.set_hyperparameters(num_round=1_000_000, objective="binary:logistic", eval_metric="logloss", eta=0)
+channels = {each: TrainingInput(f"{bucket}/data/{each}/", content_type="text/csv") for each in ("train", "validation")}
+estimator.fit(channels, wait=False, job_name="learns-nothing")
+"""
+
+DEMO = """
+import time
+import boto3
+from sdk_compat.demo.training_job import SICK, build_request, has_ended, stage_inputs
+
+stage_inputs(boto3.client("s3"))
+sagemaker = boto3.client("sagemaker")
+sagemaker.create_training_job(**build_request("sick", SICK))
+while not has_ended(found := sagemaker.describe_training_job(TrainingJobName="sick")):
+    time.sleep(0.1)
+print(found["TrainingJobStatus"], *(each["RuleEvaluationStatus"] for each in found["DebugRuleEvaluationStatuses"]))
+"""
+
+
 def train(endpoint_url: str) -> dict[str, Any]:
-    """Train SageMaker's XGBoost algorithm under one rule; return the description with the rule's verdict."""
+    """Train by the SDK what learns nothing, until a rule and the stop handler end it; return its description.
+
+    All that the clients on the host know is the endpoint.
+    """
     s3, sagemaker = client("s3", endpoint_url), client("sagemaker", endpoint_url)
-    stage_scripts(s3, "xgboost")
     stage_cancer(s3)
-    name = f"image-{uuid.uuid4().hex[:8]}"
-    request = build_algorithm_request(name, ALGORITHM)
-    request["DebugHookConfig"] = {
-        "S3OutputPath": "s3://frameworks-example/tensors",
-        "CollectionConfigurations": [
-            {"CollectionName": "metrics", "CollectionParameters": {"save_interval": "1"}},
-        ],
-    }
-    request["DebugRuleConfigurations"] = [
-        {
-            "RuleConfigurationName": "falls",
-            "RuleEvaluatorImage": "sagemaker-debugger-rules",
-            "RuleParameters": {"rule_to_invoke": "LossNotDecreasing", "collection_names": "metrics"},
-        }
-    ]
-    sagemaker.create_training_job(**request)
+    keys = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SMDEBUG_"))}
+    environment = {**kept, **keys, "AWS_ENDPOINT_URL": endpoint_url}
+    for command in (["-m", "emulator", "stop-handler", "deploy", "--remote", endpoint_url], ["-c", ESTIMATOR]):
+        done = subprocess.run(
+            [sys.executable, *command], check=False, capture_output=True, text=True, timeout=300, env=environment
+        )
+        assert done.returncode == 0, done.stderr
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
-        found: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+        found: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName="learns-nothing")
         (rule,) = found["DebugRuleEvaluationStatuses"]
-        if found["TrainingJobStatus"] != "InProgress" and rule["RuleEvaluationStatus"] != "InProgress":
+        if found["TrainingJobStatus"] not in ("InProgress", "Stopping") and rule["RuleEvaluationStatus"] not in (
+            "InProgress",
+            "Stopping",
+        ):
+            assert "<html" in run(*BROWSER, f"{endpoint_url}/console")
             return found
         time.sleep(0.2)
     raise AssertionError(f"the job has not ended: {found}")
@@ -146,8 +186,8 @@ def test_jobs_run_inside_the_container(start: StartContainer) -> None:
     url = start("inside", "--volume", mount)
 
     ended = train(url)
-    assert ended["TrainingJobStatus"] == "Completed", ended
-    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound", ended
+    assert ended["TrainingJobStatus"] == "Stopped", ended
+    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "IssuesFound", ended
 
 
 def test_jobs_run_beside_the_container(start: StartContainer, tmp_path: Path) -> None:
@@ -156,8 +196,8 @@ def test_jobs_run_beside_the_container(start: StartContainer, tmp_path: Path) ->
 
     ended = train(url)
 
-    assert ended["TrainingJobStatus"] == "Completed", ended
-    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound", ended
+    assert ended["TrainingJobStatus"] == "Stopped", ended
+    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "IssuesFound", ended
     assert count_left(tmp_path)  # its sidecars
     run("docker", "stop", "--time", "60", name)
     assert count_left(tmp_path) == 0
@@ -221,3 +261,31 @@ def test_names_of_others_are_refused(start: StartContainer) -> None:
         "evil.example": "403",
     }
     assert json.loads(run("curl", "--silent", f"{url}/_emulator/health"))
+
+
+def test_an_image_for_another_platform_is_refused_in_one_line() -> None:
+    command = [sys.executable, "-m", "emulator", "images", "build", "emulator", "--runtime", "docker"]
+    done = subprocess.run([*command, "--platform", "linux/s390x"], check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Images for linux/s390x are built on an engine of that platform, and this one is linux/" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1500)
+def test_with_pytorchs_environment_a_verdict_needs_no_package_index(start: StartContainer) -> None:
+    """The first job of an empty machine with an engine; what pip would fetch is not to be had."""
+    build_images(["emulator:pytorch"])
+    url = start("inside", "--env", "PIP_NO_INDEX=1", image=f"{IMAGE}:pytorch")
+
+    run(sys.executable, "-m", "emulator", "stop-handler", "deploy", "--remote", url)
+    done = subprocess.run(
+        [sys.executable, "-m", "emulator", "run", "--remote", url, "--", sys.executable, "-c", DEMO],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Stopped IssuesFound"), done.stdout

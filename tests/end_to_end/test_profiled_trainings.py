@@ -32,7 +32,7 @@ FOUND = {
     "growing_memory": ("MemoryGrowth", "percentage points, more than increase 6"),
     "slow_steps": (
         "StepOutlier",
-        "of 95 steps (TRAIN) last more than 10 deviations longer than the median",
+        "of 95 steps (TRAIN) last more than 20 deviations longer than the median",
     ),
     "long_start": ("MaxInitializationTime", "minutes after the first metric, more than threshold"),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ import pytest
 
 from container_runtime.images.installation import ROOT
 from release.__main__ import make_release
+from tests.wheel import build_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +52,30 @@ def test_what_a_release_holds_can_be_installed(tmp_path: Path) -> None:
         python = make_environment(tmp_path / str(number), distribution)
         text = "import smdebug, numpy; print(smdebug.__file__)"
         assert str(tmp_path / str(number)) in run(python, "-I", "-c", text)
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("tool", ["uvx", "pipx"])
+def test_the_one_line_trials_run_from_a_folder_of_wheels(tmp_path: Path, tool: str) -> None:
+    """As the README has them, but for the index: the project's own wheel is in a folder."""
+    wheels = build_wheel(tmp_path / "wheels").parent
+    tools = make_environment(tmp_path / "tools", "uv>=0.9,<1" if tool == "uvx" else "pipx>=1.7,<2").parent
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    _, *arguments = shlex.split(next(line for line in lines if line.startswith(f"{tool} ")))
+    found = ["--find-links", str(wheels)]
+    if tool == "pipx":
+        arguments[1:1] = ["--pip-args", shlex.join(found)]
+    else:
+        arguments[:0] = found
+    homes = {name: str(tmp_path / "home") for name in ("HOME", "PIPX_HOME", "XDG_CACHE_HOME", "UV_CACHE_DIR")}
+    assert arguments[-1] == "demo"  # which trains; that is tested elsewhere
+    done = subprocess.run(
+        [tools / tool, *arguments[:-1], "--version"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={**os.environ, **homes},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("smdebug-emulator, version ")

@@ -1,19 +1,14 @@
-"""Small Keras 2 scripts, run and read with whichever smdebug is imported.
-
-python keras_scenarios.py write FOLDER     trains each script; its run is FOLDER/<name>
-python keras_scenarios.py read FOLDER      prints what this smdebug reads from the runs, as one line of JSON
-"""
+"""Small Keras 2 scripts for `scenario_program.py`."""
 
 from __future__ import annotations
 
-import importlib
-import json
-import logging
-import os
-import sys
-from pathlib import Path
 from typing import Any
 
+# What TensorFlow as it is on PyPI shows the original none of: gradients, layers, the optimizer's own variables.
+HIDDEN = (
+    r"^(inputs|labels|predictions)(_\d+)?$|^gradients/|^\w+/(inputs|outputs)$|^(Adam|SGD|RMSprop)/|"
+    r"^smdebug/reductions/\w+/(gradients/|\w+/(inputs|outputs)$)"
+)
 # A hook that saves each step, and the collections most scripts ask for.
 EACH = "save_config=smd.SaveConfig(save_interval=1)"
 NAMED = 'include_collections=["weights", "biases", "gradients", "losses", "metrics", "optimizer_variables"]'
@@ -36,6 +31,11 @@ for number in range(4):
     gradients = tape.gradient(loss, net.trainable_variables)
     optimizer.apply_gradients(zip(gradients, net.trainable_variables))
     {}
+"""
+SAVING = """
+class Saving(tf.keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        {}
 """
 TWO_OUTPUTS = """
 inputs = tf.keras.Input((4,))
@@ -155,9 +155,96 @@ SCENARIOS = {
     ),
     "tape_weights": with_hook(f'{EACH}, include_collections=["weights"]', TAPE.format("Adam(0.01)", "")),
     "tape_biases": with_hook(f'{EACH}, include_collections=["biases"]', TAPE.format("Adam(0.01)", "")),
+    # Values that scripts save.
+    "scalars_of_batches": with_hook(
+        EACH, LEGACY, SAVING.format('hook.save_scalar("number", batch)'), FIT.replace("[hook]", "[hook, Saving()]")
+    ),
+    "scalars_of_batches_by_default": with_hook(
+        "",
+        LEGACY,
+        SAVING.format('hook.save_scalar(f"number{batch}", batch)'),
+        FIT.replace("[hook]", "[hook, Saving()]"),
+    ),
+    "scalars_of_epochs": with_hook(
+        "",
+        LEGACY,
+        SAVING.replace("on_train_batch_end", "on_epoch_end").format('hook.save_scalar("number", batch)'),
+        FIT_AND_VALIDATE.replace("[hook]", "[hook, Saving()]"),
+    ),
+    "scalar_between_fit_and_evaluate": with_hook(EACH, LEGACY, FIT, 'hook.save_scalar("number", 7)', EVALUATE),
+    "scalar_before": with_hook("", 'hook.save_scalar("number", 7)', LEGACY, FIT),
+    "scalar_after": with_hook(EACH, LEGACY, EVALUATE, 'hook.save_scalar("number", 7)'),
+    "tape_scalars": with_hook(
+        f"{NAMED}, save_config=smd.SaveConfig(save_interval=2)",
+        TAPE.format("SGD(0.1)", 'hook.save_scalar(f"number{number}", number)'),
+    ),
+    # Files, settings.
+    "tensorboard": with_hook(f"{EACH}, {NAMED}, export_tensorboard=True", LEGACY, FIT_AND_VALIDATE),
+    "save_all": with_hook(f"{EACH}, save_all=True", LEGACY, FIT),
+    "all_workers": with_hook(f'{EACH}, include_workers="all"', LEGACY, FIT),
+    "shapes": with_hook(
+        f'{EACH}, include_collections=["weights"], reduction_config=smd.ReductionConfig(save_shape=True)', LEGACY, FIT
+    ),
+    "norms": with_hook(
+        f'{EACH}, include_collections=["weights", "biases"], '
+        'reduction_config=smd.ReductionConfig(norms=["l1", "l2"], abs_norms=["l1"])',
+        LEGACY,
+        FIT,
+    ),
+    "save_config_of_one_mode": with_hook(
+        "save_config={smd.modes.EVAL: smd.SaveConfigMode(save_interval=2)}", LEGACY, EVALUATE
+    ),
+    "callback_of_evaluate_alone": with_hook(EACH, LEGACY, FIT.replace("callbacks=[hook]", "callbacks=[]"), EVALUATE),
+    "attributes": with_hook(
+        EACH,
+        LEGACY,
+        FIT,
+        'seen["hook"] = [hook.step, hook.mode, hook.mode_steps, hook.last_saved_step, hook.save_all]',
+        EVALUATE,
+        'seen["then"] = [hook.step, hook.mode, hook.mode_steps]',
+    ),
+    "deep": with_hook(
+        f"{EACH}, {NAMED}",
+        "net = tf.keras.Sequential([tf.keras.layers.Dense(4, input_shape=(4,), activation='relu') for _ in range(12)]"
+        " + [tf.keras.layers.Dense(1)])",
+        'net.compile(tf.keras.optimizers.legacy.SGD(0.01), "mse")',
+        FIT,
+    ),
+    "convolution": with_hook(
+        f"{EACH}, {NAMED}",
+        "net = tf.keras.Sequential([tf.keras.layers.Reshape((2, 2, 1), input_shape=(4,)), "
+        "tf.keras.layers.Conv2D(2, 2), tf.keras.layers.BatchNormalization(), tf.keras.layers.Flatten(), "
+        "tf.keras.layers.Dropout(0.1), tf.keras.layers.Dense(1)])",
+        'net.compile(tf.keras.optimizers.legacy.Adam(0.01), "mse", metrics=["mae"])',
+        FIT_AND_VALIDATE,
+    ),
+    "functional": with_hook(
+        f"{EACH}, {NAMED}",
+        "inputs = tf.keras.Input((4,))\nhidden = tf.keras.layers.Dense(3, name='hidden')(inputs)\n"
+        "net = tf.keras.Model(inputs, tf.keras.layers.Dense(1, name='last')(hidden))",
+        'net.compile(tf.keras.optimizers.legacy.SGD(0.01), "mse")',
+        FIT_AND_VALIDATE,
+    ),
+    "subclassed": with_hook(
+        f'{EACH}, include_collections=["weights", "biases", "losses"]',
+        "class Own(tf.keras.Model):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.first = tf.keras.layers.Dense(3)\n        self.second = tf.keras.layers.Dense(1)\n"
+        "    def call(self, x):\n        return self.second(self.first(x))\nnet = Own()",
+        'net.compile(tf.keras.optimizers.legacy.SGD(0.01), "mse")',
+        FIT,
+    ),
+    "classification": with_hook(
+        EACH,
+        "net = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(4,), activation='softmax')])",
+        'net.compile(tf.keras.optimizers.legacy.SGD(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"])',
+        "y = (y > 0.5).astype(int)",
+        FIT_AND_VALIDATE,
+        EVALUATE,
+    ),
+    "steps_per_epoch": with_hook(EACH, LEGACY, FIT.replace("verbose=0", "steps_per_epoch=3, verbose=0")),
 }
 
-MODEL = """
+PREAMBLE = """
 def model(optimizer="legacy.SGD", **options):
     net = tf.keras.Sequential([tf.keras.layers.Dense(3, name="first", input_shape=(4,)),
                                tf.keras.layers.Dense(1, name="second")])
@@ -167,51 +254,30 @@ def model(optimizer="legacy.SGD", **options):
     return net
 """
 
+# The original changes these classes for good, so that the hook of one script would hear the next one.
+_unchanged: dict[type, dict[str, Any]] = {}
 
-def write(folder: Path) -> None:
+
+def build_names(out: str) -> dict[str, Any]:
     import numpy as np
     import tensorflow as tf
 
     import smdebug.tensorflow as smd
 
-    # The original changes these classes for good, so that the hook of one script would hear the next one.
     legacy = tf.keras.optimizers.legacy
-    classes = [tf.GradientTape, legacy.Adam, legacy.SGD, legacy.RMSprop]
-    before = [dict(vars(owner)) for owner in classes]
-    errors = {}
-    for name, script in SCENARIOS.items():
-        tf.keras.backend.clear_session()
-        tf.keras.utils.set_random_seed(0)
-        generator = np.random.default_rng(0)
-        x, y = generator.random((24, 4), np.float32), generator.random((24, 1), np.float32)
-        given: dict[str, Any] = {"tf": tf, "np": np, "smd": smd, "out": str(folder / name), "x": x, "y": y}
-        try:
-            exec(compile(MODEL + script, name, "exec"), given)
-        except Exception as error:  # noqa: BLE001 - what the original raises is an answer, too
-            errors[name] = type(error).__name__
-        if "hook" in given:
-            given["hook"].close()
-        smd.del_hook()
-        for owner, members in zip(classes, before, strict=True):
-            for member in set(vars(owner)) - set(members):
-                delattr(owner, member)
-            for member, value in members.items():
-                if vars(owner)[member] is not value:
-                    setattr(owner, member, value)
-    (folder / "errors.json").write_text(json.dumps(errors))
+    for owner in (tf.GradientTape, legacy.Adam, legacy.SGD, legacy.RMSprop):
+        _unchanged.setdefault(owner, dict(vars(owner)))
+    tf.keras.backend.clear_session()
+    tf.keras.utils.set_random_seed(0)
+    generator = np.random.default_rng(0)
+    x, y = generator.random((24, 4), np.float32), generator.random((24, 1), np.float32)
+    return {"tf": tf, "np": np, "smd": smd, "out": out, "x": x, "y": y}
 
 
-def read(folder: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).parent))
-    logging.disable()
-    found = {
-        run.name: importlib.import_module("read_with_upstream").read(str(run))
-        for run in sorted(folder.iterdir())
-        if (run / "collections").is_dir()
-    }
-    sys.stdout.write(f"\n{json.dumps(found)}\n")
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    {"write": write, "read": read}[sys.argv[1]](Path(sys.argv[2]))
+def clean_up() -> None:
+    for owner, members in _unchanged.items():
+        for member in set(vars(owner)) - set(members):
+            delattr(owner, member)
+        for member, value in members.items():
+            if vars(owner)[member] is not value:
+                setattr(owner, member, value)

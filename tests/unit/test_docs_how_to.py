@@ -11,7 +11,16 @@ import pytest
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "how_to").glob("*.md"))
 # What the emulator itself brings.
-BROUGHT = {"boto3", "botocore", "emulator", "numpy", "sdk_compat", "smdebug", *sys.stdlib_module_names}
+BROUGHT = {
+    "boto3",
+    "botocore",
+    "emulator",
+    "numpy",
+    "sdk_compat",
+    "smdebug",
+    "smdebug_emulator",
+    *sys.stdlib_module_names,
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.running import fail, find_running, parse_account, read_settings, state_dir_option
+from emulator.cli.own_api import ask
+from emulator.cli.running import (
+    Emulator,
+    emulator_option,
+    fail,
+    find_running,
+    look_for_running,
+    parse_account,
+    read_settings,
+)
 from emulator.exceptions import StartupError
-from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from emulator.jobs.store.sent_messages import SentMessage
     from emulator.settings import Settings
 
 # How often what is followed is looked at.
 _FOLLOW_SECONDS = 0.2
+_MOST_AT_ONCE = 1000
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @click.option(
     "--account",
     metavar="NUMBER",
@@ -37,22 +49,13 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
 
     The emulator may be stopped.
     """
-    from emulator.jobs.accounts import name_store
-    from emulator.jobs.store.sent_messages import encode_sent, format_sent, read_sent
+    from emulator.jobs.store.sent_messages import encode_sent, format_sent
 
-    settings = read_settings(state_dir)
-    running = find_running_emulator(settings.state_dir)
-    account = account or (running and running.account_id) or _find_account(settings)
-    path = settings.state_dir / name_store(account)
-    if not path.exists():
-        fail(
-            f"Nothing was sent for the account {account} from the state folder {settings.state_dir}: name another with "
-            "--account, or its folder with --state-dir."
-        )
     after, wanted = 0, limit
     try:
+        read = _choose_source(read_settings(state_dir), account)
         while True:
-            found = read_sent(path, after, wanted)
+            found = read(after, wanted)
             for message in found:
                 click.echo(encode_sent(message) if as_json else format_sent(message))
             sys.stdout.flush()
@@ -64,6 +67,35 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
         fail(str(error))
     except KeyboardInterrupt:
         return
+
+
+def _choose_source(settings: Settings, account: str | None) -> Callable[[int, int], list[SentMessage]]:
+    """Return what reads the messages after a sequence number, at most so many: from a file, or from another machine."""
+    from emulator.jobs.accounts import name_store
+    from emulator.jobs.store.sent_messages import read_sent
+
+    running = look_for_running(settings)
+    if running is not None and running.is_remote:
+        return partial(_ask_for_sent, Emulator(running, {}), account)
+    account = account or (running and running.account_id) or _find_account(settings)
+    path = settings.state_dir / name_store(account)
+    if not path.exists():
+        fail(
+            f"Nothing was sent for the account {account} from the state folder {settings.state_dir}: name another with "
+            "--account, or its folder with --state-dir."
+        )
+    return partial(read_sent, path)
+
+
+def _ask_for_sent(emulator: Emulator, account: str | None, after: int, limit: int) -> list[SentMessage]:
+    from emulator.jobs.store.sent_messages import SentMessage
+
+    query: list[tuple[str, object]] = [("after", after), ("limit", limit if limit > 0 else _MOST_AT_ONCE)]
+    answer = ask(emulator, "events", [*query, *([("account", account)] if account else [])])
+    return [
+        SentMessage(each["sequence"], each["timeMs"], each["service"], each["region"], each["content"])
+        for each in answer["events"]
+    ]
 
 
 def _find_account(settings: Settings) -> str:

@@ -15,13 +15,13 @@ import click
 
 from emulator.api import PREFIX
 from emulator.cli.running import (
+    emulator_option,
     fail,
     find_running,
     json_option,
     parse_age_option,
     parse_size_option,
     read_settings,
-    state_dir_option,
 )
 from emulator.cli.tables import count_of
 from emulator.state.folder import is_free
@@ -39,7 +39,7 @@ _RESTART_SECONDS = 15.0
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @click.option("--all", "everything", is_flag=True, help="Delete everything, S3 included; the default.")
 @click.option("--job-name-prefix", help="Delete only jobs with this name prefix; S3 and the rest stay.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
@@ -75,9 +75,12 @@ def _confirm_reset(state_dir: Path | None, *, kept: bool) -> None:
     """Ask whether everything is to be forgotten; end the command where it is not, or nobody can be asked."""
     found = _ask(state_dir, "GET", "reset").json()
     runs = f" (jobs and rules that are running and will be stopped: {found['running']})" if found["running"] else ""
+    settings = read_settings(state_dir)
+    record = find_running(settings)
+    where = f"at {record.endpoint_url}" if record.is_remote else f"on {settings.state_dir}"
     what = (
         f"{count_of(found['jobs'], 'job')}{runs}, {count_of(found['buckets'], 'bucket')} with "
-        f"{count_of(found['objects'], 'object')}, and all else in the emulator on {read_settings(state_dir).state_dir}"
+        f"{count_of(found['objects'], 'object')}, and all else in the emulator {where}"
     )
     if not sys.stdin.isatty():
         fail(f"reset would delete {what}: confirm with --all --yes, or give --job-name-prefix.")
@@ -98,7 +101,7 @@ def _repeat_state_dir(state_dir: Path | None) -> str:
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @click.option("--older-than", metavar="AGE", type=parse_age_option, help="Remove what is older, such as 12h or 7d.")
 @click.option("--keep", metavar="SIZE", type=parse_size_option, help="Keep this much of the newest, such as 2G.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
@@ -130,7 +133,7 @@ def state() -> None:
 
 
 @state.command("export")
-@state_dir_option
+@emulator_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def export_state(state_dir: Path | None, file: Path) -> None:
     """Write all data to FILE, a tar archive; no job may be running."""
@@ -151,7 +154,7 @@ def export_state(state_dir: Path | None, file: Path) -> None:
 
 
 @state.command("import")
-@state_dir_option
+@emulator_option
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_state(state_dir: Path | None, file: Path) -> None:
     """Replace all data with that of an exported FILE.
@@ -175,19 +178,28 @@ def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str)
     while time.monotonic() - began < _SECONDS and time.monotonic() - held < _RESTART_SECONDS:
         try:
             asked = f"{record.endpoint_url}{PREFIX}health"
-            health = requests.get(
-                asked, headers=record.headers, verify=record.ca_bundle or True, timeout=_SECONDS
-            ).json()
+            health = _open_session(record).get(asked, timeout=_SECONDS).json()
         except (requests.RequestException, ValueError):
             health = {}  # it is restarting
         if health.get("lastImport") == name and health.get("status") == "running":
             return
-        if not is_free(settings.state_dir):
+        if record.is_remote or not is_free(settings.state_dir):
             held = time.monotonic()
         time.sleep(_POLL_SECONDS)
     log = settings.state_dir / "emulator.log"
-    where = f"its log, {log}," if log.exists() else "its log"
+    where = f"its log, {log}," if log.exists() and not record.is_remote else "its log"
     fail(f"The emulator at {record.endpoint_url} does not answer with the new state; {where} says why.")
+
+
+def _open_session(record: RunningEmulator) -> requests.Session:
+    """Open a session that asks the emulator itself: a proxy of the environment is for the internet."""
+    import requests
+
+    session = requests.Session()
+    session.trust_env = False
+    session.headers.update(record.headers)
+    session.verify = record.ca_bundle or True
+    return session
 
 
 def _ask(state_dir: Path | None, method: str, page: str, **arguments: Any) -> requests.Response:
@@ -196,9 +208,7 @@ def _ask(state_dir: Path | None, method: str, page: str, **arguments: Any) -> re
     record = find_running(read_settings(state_dir))
     try:
         url = f"{record.endpoint_url}{PREFIX}{page}"
-        answer = requests.request(
-            method, url, headers=record.headers, verify=record.ca_bundle or True, timeout=_SECONDS, **arguments
-        )
+        answer = _open_session(record).request(method, url, timeout=_SECONDS, **arguments)
     except requests.RequestException as error:
         fail(f"The emulator at {record.endpoint_url} does not answer: {error}")
     if answer.status_code >= HTTPStatus.BAD_REQUEST:

@@ -13,22 +13,26 @@ from container_runtime.back_ends import load_back_end
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.selection import AUTO
+from emulator.cli.images.stored import remove_images
 from emulator.cli.running import fail, json_option
 from emulator.cli.setting_options import runtime_option
+from emulator.cli.tables import format_table, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from container_runtime.back_ends import BackEnd
     from container_runtime.images.catalogue import ImageDefinition
 
 
 @click.group()
 def images() -> None:
-    """List or build the images that jobs run in.
+    """List, build or remove the images that jobs run in.
 
     Without Docker, virtual environments replace them.
     """
+
+
+images.add_command(remove_images)
 
 
 @images.command("list")
@@ -51,29 +55,35 @@ def list_images(*, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
         return
-    from rich.console import Console
-    from rich.table import Table
+    rows = [(image["name"], image["docker"], _shorten(image["process"])) for image in found]
+    click.echo(format_table([("Image", "Docker", "Local processes"), *rows]))
+    # An environment for older versions has a name of its own, by which it can be built.
+    others = [
+        f"{repository} runs {image['name']}"
+        for image in found
+        for repository in image["repositories"]
+        if image["name"] in image["repositories"] and repository != image["name"]
+    ]
+    click.echo("\n" + "\n".join(wrap(f"{'; '.join(others)}.", "")) if others else "", nl=bool(others))
 
-    table = Table()
-    for column in ("image", "Docker", "local processes"):
-        table.add_column(column, overflow="fold")
-    for image in found:
-        # An environment for older versions has a name of its own, by which it can be built.
-        names = image["repositories"] if image["name"] in image["repositories"] else [image["name"]]
-        table.add_row(" or ".join(names), image["docker"], image["process"])
-    Console().print(table)
+
+def _shorten(process: str) -> str:
+    """Leave the folder of an environment to the command `cache`."""
+    return "built" if process.startswith("/") else process
 
 
 @images.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @runtime_option("What to build for; auto: docker if an engine is running, else process.")
-def build(names: tuple[str, ...], runtime: str) -> None:
+@click.option("--platform", metavar="PLATFORM", help="Such as linux/arm64; it has to be that of the Docker engine.")
+def build(names: tuple[str, ...], runtime: str, platform: str | None) -> None:
     """Build images that are missing or out of date.
 
-    The named ones, or all but those that few jobs need.
+    The named ones, or all but those that few jobs need. ``emulator`` is the emulator itself; ``emulator:pytorch`` and
+    ``emulator:full`` have what jobs of PyTorch, or of all frameworks, run in.
     """
     try:
-        build_for(load_back_end(choose_back_end(runtime)), names)
+        build_for(choose_back_end(runtime), names, platform)
     except ContainerRuntimeError as error:
         fail(str(error))
 
@@ -91,13 +101,20 @@ def choose_back_end(runtime: str) -> str:
     return "process"
 
 
-def build_for(back_end: BackEnd, names: Collection[str]) -> None:
+def build_for(back_end: str, names: Collection[str], platform: str | None = None) -> None:
     """Build what a back end lacks of the named images, or of all, and show how it goes.
 
     Raises:
         ContainerRuntimeError: there is no such image, or it cannot be built.
     """
-    _show_progress(lambda report: back_end.build_images(names, report))
+    if platform is None:
+        _show_progress(lambda report: load_back_end(back_end).build_images(names, report))
+        return
+    if back_end == "process":
+        fail("--platform is for images, and local processes run on this machine's own: leave it out.")
+    from container_runtime.docker.image_build import build_images
+
+    _show_progress(lambda report: build_images(names, report, platform=platform))
 
 
 def _show_progress(build_all: Callable[[Callable[[str, str], None]], list[str]]) -> None:

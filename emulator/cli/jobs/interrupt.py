@@ -9,14 +9,14 @@ import click
 
 from emulator.cli.jobs.jobs import find_job, name_argument
 from emulator.cli.own_api import ask
-from emulator.cli.running import connect, state_dir_option
+from emulator.cli.running import connect, emulator_option
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @click.option("--region", help="The job's region, if several regions have a job of this name.")
 @click.option(

@@ -17,7 +17,7 @@ import click
 
 from emulator.cli.jobs.jobs import find_job, name_argument
 from emulator.cli.own_api import ask, locate_job
-from emulator.cli.running import connect, fail, state_dir_option
+from emulator.cli.running import connect, emulator_option, fail
 from emulator.cli.tables import count_of
 from emulator.console.page import BUILT, CONSOLE
 
@@ -35,7 +35,7 @@ _MANIFEST = "job.json"
 
 
 @click.command("open")
-@state_dir_option
+@emulator_option
 @click.argument("name", required=False)
 @click.option("--print", "only_print", is_flag=True, help="Only print the address.")
 def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) -> None:
@@ -52,7 +52,7 @@ def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) 
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @click.option(
     "--output",
@@ -163,7 +163,7 @@ def _hash(text: str) -> str:
 
 
 @click.command("export")
-@state_dir_option
+@emulator_option
 @name_argument
 @click.option(
     "--output",
@@ -221,7 +221,7 @@ def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
 
 
 @click.command("import")
-@state_dir_option
+@emulator_option
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def import_job(state_dir: Path | None, folder: Path) -> None:
     """Load a job that export wrote to FOLDER.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from emulator.cli.own_api import ask, locate_job
-from emulator.cli.running import connect, fail, json_option, parse_age_option, state_dir_option
+from emulator.cli.running import connect, emulator_option, fail, json_option, parse_age_option
 from emulator.cli.tables import count_of, format_table, wrap
 
 if TYPE_CHECKING:
@@ -143,14 +143,22 @@ def refuse_several(name: str, kind: str, meant: Sequence[str], count: int) -> No
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many jobs to show.")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only jobs with this status.")
 @click.option("--since", metavar="AGE", type=parse_age_option, help="Only jobs created since, such as 30m, 12h or 7d.")
 @click.option("--name", metavar="TEXT", help="Only jobs that have this text in their names.")
+@click.option("--markdown", is_flag=True, help="Print a table in Markdown with every rule, for the summary of a build.")
 @json_option
 def jobs(
-    state_dir: Path | None, limit: int, status: str | None, since: float | None, name: str | None, *, as_json: bool
+    state_dir: Path | None,
+    limit: int,
+    status: str | None,
+    since: float | None,
+    name: str | None,
+    *,
+    markdown: bool,
+    as_json: bool,
 ) -> None:
     """Show the latest training jobs and their rules' verdicts.
 
@@ -159,6 +167,9 @@ def jobs(
     """
     found = list_summaries(connect(state_dir), limit, status=status, name=name, since=since)
     chosen = status is not None or name is not None or since is not None
+    if markdown:
+        click.echo(format_markdown(found))
+        return
     click.echo(json.dumps(write_times(found)) if as_json else format_jobs(found, chosen=chosen))
 
 
@@ -184,8 +195,22 @@ def format_jobs(summaries: list[dict[str, Any]], *, chosen: bool = False) -> str
     return format_table(rows)
 
 
+def format_markdown(summaries: list[dict[str, Any]]) -> str:
+    """Return a table of jobs in Markdown, with the verdict of every rule."""
+    if not summaries:
+        return "No training jobs ran."
+    lines = ["| Training job | Status | Rule | Verdict |", "|---|---|---|---|"]
+    for summary in summaries:
+        rules = summary.get("DebugRuleEvaluationStatuses") or [{}]
+        for number, rule in enumerate(rules):
+            job = [summary["TrainingJobName"], summary["TrainingJobStatus"]] if number == 0 else ["", ""]
+            verdict = [rule.get("RuleConfigurationName", ""), rule.get("RuleEvaluationStatus", "")]
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in (*job, *verdict))} |")
+    return "\n".join(lines)
+
+
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @json_option
 def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
@@ -294,7 +319,7 @@ def _format_number(value: Any) -> str:
 
 
 @click.command("stop-job")
-@state_dir_option
+@emulator_option
 @name_argument
 def stop_job(state_dir: Path | None, name: str) -> None:
     """Stop a training job, as StopTrainingJob does."""

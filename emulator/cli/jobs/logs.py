@@ -11,7 +11,7 @@ import click
 from emulator.api.short_names import choose_named
 from emulator.cli.jobs.jobs import ENDED, NO_SUCH_JOB, find_job, name_argument, refuse_several
 from emulator.cli.own_api import ask
-from emulator.cli.running import connect, fail, json_option, state_dir_option
+from emulator.cli.running import connect, emulator_option, fail, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ _UNDER_WAY = ("InProgress", "Stopping")  # of a rule
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @click.option("--rule", metavar="NAME", help="Show the log of this rule instead of the training log.")
 @click.option("--tail", "-n", type=click.IntRange(0), help="Only this many of the last lines of each host.")

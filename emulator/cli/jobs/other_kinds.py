@@ -10,7 +10,7 @@ import click
 
 from emulator.cli.jobs.jobs import NO_SUCH_JOB, STATUSES, refuse_several
 from emulator.cli.own_api import ask
-from emulator.cli.running import connect, fail, json_option, state_dir_option
+from emulator.cli.running import connect, emulator_option, fail, json_option
 from emulator.cli.tables import format_table
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _name_argument = click.argument("name", required=False)
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @_limit_option
 @_status_option
 @json_option
@@ -49,7 +49,7 @@ def processing(state_dir: Path | None, limit: int, status: str | None, *, as_jso
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @_name_argument
 @_limit_option
 @_status_option
@@ -77,7 +77,7 @@ def tuning(state_dir: Path | None, name: str | None, limit: int, status: str | N
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @_name_argument
 @_limit_option
 @_status_option

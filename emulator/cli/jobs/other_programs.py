@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from emulator.cli.jobs.jobs import find_job, name_argument
+from emulator.cli.remote import remote_option
 from emulator.cli.running import (
     build_client_environment,
     connect,
+    emulator_option,
     fail,
     json_option,
+    look_for_running,
     read_settings,
-    state_dir_option,
 )
 from emulator.cli.setting_options import runtime_option
-from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,6 +44,7 @@ _mode_option = click.option(
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@remote_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def rules(arguments: tuple[str, ...]) -> None:
     """List the built-in rules, or run one on saved tensors.
@@ -59,7 +61,7 @@ def rules(arguments: tuple[str, ...]) -> None:
     another.
     """  # noqa: D301 - click wants the character itself
     named = os.environ.get("AWS_ENDPOINT_URL")
-    record = find_running_emulator(read_settings(None).state_dir)
+    record = look_for_running(read_settings(None))
     if record is not None and named is not None and named.rstrip("/") != record.endpoint_url:
         record = None
     if record is None and named is None and any("s3://" in each for each in arguments):
@@ -90,7 +92,7 @@ def _locate_run(text: str) -> str:
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @click.option("--tensor", metavar="NAME", help="Show statistics of this tensor at each step.")
 @_mode_option
@@ -108,7 +110,7 @@ def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | N
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @click.argument("tensor")
 @click.option("--reduction", metavar="NAME", type=_REDUCTIONS, help="Required for tensors of more than one number.")
@@ -148,7 +150,7 @@ def name_plot(job: str, tensor: str, reduction: str | None, mode: str | None) ->
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @json_option
 def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
@@ -177,8 +179,8 @@ def demo(runtime: str, output: str, *, stay: bool) -> None:
     from emulator.cli.images.images import build_for, choose_back_end
 
     try:
-        back_end = load_back_end(choose_back_end(runtime))
-        build_for(back_end, back_end.demo_images)
+        back_end = choose_back_end(runtime)
+        build_for(back_end, load_back_end(back_end).demo_images)
     except ContainerRuntimeError as error:
         fail(str(error))
     _become(

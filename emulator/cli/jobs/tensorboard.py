@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from emulator.cli.jobs.jobs import find_job, name_argument
-from emulator.cli.running import connect, fail, state_dir_option
+from emulator.cli.running import connect, emulator_option, fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ _POLL_SECONDS = 2.0
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @name_argument
 @click.option("--port", type=click.IntRange(0, 65535), default=6006, show_default=True, help="Port of TensorBoard.")
 @click.option("--until-stdin-ends", is_flag=True, hidden=True, help="End with whoever holds the other end of it.")

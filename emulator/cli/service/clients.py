@@ -6,32 +6,49 @@ keeps the current folder off its path. Every command that is run waits for what 
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from emulator.cli.running import find_running, read_settings, sign_as_option, state_dir_option, warn_of_version
+from emulator.cli.remote import REMOTE_VARIABLE, SECRET_VARIABLE, TOKEN_VARIABLE, get_remote
+from emulator.cli.running import (
+    connect,
+    emulator_option,
+    find_running,
+    look_for_running,
+    read_settings,
+    sign_as_option,
+    warn_of_version,
+)
 from emulator.cli.setting_options import runtime_option
-from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from emulator.cli.running import Emulator
     from emulator.state.folder import RunningEmulator
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @click.option("--region", metavar="NAME", help="Default region of the clients  [default: the emulator's].")
 @sign_as_option
 @click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
-def env(state_dir: Path | None, region: str | None, account: str | None, role: str | None) -> NoReturn:
+@click.option(
+    "--elsewhere", is_flag=True, help="Print the variables by which commands on other machines use this emulator."
+)
+def env(
+    state_dir: Path | None, region: str | None, account: str | None, role: str | None, *, elsewhere: bool
+) -> NoReturn:
     """Print the variables that point a shell's AWS clients here.
 
     Use it as: eval "$(smdebug-emulator env)"
     """
+    if elsewhere:
+        _print_remote(connect(state_dir))
     record = find_running(read_settings(state_dir))
     warn_of_version(record)
     hand_secret_on(record)
@@ -41,8 +58,23 @@ def env(state_dir: Path | None, region: str | None, account: str | None, role: s
     os.execv(sys.executable, command)  # noqa: S606 - see run
 
 
+def _print_remote(emulator: Emulator) -> NoReturn:
+    """Print the address of the emulator, the pin of its certificate, and its keys."""
+    record, advertised = emulator.record, emulator.health["advertised"]
+    variables = {REMOTE_VARIABLE: advertised or record.endpoint_url}
+    if record.ca_bundle is not None:
+        variables[REMOTE_VARIABLE] += f"#sha256:{hashlib.sha256(Path(record.ca_bundle).read_bytes()).hexdigest()}"
+    if advertised is None:
+        click.echo("No other machine reaches this emulator: start it with --host for that.", err=True)
+    variables |= {SECRET_VARIABLE: record.secret} if record.secret else {}
+    variables |= {TOKEN_VARIABLE: record.token} if record.token else {}
+    for name, value in variables.items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+    raise SystemExit(0)
+
+
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@state_dir_option
+@emulator_option
 @runtime_option("See start.")
 @click.option("--region", metavar="NAME", help="Default region of the clients  [default: $AWS_REGION, else us-east-1].")
 @sign_as_option
@@ -67,7 +99,7 @@ def run(
     with it, and its data is deleted unless --state-dir is given.
     """
     settings = read_settings(state_dir)
-    record = find_running_emulator(settings.state_dir)
+    record = look_for_running(settings)
     if record is not None:
         warn_of_version(record)
         hand_secret_on(record)
@@ -85,6 +117,8 @@ def run(
 def hand_secret_on(record: RunningEmulator) -> None:
     """Tell the program that this process becomes what to sign with and what to trust, where either is required."""
     if record.secret is not None:
-        os.environ["SMDEBUG_EMULATOR_SECRET"] = record.secret
+        os.environ[SECRET_VARIABLE] = record.secret
+    if (remote := get_remote()) is not None:
+        os.environ[REMOTE_VARIABLE] = remote
     if record.ca_bundle is not None:
         os.environ["AWS_CA_BUNDLE"] = record.ca_bundle

@@ -239,6 +239,9 @@ def _serve(
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         os.environ.pop(name, None)
 
+    for name in ("NO_PROXY", "no_proxy"):  # its own clients, and the programs that it starts, ask itself
+        os.environ[name] = ",".join(filter(None, ["127.0.0.1,localhost", os.environ.get(name)]))
+
     # A request asks SQLite dozens of times, and each time waits for its turn again behind threads that compute: with
     # Python's own 5 ms clients waited for those turns and not for work.
     sys.setswitchinterval(_TURN_SECONDS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from emulator.cli.jobs.jobs import format_jobs, format_swarm, list_summaries, write_times
-from emulator.cli.running import connect, state_dir_option
+from emulator.cli.running import connect, emulator_option
 from emulator.cli.tables import count_of, wrap
 from emulator.console.page import CONSOLE
 
@@ -22,7 +22,7 @@ _INDENT = " " * 10
 
 
 @click.command()
-@state_dir_option
+@emulator_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(state_dir: Path | None, *, as_json: bool) -> None:
     """Show the running emulator and its latest jobs.

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.selection import AUTO
 from emulator import VERSION
+from emulator.cli.remote import REMOTE_VARIABLE, ask_remote
 from emulator.cli.running import json_option, read_settings, state_dir_option
 from emulator.cli.setting_options import list_given, runtime_option, setting_option
 from emulator.cli.tables import wrap
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     Finding = tuple[str, str, str, str]
 
 _ENOUGH_BYTES = 2 * 10**9
+_AHEAD = "smdebug-emulator images build NAME"
 
 
 @click.command()
@@ -72,8 +75,9 @@ def doctor(
 
 def _check_machine(settings: Settings) -> Iterator[Finding]:
     yield from _check_versions()
-    yield from _check_engine()
+    yield from _check_engine(settings.runtime)
     yield from _check_nodes(settings)
+    yield from _check_remote()
     yield from _check_port(settings)
     yield from _check_reach(settings)
     yield from _check_disk(settings.state_dir)
@@ -97,7 +101,7 @@ def _check_versions() -> Iterator[Finding]:
     yield "versions", "missing", f"upstream smdebug {original} is in the same environment", remedy
 
 
-def _check_engine() -> Iterator[Finding]:
+def _check_engine(runtime: str) -> Iterator[Finding]:
     from container_runtime.docker.daemon import describe_engine, explain_refused_engine
     from emulator.cli.images.images import describe_docker_images
 
@@ -105,22 +109,47 @@ def _check_engine() -> Iterator[Finding]:
     if found is None and (refusal := explain_refused_engine()) is not None:
         what, _, remedy = refusal.partition(". ")
         yield "engine", "note", f"{what}; until then jobs run as local processes", remedy
-        return
-    if found is None:
+    elif found is None:
         remedy = "smdebug-emulator engine start, for jobs in containers"
         yield "engine", "note", "no Docker engine answers: jobs run as local processes", remedy
-        return
-    yield "engine", "ok", found, ""
-    lacking = [name for name, state in describe_docker_images().items() if not state.startswith("up to date")]
-    if lacking:
-        yield (
-            "images",
-            "missing",
-            f"not built, or not up to date: {', '.join(lacking)}",
-            "smdebug-emulator images build",
-        )
     else:
-        yield "images", "ok", "all are up to date", ""
+        yield "engine", "ok", found, ""
+    if found is None or runtime == "process":
+        yield from _check_environments()
+        return
+    states = describe_docker_images()
+    on_demand = {each.name for each in ImageCatalogue() if each.on_demand and not each.with_emulator}
+    lacking = [name for name, state in states.items() if not state.startswith("up to date")]
+    if needed := [name for name in lacking if name not in on_demand and name != "emulator"]:
+        yield "images", "missing", f"not built, or not up to date: {', '.join(needed)}", "smdebug-emulator images build"
+    else:
+        yield "images", "ok", "all that most jobs need are up to date", ""
+    if later := [name for name in lacking if name in on_demand]:
+        yield "images", "note", f"built by the first job that needs them, in minutes: {', '.join(later)}", _AHEAD
+
+
+def _check_environments() -> Iterator[Finding]:
+    """Say which environments the next job of a local process would have to build first, and what that takes."""
+    from container_runtime.images.build_record import describe_build
+    from container_runtime.images.installation import locate_cache
+    from container_runtime.process.environments import (
+        describe_requirements,
+        locate_environment,
+        needs_environment,
+    )
+
+    lacking = [
+        definition
+        for definition in ImageCatalogue()
+        if needs_environment(definition) and not locate_environment(definition).is_complete
+    ]
+    if not lacking:
+        yield "images", "ok", "no job has to build an environment first", ""
+    for definition in lacking:
+        takes = describe_build(locate_cache(), "process", definition, describe_requirements(definition))
+        yield "images", "note", f"the first job of {definition.name} builds its environment: {takes}", ""
+    if lacking:
+        yield "images", "note", "they can be built ahead", _AHEAD
 
 
 def _check_nodes(settings: Settings) -> Iterator[Finding]:
@@ -139,6 +168,19 @@ def _check_nodes(settings: Settings) -> Iterator[Finding]:
         options = RuntimeOptions(settings.state_dir, registry=settings.registry, shared_folder=settings.shared_folder)
         for finding in survey(options, find_running_emulator(settings.state_dir) is not None):
             yield (settings.runtime, *finding)
+
+
+def _check_remote() -> Iterator[Finding]:
+    """Ask the emulator on another machine that the environment names."""
+    url = os.environ.get(REMOTE_VARIABLE)
+    if not url:
+        return
+    try:
+        record = ask_remote(url)
+    except StartupError as error:
+        yield "remote", "missing", str(error), ""
+    else:
+        yield "remote", "ok", f"{REMOTE_VARIABLE} leads the commands to {record.endpoint_url}", ""
 
 
 def _check_port(settings: Settings) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.running import build_client_factory, fail, find_running, read_settings, state_dir_option
+from emulator.cli.running import build_client_factory, emulator_option, fail, find_running, read_settings
 from emulator.state.folder import RunningEmulator
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def stop_handler() -> None:
 
 
 @stop_handler.command("deploy")
-@state_dir_option
+@emulator_option
 @_endpoint_option
 @_name_option
 @click.option("--rule", "rules", multiple=True, help="Only this rule stops a job; may be given more than once.")
@@ -57,7 +57,7 @@ def deploy(
 
 
 @stop_handler.command("remove")
-@state_dir_option
+@emulator_option
 @_endpoint_option
 @_name_option
 def remove(state_dir: Path | None, endpoint_url: str | None, name: str) -> None:

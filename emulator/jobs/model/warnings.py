@@ -94,6 +94,13 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "RULE` names it.",
         reported=True,
     ),
+    "RuleWithoutHook": WarningKind(
+        "The request has rules that read tensors, and no DebugHookConfig to save any.",
+        "{rules} will read tensors, and the request has no DebugHookConfig: none are saved unless the script makes a "
+        "hook that writes to /opt/ml/output/tensors.",
+        "Add DebugHookConfig with S3OutputPath and the CollectionConfigurations of the rules, which `smdebug-emulator "
+        "rules show RULE` names. The SageMaker SDK adds one by itself.",
+    ),
     "RequirementsNotInstalled": WarningKind(
         "pip could not install the requirements.txt of the training script or of a custom rule.",
         "The requirements.txt of the script could not be installed: {said}",

@@ -37,6 +37,9 @@ def find_request_warnings(
         yield build_warning("HookParameterIgnored", said="; ".join(differing))
     for slip in find_slips(request):
         yield build_warning("HookParameterDoubtful", said=slip)
+    rules = [rule["RuleConfigurationName"] for rule in request.get("DebugRuleConfigurations") or ()]
+    if rules and "DebugHookConfig" not in request:
+        yield build_warning("RuleWithoutHook", rules=", ".join(rules))
 
 
 def find_processing_warnings(

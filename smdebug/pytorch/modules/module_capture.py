@@ -71,10 +71,6 @@ class ModuleCapture(PartCapture[nn.Module]):
         """All registered modules."""
         return self._names.keys()
 
-    def has_name(self, name: str) -> bool:
-        """Return whether a module is registered under this name."""
-        return name in self._names.values()
-
     def get_name(self, module: nn.Module) -> str | None:
         """Return the name of a registered module; None for other modules."""
         return self._names.get(module)
@@ -117,10 +113,3 @@ def choose_model_name(module: nn.Module, taken: Collection[str]) -> str:
     free = next(numbered for number in count(1) if (numbered := f"{name}_{number}") not in taken)
     get_logger().warning("A model %s is registered already: the names of this one begin with %s.", name, free)
     return free
-
-
-def choose_part_name(path: str, model_name: str, modules: ModuleCapture) -> str:
-    """Return a part's path within its model, prefixed with the model's name if another model's part has that path."""
-    if not path:
-        return model_name
-    return f"{model_name}.{path}" if modules.has_name(path) else path

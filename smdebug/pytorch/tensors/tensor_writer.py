@@ -71,6 +71,8 @@ class TorchTensorWriter(TensorWriter):
                 writer.add_tensor(name, *get_storable(value))
                 if is_shown:
                     self._show(writer, name, self.to_array(value), selection)
+        elif self._summaries.wants_tensors:
+            self._show(writer, name, self.to_array(value), selection)
         if selection.shape:
             writer.add_shape(name, tuple(value.shape))
         if selection.operations:

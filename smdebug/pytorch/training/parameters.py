@@ -34,14 +34,15 @@ class ParameterCapture:
         self._awaited = self._seen = False
         # Parameters of the step in progress, cached because walking a model takes longer than reading its parameters.
         self._current: list[tuple[str, torch.Tensor]] = []
-        # Parameters not saved yet in this step, including those that lazy modules create from the first batch.
-        self._unmade: list[tuple[str, torch.Tensor]] = []
+        # Parameters not saved yet in this step, including those that lazy modules create from the first batch; and
+        # whether their model is the one whose call is the step.
+        self._unmade: list[tuple[str, torch.Tensor, bool]] = []
 
     def add_model(self, name: str, model: nn.Module) -> None:
         """Add a model's parameters, including those it gets later."""
         self._models.append((name, model))
         # If a step is in progress, `save_new` saves these.
-        self._unmade += _name_parameters(name, model)
+        self._unmade += [(*named, True) for named in _name_parameters(name, model)]
 
     @property
     def models(self) -> list[nn.Module]:
@@ -53,10 +54,12 @@ class ParameterCapture:
         """The names of the registered models."""
         return [name for name, _ in self._models]
 
-    def begin_step(self) -> None:
-        """Collect the models' parameters of this step, for `save_new` to save."""
+    def begin_step(self, called: nn.Module) -> None:
+        """Collect the models' parameters of this step, for `save_new` to save those of the called model."""
         self.deactivate()
-        self._unmade = list(self._iterate())
+        self._unmade = [
+            (*named, model is called) for name, model in self._models for named in _name_parameters(name, model)
+        ]
 
     @property
     def has_unmade(self) -> bool:
@@ -64,11 +67,16 @@ class ParameterCapture:
         return bool(self._unmade)
 
     def save_new(self) -> list[tuple[str, torch.Tensor]]:
-        """Save the parameters created since the last call, and return them."""
-        found = [(name, parameter) for name, parameter in self._unmade if not is_lazy(parameter)]
-        self._unmade = [(name, parameter) for name, parameter in self._unmade if is_lazy(parameter)]
-        for name, parameter in found:
-            self._save(name, parameter)
+        """Save the called model's parameters created since the last call, and return those of all models."""
+        found = []
+        unmade, self._unmade = self._unmade, []
+        for name, parameter, is_called in unmade:
+            if is_lazy(parameter):
+                self._unmade.append((name, parameter, is_called))
+                continue
+            found.append((name, parameter))
+            if is_called:
+                self._save(name, parameter)
         self._current += found
         return found
 

@@ -25,11 +25,11 @@ class CreateXgboostReport(BuiltInRule):
     it. They are written while training goes on, some seconds apart, and once more at the end. The page shows the
     hyperparameters, the distribution of the true labels, all metrics over the rounds, and the importance of the
     features (the 20 largest of each type, without unit). Of the last predictions, for classes: the confusion matrix
-    (samples), precision, recall and F1 of each class and their micro, macro and weighted averages, the accuracy of each
-    diagonal element (samples predicted right / samples of the label) over the rounds and, for two classes, the ROC
-    curve with its area. For a regression: the distribution of residual = label - prediction (unit of the label), its
-    mean square root, mean and spread, and the mean of |label - prediction| in ten bins of labels over the rounds. For
-    a ranking none of these. Each section says what it means and what to do.
+    (samples), precision, recall and F1 of each class and their micro, macro and weighted averages, the F1 scores over
+    the rounds, the accuracy of each diagonal element (samples predicted right / samples of the label) over the rounds
+    and, for two classes, the ROC curve with its area. For a regression: the distribution of residual = label -
+    prediction (unit of the label), its mean square root, mean and spread, and the mean of |label - prediction| in ten
+    bins of labels over the rounds. For a ranking none of these. Each section says what it means and what to do.
 
     Source: AWS's documentation of the rule CreateXgboostReport (no parameters), which names both files.
     """

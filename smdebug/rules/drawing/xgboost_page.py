@@ -100,6 +100,12 @@ SECTIONS = {
         "Macro far below micro: rare classes fare badly, so weight them. Low precision: raise the threshold of "
         "the class; low recall: lower it.",
     ),
+    "f1": Section(
+        "F1 score over iterations",
+        "The harmonic mean of precision and recall, round by round: the averages of all classes, and each class.",
+        "Flat from early on: fewer rounds, or other features. A macro average that stays low while the weighted one "
+        "rises: the rare classes are not learned, so weight them.",
+    ),
     "diagonal": Section(
         "Accuracy of each diagonal element over iterations",
         "Which part of each label's samples was predicted right, round by round.",
@@ -148,6 +154,7 @@ class XgboostRun:
     predictions: NDArray[Any] | None = None
     last_step: int = -1
     _rounds: dict[int, tuple[str, NDArray[np.float64]]] = field(default_factory=dict)
+    _f1: dict[int, dict[str, float]] = field(default_factory=dict)
     _edges: NDArray[np.float64] | None = None
     _every: int = 1
     _seen: int = 0
@@ -163,6 +170,7 @@ class XgboostRun:
         self._seen += 1
         if len(self._rounds) > _MOST_ROUNDS:
             self._rounds = dict(list(self._rounds.items())[::2])
+            self._f1 = {step: scores for step, scores in self._f1.items() if step in self._rounds}
             self._every *= 2
 
     def render(self, title: str) -> str:
@@ -201,7 +209,11 @@ class XgboostRun:
             return
         pairs = self._pair()
         if pairs is not None:
-            self._rounds[step] = "diagonal", compute_diagonal_shares(count_pairs(*pairs))
+            matrix = count_pairs(*pairs)
+            self._rounds[step] = "diagonal", compute_diagonal_shares(matrix)
+            self._f1[step] = {f"{name} average": scores.f1 for name, scores in compute_average_scores(matrix).items()}
+            for number, scores in enumerate(compute_class_scores(matrix)[:_MOST_CLASSES]):
+                self._f1[step][f"class {number}"] = scores.f1
             return
         numbers = self._compare_numbers()
         if numbers is not None:
@@ -266,6 +278,7 @@ class XgboostRun:
         sections = [
             _frame("confusion", render_matrix(matrix.tolist(), "label", "predicted")),
             _frame("evaluation", render_table(heads, averages) + "<br>" + render_table([*heads, "samples"], classes)),
+            *self._render_f1(),
             *self._render_rounds("diagonal", [f"class {number}" for number in range(len(matrix))], "right"),
         ]
         if len(matrix) == 2 and self.predictions.size == len(labels):
@@ -274,6 +287,13 @@ class XgboostRun:
             lines = {f"area {area:.4f}": [*points[::every], points[-1]], "chance": [(0.0, 0.0), (1.0, 1.0)]}
             sections.append(_frame("roc", render_lines(lines, "false positive rate", "true positive rate")))
         return sections
+
+    def _render_f1(self) -> list[tuple[str, str]]:
+        lines: dict[str, Points] = {}
+        for step in sorted(self._f1):
+            for name, value in self._f1[step].items():
+                lines.setdefault(name, []).append((float(step), value))
+        return [_frame("f1", render_lines(lines, "round", "F1"))] if lines else []
 
     def _render_residuals(self, labels: NDArray[Any], predictions: NDArray[Any]) -> list[tuple[str, str]]:
         residuals = labels - predictions

@@ -90,9 +90,10 @@ def test_pages_come_into_their_groups_and_new_ones_at_the_end() -> None:
     )
     assert order == [
         {"Home": "index.md"},
-        {"Do": ["install.md"]},
-        {"Decisions": ["decisions/0001-a.md", "decisions/0002-b.md"]},
-        {"More": ["console.md", "study/new.md"]},
+        {"Get started": ["install.md"]},
+        {"Look at results": ["console.md"]},
+        {"Internals": ["decisions/0001-a.md", "decisions/0002-b.md"]},
+        {"More": ["study/new.md"]},
     ]
 
 

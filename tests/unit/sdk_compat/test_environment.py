@@ -37,6 +37,14 @@ def test_variables_and_files(tmp_path: Path) -> None:
     assert config["SageMaker"]["PythonSDK"]["Modules"] == {"TelemetryOptOut": True}
 
 
+def test_a_proxy_is_not_asked_for_the_emulator(tmp_path: Path) -> None:
+    there = {"https_proxy": "http://proxy:3128", "NO_PROXY": "intranet"}
+    variables = prepare_environment("http://lab:4580", there, folder=tmp_path)
+    assert variables["NO_PROXY"] == "127.0.0.1,localhost,.localhost,lab,intranet"
+    assert variables["no_proxy"] == "127.0.0.1,localhost,.localhost,lab"
+    assert "NO_PROXY" not in prepare_environment(URL, {}, folder=tmp_path)
+
+
 def test_an_account_signs_with_its_number(tmp_path: Path) -> None:
     variables = prepare_environment(URL, {}, folder=tmp_path, account_id="222222222222")
     assert variables["AWS_ACCESS_KEY_ID"] == "222222222222"

@@ -71,6 +71,8 @@ export interface components {
             pid: number;
             endpoint: string;
             advertised: string | null;
+            region: string;
+            account: string;
             stateDir: string;
             lastImport: string | null;
             copy?: {
@@ -124,6 +126,9 @@ export interface components {
                 [key: string]: string;
             };
             hosts: string[];
+            tags: {
+                [key: string]: string;
+            };
             tuningJob: string | null;
             execution: components["schemas"]["ExecutionReference"] | null;
         };
@@ -148,6 +153,11 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        JobTags: {
+            tags: {
+                [key: string]: string;
+            };
+        };
         Level: {
             bucket: string;
             prefix: string;
@@ -167,6 +177,7 @@ export interface components {
             max: (number | null)[];
             mean: (number | null)[];
             notFinite: components["schemas"]["NotFinite"];
+            timesMs?: (number | null)[];
         };
         LogLine: {
             number: number;
@@ -587,6 +598,7 @@ export type Histogram = components['schemas']['Histogram'];
 export type Job = components['schemas']['Job'];
 export type JobList = components['schemas']['JobList'];
 export type JobSummary = components['schemas']['JobSummary'];
+export type JobTags = components['schemas']['JobTags'];
 export type Level = components['schemas']['Level'];
 export type Line = components['schemas']['Line'];
 export type LogLine = components['schemas']['LogLine'];

@@ -11,6 +11,7 @@ import {
   listFacts,
   nameSteps,
   placeFirings,
+  placeInTime,
   suitsLogarithm,
 } from "../src/tensors/figures.ts";
 
@@ -116,4 +117,23 @@ test("facts of a tensor are those that are known", () => {
     ["step", "type", "shape", "min", "max", "not finite", "saved abs_max"].map((each) => facts[each]),
     ["3", "–", "one number", "0.5", "–", "–", "NaN"],
   );
+});
+
+test("lines are placed in time, and what has no time is left out", () => {
+  const lines = arrangeLines([LINE, { ...LINE, tensor: "other", read: 9 }]);
+  const times = [
+    [1_500, 4_000],
+    [null, 2_000],
+  ];
+  const [first, second] = placeInTime(lines, times, "relative");
+  assert.deepEqual(
+    [first?.at, first?.values],
+    [
+      [0, 2.5],
+      [2, 3],
+    ],
+  );
+  assert.deepEqual([second?.at, second?.values, second?.low, second?.high], [[0.5], [3], [2], [4]]);
+  assert.deepEqual(placeInTime(lines, times, "time")[0]?.at, [1.5, 4]);
+  assert.deepEqual(placeInTime(lines, [], "relative")[0]?.at, []);
 });

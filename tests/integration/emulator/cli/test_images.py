@@ -45,7 +45,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("no_engine")
 def test_environments_are_built_ahead_and_listed(tiny: Path) -> None:
-    assert "│ tiny-training │ no engine answers │ built when first needed │" in run("images", "list")[1]
+    assert "tiny-training  no engine answers  built when first needed\n" in run("images", "list")[1]
     (listed,) = json.loads(run("images", "list", "--json")[1])
     assert listed == {
         "name": "tiny-training",
@@ -58,8 +58,10 @@ def test_environments_are_built_ahead_and_listed(tiny: Path) -> None:
     assert "tiny-training: building the environment of tiny-training, once: fetching no-such-package==1" in " ".join(
         text.split()  # wherever the width of the terminal breaks the line
     )
+    assert "tiny-training: what it takes: a build takes some minutes, once" in " ".join(text.split())
     (folder,) = (tiny / "venvs").glob("tiny-training-*/")
-    assert f"│ tiny-training │ no engine answers │ {folder} │" in run("images", "list")[1]
+    assert json.loads(run("images", "list", "--json")[1])[0]["process"] == str(folder)
+    assert "tiny-training  no engine answers  built\n" in run("images", "list")[1]
     assert "built: none, all are up to date." in run("images", "build", "tiny-training", "--runtime", "process")[1]
 
 
@@ -76,7 +78,7 @@ def test_every_image_of_the_engine_is_listed() -> None:
     code, text = run("images", "list")
     assert code == 0
     for definition in ImageCatalogue():
-        (line,) = (line for line in text.splitlines() if f" {definition.name} " in line)
+        (line,) = (line for line in text.splitlines() if line.startswith(f"{definition.name} "))
         assert "MB" in line or (definition.on_demand and "not built" in line)
 
 

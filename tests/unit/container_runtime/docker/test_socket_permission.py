@@ -11,6 +11,7 @@ import pytest
 
 from container_runtime.docker import socket_permission
 from container_runtime.docker.socket_permission import explain_refusal
+from container_runtime.machine import IMAGE_VARIABLE
 from tests.unprivileged import AS_NOBODY, needs_other_user
 
 if TYPE_CHECKING:
@@ -109,3 +110,9 @@ def test_a_socket_that_cannot_be_seen(tmp_path: Path) -> None:
 def test_a_user_without_a_name_is_told_by_number(engine: Path) -> None:
     os.chown(engine, 4_000_001, 4_000_002)
     assert "is of 4000001, group 4000002, mode 0660" in explain_refusal(engine)
+
+
+def test_in_a_container_the_group_is_given_when_it_starts(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(IMAGE_VARIABLE, "1")
+    number = grp.getgrnam(GROUP).gr_gid
+    assert explain_refusal(engine).endswith(f"with --group-add {number}, or as root with --user 0:0.")

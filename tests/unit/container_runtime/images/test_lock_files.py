@@ -40,6 +40,24 @@ def test_what_an_image_requires_is_locked_with_hashes(definition: ImageDefinitio
         assert {"pip", "uv"} <= locked.keys()
 
 
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.name)
+def test_an_engine_of_arm_gets_the_same_packages_by_hash(
+    definition: ImageDefinition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow for the processor alone is published for x86_64 only."""
+    python = definition.python or IMAGE_PYTHON
+    here = read_requirements(definition, python)
+    monkeypatch.setattr("platform.machine", lambda: "arm64")  # as macOS calls it
+    if definition.name.startswith("tensorflow"):
+        assert not locate_lock(definition, python).is_file()
+        return
+    assert locate_lock(definition, python).name.endswith("aarch64.lock")
+    there = read_requirements(definition, python)
+    assert all("--hash=sha256:" in line for line in there)
+    wanted = {canonicalize_name(Requirement(each).name) for each in definition.requirements}
+    assert wanted <= {line.partition("==")[0] for line in there} & {line.partition("==")[0] for line in here}
+
+
 def test_a_lock_file_of_other_requirements_is_refused() -> None:
     changed = replace(DEFINITIONS[0], requirements=("numpy>=99",))
     with pytest.raises(WheelhouseError, match="run `make lock`"):

@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.application import build_pages
+from emulator.api.authority import build_authority_pages
 from emulator.api.changes import Streams, build_changes_pages
 from emulator.api.faults import build_fault_pages
 from emulator.api.job_exports import build_job_exports_pages
+from emulator.api.job_tags import build_tags_pages
 from emulator.api.jobs import build_jobs_pages
 from emulator.api.objects import build_objects_pages
 from emulator.api.openapi import PAGES, build_document, build_openapi_pages, render_docs
@@ -37,6 +39,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
         dict,
         [
             build_jobs_pages(accounts),
+            build_tags_pages(accounts),
             build_names_pages(accounts),
             build_processing_jobs_pages(accounts),
             build_tuning_jobs_pages(accounts),
@@ -52,6 +55,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
             build_reset_pages(unused, unused, unused),
             build_state_pages(unused, unused),
             build_prune_pages(unused),
+            build_authority_pages(None),
             build_openapi_pages("1"),
         ],
     )

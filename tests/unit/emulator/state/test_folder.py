@@ -5,10 +5,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from container_runtime.machine import IMAGE_VARIABLE
 from emulator import VERSION
 from emulator.exceptions import StartupError
 from emulator.state import folder as state_folder
-from emulator.state.folder import RunningEmulator, StateFolder, find_running_emulator, is_free, wait_until_free
+from emulator.state.folder import (
+    RunningEmulator,
+    StateFolder,
+    describe_unwritable,
+    find_running_emulator,
+    is_free,
+    wait_until_free,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,3 +75,10 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StartupError, match=r"cannot be written .*--state-dir"):
         StateFolder(tmp_path / "file" / "state")
+
+
+def test_the_volume_of_another_user_says_with_which_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(IMAGE_VARIABLE, "1")
+    error = PermissionError(13, "Permission denied", str(tmp_path))
+    said = describe_unwritable(tmp_path, error)
+    assert said.endswith(f"start the container as its owner, with --user {tmp_path.stat().st_uid}.")

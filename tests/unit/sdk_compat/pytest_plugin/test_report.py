@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sdk_compat.pytest_plugin.emulator import find_test, read_job_name
+from sdk_compat.job_objects import read_job_name
+from sdk_compat.pytest_plugin.emulator import find_test
 from sdk_compat.pytest_plugin.report import draw, format_table, format_warnings, shorten, write_report
 
 if TYPE_CHECKING:

@@ -57,6 +57,20 @@ def test_a_series_is_what_the_trial_says(trial: Trial) -> None:
     assert [line["notFinite"] for line in lines] == [{"count": 0, "first": []}, {"count": 1, "first": [[7, "NaN"]]}]
 
 
+def test_a_series_has_the_times_at_which_its_steps_were_saved(trial: Trial, tmp_path: Path) -> None:
+    assert "timesMs" not in ask(trial, "series", tensors=["loss"])["series"][0]
+    written = {path: path.stat().st_mtime for path in Path(trial.path).rglob("*.tfevents")}
+    for line in ask(trial, "series", tensors=["loss"], times="1")["series"]:
+        assert len(line["timesMs"]) == len(line["steps"])
+        for step, moment in zip(line["steps"], line["timesMs"], strict=True):
+            (at,) = (mtime for path, mtime in written.items() if int(path.name.split("_")[0]) == step)
+            assert at - 5 < moment / 1000 < at + 0.1
+    run = shutil.copytree(trial.path, tmp_path / "run")
+    next(run.rglob("*000000000000_worker_0.tfevents")).write_bytes(b"")
+    found = QUESTIONS["series"](WatchedRun(str(run)), {"tensors": ["loss"], "times": "1"})["series"]
+    assert found[0]["timesMs"][0] is None
+
+
 def test_each_mode_and_worker_is_a_series_that_says_whose_it_is(trial: Trial, tmp_path: Path) -> None:
     lines = ask(trial, "series", tensors=["loss"])["series"]
     assert [(line["mode"], line["worker"], line["known"]) for line in lines] == [

@@ -327,19 +327,48 @@ def test_save_tensor_between_steps_waits_for_the_next_and_keeps_the_value(
     assert collections["mine"]["tensor_names"] == collections["other"]["tensor_names"] == ["before"]
 
 
-def test_scalars_are_saved_at_their_own_step_even_if_it_is_not_due(
+def test_scalars_of_steps_that_are_not_due_join_the_next_saved_step(
     make_hook: MakeHook, training: Training, run: WrittenRun
 ) -> None:
-    hook = make_hook(save_config=smd.SaveConfig(save_interval=100), include_collections=["weights"])
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=3), include_collections=["weights"])
     hook.register_module(training.model)
     hook.save_scalar("early", 1)
-    for number in range(3):
+    for number in range(6):
         training.step()
-        hook.save_scalar("late", number, timestamp=5.0)
+        hook.save_scalar("each", number, timestamp=5.0)
+        hook.save_scalar(f"only_{number}", number)
     hook.close()
-    assert run.steps == [0, 1, 2]
-    assert set(run.values(0)) == {"scalar/early", "scalar/late", "Net_fc1.weight", "Net_fc2.weight"}
-    assert [run.values(step)["scalar/late"].tolist() for step in run.steps] == [[0], [1], [2]]
+    # What waits at the end is saved at the newest step.
+    assert run.steps == [0, 3, 5]
+    assert {name for name in run.values(0) if "scalar" in name} == {"scalar/early", "scalar/each", "scalar/only_0"}
+    assert {name for name in run.values(3) if "only" in name} == {"scalar/only_1", "scalar/only_2", "scalar/only_3"}
+    assert set(run.values(5)) == {"scalar/each", "scalar/only_4", "scalar/only_5"}
+    assert [run.values(step)["scalar/each"].tolist() for step in run.steps] == [[0], [3], [5]]
+
+
+def test_a_change_of_mode_leaves_waiting_scalars_waiting(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(save_config={smd.modes.TRAIN: smd.SaveConfigMode(save_interval=100)})
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    hook.set_mode(smd.modes.TRAIN)
+    training.step()
+    training.step()
+    hook.set_mode(smd.modes.EVAL)
+    hook.save_scalar("waits", 1)
+    assert run.steps == [0]
+    training.step()
+    assert set(run.values(2)) == {"CrossEntropyLoss_output_0", "scalar/waits"}
+
+
+def test_scalars_that_wait_do_not_pile_up(make_hook: MakeHook, training: Training) -> None:
+    hook = make_hook(save_config=smd.SaveConfig(start_step=100))
+    hook.register_module(training.model)
+    training.step()
+    for number in range(50):
+        hook.save_scalar("number", number)
+    assert len(hook.recorder._waiting_scalars) == 1
 
 
 def test_a_hook_closed_before_any_step_keeps_its_scalars_and_its_collections(
@@ -492,15 +521,16 @@ def test_only_modules_and_losses_can_be_registered(make_hook: MakeHook, training
         hook.register_loss(training.model)
     hook.register_module(training.model)
     hook.register_module(training.model)
-    assert hook.has_registered_module()
-    assert not hook.has_registered_loss_module()
+    assert hook.has_registered_module
+    assert not hook.has_registered_loss_module
 
 
 def test_what_is_due_can_be_asked(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=2), include_collections=["weights"])
     hook.register_module(training.model)
     training.model(training.batch()[0])
-    assert hook.should_save_tensor_or_collection("x", "weights")
+    assert hook.should_save_tensor_or_collection("Net_fc1.weight", "weights")
+    assert not hook.should_save_tensor_or_collection("x", "weights")
     assert hook.should_save_tensor_or_collection("Net_fc1.weight", "none")
     assert not hook.should_save_tensor_or_collection("x", "gradients")
     training.model(training.batch()[0])

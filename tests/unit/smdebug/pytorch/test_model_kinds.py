@@ -392,11 +392,15 @@ def test_two_models_of_one_class_have_names_of_their_own(
     parameters = [get_parameters(model) for model in (first, second, third)]
     (first(torch.ones(1, 4)).sum() + second(torch.ones(1, 2)).sum() + third(torch.ones(1, 4)).sum()).backward()
     hook.close()
-    values = run.values(2)
-    for name, own in zip(("Net", "Sequential", "Net_1"), parameters, strict=True):
+    names = ("Net", "Sequential", "Net_1")
+    for step, (name, own) in enumerate(zip(names, parameters, strict=True)):
+        values = run.values(step)
         for path, value in own.items():
             np.testing.assert_array_equal(values[f"{name}_{path}"], value)
-    assert {"Net_1_output_0", "Net_1.fc1_output_0"} <= set(values)
+        # A step saves the parameters of the model that is called.
+        others = tuple(f"{other}_{path}" for other in names if other != name for path in ("fc1.weight", "0.weight"))
+        assert not set(values) & set(others)
+    assert {"Net_1_output_0", "fc1_output_0"} <= set(run.values(2))
     assert "1.fc1_output_0" in run.values(1)
     (record,) = said.records
     assert "Net_1" in record.message

@@ -126,6 +126,19 @@ def test_histograms(board: Any, run: WrittenRun) -> None:
         assert counts[limits <= limit].sum() == np.count_nonzero(weight < limit)
 
 
+def test_tensors_of_which_reductions_are_saved_have_histograms(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    reductions = smd.ReductionConfig(reductions=["mean"])
+    hook = make_hook(export_tensorboard=True, include_collections=["weights"], reduction_config=reductions)
+    hook.register_module(training.model)
+    training.step()
+    hook.close()
+    (path,) = (run.path / "tensorboard" / "GLOBAL").iterdir()
+    assert {tag for _, _, tag, _ in read_board(path)} == {"weights/Net_fc1.weight", "weights/Net_fc2.weight"}
+    assert "Net_fc1.weight" not in run.values(0)
+
+
 def test_metrics_for_sagemaker(
     make_hook: MakeHook, training: Training, run: WrittenRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def read_column(heading: str, name: str) -> dict[str, str]:
     raise LookupError(name)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["iris", "zeros", "jungle"])
 def test_trainings_are_judged_as_the_page_says(name: str, tmp_path: Path) -> None:
     for heading, found in zip(("With the defaults", "With chosen parameters"), study(name, tmp_path), strict=True):

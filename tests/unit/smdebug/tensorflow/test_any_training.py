@@ -255,7 +255,14 @@ def merges_nothing() -> Iterator[None]:
     tf.config.optimizer.set_experimental_options(dict.fromkeys(MERGES, True))
 
 
-@pytest.mark.parametrize("recipe", [*list_each(), *mix()], ids=str)
+BY_DAY = len(COMPILED) + len(LOOPS)  # each way of training once; at night each layer, optimizer and loss
+RECIPES = [
+    pytest.param(recipe, id=str(recipe), marks=() if number < BY_DAY else pytest.mark.nightly)
+    for number, recipe in enumerate([*list_each(), *mix()])
+]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_a_hook_changes_nothing(
     recipe: Recipe, make_thorough_hook: Callable[[], smd.KerasHook], merges_nothing: None
 ) -> None:

@@ -229,6 +229,36 @@ def test_a_script_adds_values_of_its_own(make_hook: MakeHook, run: WrittenRun) -
     assert [run.values(step)["mine"].tolist() for step in range(5)] == [[1.0, batch] for batch in range(5)]
 
 
+def test_tensorboard_has_a_graph_of_each_mode(make_hook: MakeHook, run: WrittenRun) -> None:
+    hook = make_hook(export_tensorboard=True)
+    x, y = make_data()
+    make_model().fit(x, y, epochs=2, verbose=0, validation_data=(x, y), callbacks=[hook])
+    hook.close()
+    graphs = dict.fromkeys(("TRAIN", "EVAL"), 0)
+    for mode in graphs:
+        for path in (run.path / "tensorboard" / mode).iterdir():
+            for event in tf.compat.v1.train.summary_iterator(str(path)):
+                if event.graph_def:
+                    graphs[mode] += 1
+                    assert tf.compat.v1.GraphDef.FromString(event.graph_def).versions.producer > 0
+    assert graphs == {"TRAIN": 1, "EVAL": 1}
+
+
+def test_scalars_of_an_epochs_end_join_the_next_saved_step(make_hook: MakeHook, run: WrittenRun) -> None:
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=100))
+
+    class Saving(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            hook.save_scalar(f"epoch_{epoch}", epoch)
+
+    fit(make_model(), hook, Saving(), epochs=2)
+    # Each epoch has five batches, and saves its means with its last one.
+    assert run.steps == [0, 4, 9]
+    assert {name for name in run.values(9) if "scalar" in name} == {"scalar/epoch_0"}
+    hook.close()
+    assert {name for name in run.values(9) if "scalar" in name} == {"scalar/epoch_0", "scalar/epoch_1"}
+
+
 def test_several_steps_an_execution_show_the_last(make_hook: MakeHook, run: WrittenRun) -> None:
     bare = make_model(steps_per_execution=2)
     fit(bare)

@@ -24,6 +24,21 @@ def test_a_run_is_shown_by_its_job_s_name(tmp_path: Path) -> None:
     assert name_run(write_run(tmp_path / "mine", [{"loss": np.float32(1.0)}])) == "mine"
 
 
+def test_a_tensor_says_what_it_is(tmp_path: Path) -> None:
+    trial = write_run(
+        tmp_path / "run", [{"loss": np.float32(1.0)}, {"loss": np.float32(1.0), "once": np.zeros((2, 3))}]
+    )
+    assert repr(trial.tensor("loss")) == "<Tensor loss: 2 steps, 0 to 1; shape (1,), float32>"
+    assert repr(trial.tensor("once")) == "<Tensor once: step 1 alone; shape (2, 3), float64>"
+
+
+def test_a_tensor_whose_file_is_gone_is_shown_as_well(tmp_path: Path) -> None:
+    trial = write_run(tmp_path / "run", [{"loss": np.float32(1.0)}])
+    for path in (tmp_path / "run" / "events").rglob("*.tfevents"):
+        path.unlink()
+    assert repr(trial.tensor("loss")).startswith("<Tensor loss: ")
+
+
 def test_pictures_name_the_job(tmp_path: Path) -> None:
     trial = write_run(tmp_path / "job" / "debug-output", [{"loss": np.float32(1.0)}] * 3)
     assert trial.plot("loss").get_title() == "job: loss"

@@ -239,6 +239,20 @@ def test_values_of_the_script_join_the_round(make_hook: MakeHook, cancer: Cancer
     assert {"scalar/after", "train-auc"} <= set(run.values(1))
 
 
+def test_scalars_between_saved_rounds_join_the_next_one(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=2))
+
+    class Saving(xgboost.callback.TrainingCallback):
+        def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            hook.save_scalar(f"round_{epoch}", epoch)
+            return False
+
+    train(cancer, hook, rounds=4, callbacks=[hook, Saving()])
+    hook.close()
+    found = {step: {name for name in run.values(step) if "scalar" in name} for step in run.steps}
+    assert found == {0: {"scalar/round_0"}, 2: {"scalar/round_1", "scalar/round_2"}, 3: {"scalar/round_3"}}
+
+
 def test_tensorboard(make_full_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     train(cancer, make_full_hook(export_tensorboard=True), rounds=2)
     assert len(list(run.path.glob("tensorboard/GLOBAL/*.tfevents"))) == 2

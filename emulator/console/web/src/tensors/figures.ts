@@ -41,6 +41,28 @@ export function arrangeLines(series: Line[]): PlottedLine[] {
   }));
 }
 
+export const AXES: [value: string, text: string][] = [
+  ["", "global step"],
+  ["relative", "seconds since the first"],
+  ["time", "time"],
+];
+
+/** Steps as seconds: since 1970, or since the first of all lines. A step whose time is not known has no place. */
+export function placeInTime(lines: PlottedLine[], times: (number | null)[][], axis: string): PlottedLine[] {
+  const known = times.flat().filter((each) => each !== null);
+  const first = axis === "time" ? 0 : known.reduce((a, b) => Math.min(a, b), Infinity);
+  return lines.map((line, index) => {
+    const kept = (times[index] ?? []).flatMap((time, at) => (time === null ? [] : [{ time, at }]));
+    const pick = (values?: (number | null)[]): (number | null)[] => kept.map(({ at }) => values?.[at] ?? null);
+    return {
+      ...line,
+      at: kept.map(({ time }) => (time - first) / 1000),
+      values: pick(line.values),
+      ...(line.low && line.high ? { low: pick(line.low), high: pick(line.high) } : {}),
+    };
+  });
+}
+
 /** What the lines do not show, in sentences. */
 export function describeGaps(series: Line[]): string {
   const labels = labelLines(series, (line) => line.tensor);

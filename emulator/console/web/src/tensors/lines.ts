@@ -4,7 +4,7 @@ import { ask, type Series } from "../api";
 import { choice, fill, h } from "../dom";
 import { LinePlot } from "../plots";
 import { listOptions, showModes, showReductions } from "./controls";
-import { arrangeLines, describeGaps } from "./figures";
+import { AXES, arrangeLines, describeGaps, placeInTime } from "./figures";
 import type { Picture, SharedChoices } from "./picture";
 
 // What comes first may be few of many steps, no more than a first look at a run knows; then more, at last as many as fit a wide screen.
@@ -15,6 +15,7 @@ export function buildLines(shared: SharedChoices): Picture {
   const note = h("p", { class: "quiet", "data-note": true });
   let worker = "";
   let plot: LinePlot | null = null;
+  let drawn = "";
   const close = (): void => {
     plot?.close();
     plot?.element.remove();
@@ -34,19 +35,29 @@ export function buildLines(shared: SharedChoices): Picture {
             changed();
           })
         : null,
+      choice("Over", AXES, shared.axis, (value) => {
+        shared.axis = value;
+        changed();
+      }),
     ],
     draw: async ({ path, tensors, firings }, into, isCurrent) => {
-      const { reduction, mode } = shared;
+      const { reduction, mode, axis } = shared;
+      const x = AXES.find(([each]) => each === axis)?.[1] ?? "global step";
       for (const most of STEPS) {
-        const query = { tensor: tensors, reduction, mode, worker, most, points: POINTS };
+        const query = { tensor: tensors, reduction, mode, worker, most, points: POINTS, times: axis ? 1 : "" };
         const { series } = await ask<Series>(`${path}/tensors/series`, query);
         if (!isCurrent()) return;
-        if (!plot?.element.isConnected) {
+        if (!plot?.element.isConnected || drawn !== axis) {
           close();
-          plot = new LinePlot({ title: "Tensors over steps", x: "global step", firings, height: 320 });
+          drawn = axis;
+          // A firing is at a step.
+          const marks = axis ? [] : firings;
+          plot = new LinePlot({ title: "Tensors over steps", x, time: axis === "time", firings: marks, height: 320 });
           fill(into, plot.element, note);
         }
-        plot.show(arrangeLines(series));
+        const lines = arrangeLines(series);
+        const times = series.map((line) => line.timesMs ?? []);
+        plot.show(axis ? placeInTime(lines, times, axis) : lines);
         note.textContent = describeGaps(series);
         if (series.every((line) => line.read >= line.known)) return;
       }

@@ -9,6 +9,8 @@ export interface SharedChoices {
   reduction: string;
   mode: string;
   step: string;
+  /** What lines are drawn over: "" for steps, "relative" or "time". */
+  axis: string;
 }
 
 /** What is drawn. */

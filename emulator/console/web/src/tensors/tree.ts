@@ -54,18 +54,31 @@ export class TensorTree {
     const names = group.tensors.filter((each) => each.toLowerCase().includes(words));
     if (!names.length) return null;
     const open = opened || words !== "" || names.some((each) => this.chosen.includes(each));
-    const left = names.length - MOST_LISTED;
-    return h(
-      "details",
-      { open, "data-collection": group.name },
-      h("summary", {}, name(group.name), h("span", { class: "quiet" }, ` ${names.length}`)),
-      h(
-        "ul",
-        {},
+    const list = h("ul");
+    // Hundreds of boxes take longer to make than a plot: those of a group that nobody has opened wait.
+    const fillOnce = (): void => {
+      if (list.childElementCount) return;
+      const left = names.length - MOST_LISTED;
+      fill(
+        list,
         names.slice(0, MOST_LISTED).map((each) => this.drawTensor(each)),
         left > 0 ? h("li", { class: "quiet" }, `${left} more: search for them above.`) : null,
-      ),
+      );
+    };
+    const details = h(
+      "details",
+      {
+        open,
+        "data-collection": group.name,
+        toggle: () => {
+          if (details.open) fillOnce();
+        },
+      },
+      h("summary", {}, name(group.name), h("span", { class: "quiet" }, ` ${names.length}`)),
+      list,
     );
+    if (open) fillOnce();
+    return details;
   }
 
   private drawTensor(tensor: string): HTMLElement {

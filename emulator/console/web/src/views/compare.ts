@@ -1,12 +1,18 @@
-// Two to six jobs: one tensor or metric over each other or side by side, and what differs in their hyperparameters.
+// Several jobs: tensors and metrics over each other or side by side, and what differs between the jobs.
 
+import { readParameters, writeParameters } from "../address";
 import { ask, jobPath, type Job, type Metric, type Metrics, type Run, type Series } from "../api";
 import { choice, debounce, fill, h, name } from "../dom";
-import { findDifferences, linkToJob } from "../format";
 import { labelLines } from "../lines";
-import { mark } from "../marks";
 import { LinePlot, type PlottedLine } from "../plots";
+import { AXES, placeInTime } from "../tensors/figures";
+import { showComparison, type Last } from "./comparison_table";
 import { load, type View } from "./view";
+
+// More lines than these in one picture are told apart by nobody.
+const MOST_JOBS = 50;
+const MOST_SHOWN = 8;
+const AT_ONCE = 6;
 
 interface Compared {
   job: Job;
@@ -14,15 +20,35 @@ interface Compared {
   metrics: Metric[];
 }
 
+/** Do a task for each, few at once: a browser opens six connections. */
+async function forEach<T, R>(items: T[], task: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = new Array<R>(items.length);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < items.length) {
+      const at = next++;
+      results[at] = await task(items[at] as T);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work));
+  return results;
+}
+
 export function showCompare(root: Element, names: string[]): View {
-  let what = "";
-  let [reduction, mode] = ["", ""];
-  let together = true;
+  const kept = readParameters();
+  let shown = kept.getAll("show");
+  let [reduction, mode] = [kept.get("reduction") ?? "", kept.get("mode") ?? ""];
+  let axis = kept.get("axis") ?? "";
+  let together = kept.get("layout") !== "apart";
+  let everything = kept.get("parameters") === "all";
   let compared: Compared[] = [];
+  let generation = 0;
   const plots: LinePlot[] = [];
   const controls = h("div", { class: "filters" });
+  const chosen = h("div", { class: "filters" });
   const pictures = h("div", { class: "plots" });
   const table = h("div");
+  const isPossible = names.length >= 2 && names.length <= MOST_JOBS;
   const split = (each: string): [string, string] => [
     each.slice(0, each.indexOf("/")),
     each.slice(each.indexOf("/") + 1),
@@ -30,87 +56,21 @@ export function showCompare(root: Element, names: string[]): View {
 
   const refresh = (): Promise<void> =>
     load(table, async () => {
-      if (names.length < 2 || names.length > 6) throw new Error("two to six");
-      compared = await Promise.all(
-        names.map(async (each) => {
-          const path = jobPath(...split(each));
-          const [job, run, metrics] = await Promise.all([
-            ask<Job>(path),
-            ask<Run>(`${path}/tensors`).catch(() => null),
-            ask<Metrics>(`${path}/metrics`),
-          ]);
-          return { job, run, metrics: metrics.series };
-        }),
-      );
-      showTable();
+      compared = await forEach(names, async (each) => {
+        const path = jobPath(...split(each));
+        const [job, run, metrics] = await Promise.all([
+          ask<Job>(path),
+          ask<Run>(`${path}/tensors`).catch(() => null),
+          ask<Metrics>(`${path}/metrics`),
+        ]);
+        return { job, run, metrics: metrics.series };
+      });
       showControls();
       await draw();
     });
-  function showTable(): void {
-    const parameters = compared.map((each) => (each.job.request["HyperParameters"] ?? {}) as Record<string, string>);
-    const differing = findDifferences(parameters);
-    const row = (title: string, cells: (HTMLElement | string)[]): HTMLElement =>
-      h(
-        "tr",
-        {},
-        h("th", { scope: "row" }, name(title)),
-        cells.map((cell) => h("td", {}, cell)),
-      );
-    fill(
-      table,
-      h("h2", {}, "What differs"),
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "What differs" },
-        h(
-          "table",
-          {},
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              h("td"),
-              compared.map((each) =>
-                h(
-                  "th",
-                  { scope: "col" },
-                  h("a", { href: linkToJob(each.job.region, each.job.name) }, name(each.job.name)),
-                ),
-              ),
-            ),
-          ),
-          h(
-            "tbody",
-            {},
-            row(
-              "Status",
-              compared.map((each) => mark(each.job.status)),
-            ),
-            row(
-              "Rules",
-              compared.map((each) =>
-                h(
-                  "ul",
-                  { class: "marks" },
-                  each.job.rules.map((rule) => h("li", {}, mark(rule.status, rule.name))),
-                ),
-              ),
-            ),
-            differing.map((key) =>
-              row(
-                key,
-                parameters.map((each) => (key in each ? name(each[key] ?? "") : "–")),
-              ),
-            ),
-          ),
-        ),
-      ),
-      differing.length ? null : h("p", { class: "quiet" }, "The hyperparameters are the same."),
-    );
-  }
-  function showControls(): void {
+
+  /** What can be shown: "tensor NAME" and "metric NAME", losses first. */
+  function listOffered(): string[] {
     const losses = new Set(
       compared.flatMap((each) => each.run?.collections.find((one) => one.name === "losses")?.tensors ?? []),
     );
@@ -118,20 +78,38 @@ export function showCompare(root: Element, names: string[]): View {
       (a, b) => Number(losses.has(b)) - Number(losses.has(a)),
     );
     const metrics = [...new Set(compared.flatMap((each) => each.metrics.map((one) => one.name)))].sort();
-    const options: [string, string][] = [
-      ...tensors.map((each): [string, string] => [`tensor ${each}`, each]),
-      ...metrics.map((each): [string, string] => [`metric ${each}`, `${each} (metric)`]),
-    ];
-    if (!options.some(([value]) => value === what)) what = options[0]?.[0] ?? "";
+    return [...tensors.map((each) => `tensor ${each}`), ...metrics.map((each) => `metric ${each}`)];
+  }
+
+  function changed(): void {
+    writeParameters({
+      jobs: names.join(","),
+      show: shown,
+      reduction,
+      mode,
+      axis,
+      layout: together ? "" : "apart",
+      parameters: everything ? "all" : "",
+    });
+    showControls();
+    void draw();
+  }
+
+  function showControls(): void {
+    const offered = listOffered();
+    shown = shown.filter((each) => offered.includes(each));
+    if (!shown.length) shown = offered.slice(0, 1);
+    const describe = (each: string): string => each.slice(7) + (each.startsWith("metric") ? " (metric)" : "");
+    const left = offered.filter((each) => !shown.includes(each));
     const modes = [...new Set(compared.flatMap((each) => each.run?.modes ?? []))];
     if (!modes.includes(mode)) mode = "";
+    const had = document.activeElement?.closest("label")?.textContent;
     fill(
       controls,
-      choice("Show", options, what, (value) => {
-        what = value;
-        showControls();
+      choice("Show", [["", "add …"], ...left.map((each): [string, string] => [each, describe(each)])], "", (value) => {
+        if (value) shown = [...shown, value].slice(-MOST_SHOWN);
+        changed();
         controls.querySelector("select")?.focus();
-        void draw();
       }),
       choice(
         "Reduction",
@@ -142,30 +120,68 @@ export function showCompare(root: Element, names: string[]): View {
         reduction,
         (value) => {
           reduction = value;
-          void draw();
+          changed();
         },
       ),
-      modes.length > 1 && what.startsWith("tensor")
+      modes.length > 1 && shown.some((each) => each.startsWith("tensor"))
         ? choice("Mode", [["", "all"], ...modes.map((each): [string, string] => [each, each])], mode, (value) => {
             mode = value;
-            void draw();
+            changed();
           })
         : null,
+      choice("Over", AXES, axis, (value) => {
+        axis = value;
+        changed();
+      }),
       choice(
         "Layout",
         [
-          ["1", "one picture"],
+          ["1", "one picture each"],
           ["", "side by side"],
         ],
         together ? "1" : "",
         (value) => {
           together = value === "1";
-          void draw();
+          changed();
+        },
+      ),
+      choice(
+        "Hyperparameters",
+        [
+          ["", "that differ"],
+          ["all", "all"],
+        ],
+        everything ? "all" : "",
+        (value) => {
+          everything = value === "all";
+          changed();
         },
       ),
     );
+    for (const label of controls.querySelectorAll("label"))
+      if (had !== undefined && label.textContent === had) label.querySelector("select")?.focus();
+    fill(
+      chosen,
+      shown.map((each) =>
+        h(
+          "button",
+          {
+            type: "button",
+            disabled: shown.length === 1,
+            "aria-label": `Remove ${describe(each)}`,
+            click: () => {
+              shown = shown.filter((other) => other !== each);
+              changed();
+            },
+          },
+          name(describe(each)),
+          shown.length > 1 ? " ×" : "",
+        ),
+      ),
+    );
   }
-  async function read(each: Compared): Promise<PlottedLine[]> {
+
+  async function read(each: Compared, what: string): Promise<PlottedLine[]> {
     const [kind, title] = [what.slice(0, 6), what.slice(7)];
     if (kind === "metric") {
       const metric = each.metrics.find((one) => one.name === title);
@@ -174,7 +190,7 @@ export function showCompare(root: Element, names: string[]): View {
             {
               label: each.job.name,
               subject: each.job.name,
-              at: metric.timesMs.map((time) => (time - each.job.creationMs) / 1000),
+              at: metric.timesMs.map((time) => (time - (axis === "time" ? 0 : each.job.creationMs)) / 1000),
               values: metric.values,
             },
           ]
@@ -187,52 +203,90 @@ export function showCompare(root: Element, names: string[]): View {
       mode,
       points: 800,
       most: 1000,
+      times: axis ? 1 : "",
     });
     const labels = labelLines(found.series, () => each.job.name);
-    return found.series.map((line, index) => ({
+    const lines = found.series.map((line, index) => ({
       label: labels[index] ?? "",
       subject: line.worker === found.series[0]?.worker ? each.job.name : `${each.job.name}, ${line.worker}`,
       mode: line.mode,
       at: line.steps,
       values: line.mean,
     }));
+    const times = found.series.map((line) => line.timesMs ?? []);
+    return axis ? placeInTime(lines, times, axis) : lines;
   }
+
   async function draw(): Promise<void> {
+    const mine = ++generation;
+    const last: Last[] = [];
     await load(pictures, async () => {
-      const lines = await Promise.all(compared.map(read));
+      const found = await forEach(
+        shown.flatMap((what) => compared.map((each) => ({ what, each }))),
+        async ({ what, each }) => ({ what, job: each.job, lines: await read(each, what) }),
+      );
+      if (mine !== generation) return;
       for (const plot of plots.splice(0)) plot.close();
-      const x = what.startsWith("metric") ? "seconds since the job's start" : "global step";
-      const known = lines.filter((each) => each.length);
-      const add = (title: string, shown: PlottedLine[]): HTMLElement => {
-        const plot = new LinePlot({ title, x, height: together ? 320 : 220 });
-        plot.show(shown);
+      const add = (what: string, of: string, lines: PlottedLine[]): HTMLElement => {
+        const isMetric = what.startsWith("metric");
+        const x =
+          isMetric && axis !== "time" ? "seconds since the job's start" : AXES.find(([each]) => each === axis)?.[1];
+        const title = of ? `${of}: ${what.slice(7)}` : what.slice(7);
+        const plot = new LinePlot({
+          title,
+          x: x ?? "global step",
+          time: axis === "time",
+          height: together ? 320 : 220,
+        });
+        plot.show(lines);
         plots.push(plot);
         return plot.element;
       };
-      fill(
-        pictures,
-        !known.length
-          ? h("p", { class: "quiet" }, "None of the jobs has it.")
-          : together
-            ? add(what.slice(7), known.flat())
-            : known.map((each) => add(`${each[0]?.subject ?? ""}: ${what.slice(7)}`, each)),
-      );
-      pictures.classList.toggle("wide", together);
+      const elements = shown.flatMap((what) => {
+        const known = found.filter((each) => each.what === what && each.lines.length);
+        last.push({
+          title: what.slice(7),
+          values: compared.map(({ job }) => {
+            const lines = known.find((each) => each.job === job)?.lines ?? [];
+            return lines.map((line) => line.values.findLast((value) => value !== null) ?? null);
+          }),
+        });
+        if (!known.length) return [h("p", { class: "quiet" }, `None of the jobs has ${what.slice(7)}.`)];
+        return together
+          ? [
+              add(
+                what,
+                "",
+                known.flatMap((each) => each.lines),
+              ),
+            ]
+          : known.map((each) => add(what, each.job.name, each.lines));
+      });
+      fill(pictures, elements);
+      pictures.classList.toggle("wide", together && shown.length === 1);
     });
+    if (mine === generation)
+      showComparison(
+        table,
+        compared.map((each) => each.job),
+        last,
+        everything,
+      );
   }
+
   fill(
     root,
     h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / compare"),
     h("h1", {}, `${names.length} jobs compared`),
     controls,
+    chosen,
     pictures,
     table,
   );
-  if (names.length < 2 || names.length > 6)
-    fill(table, h("p", { class: "problem" }, "Choose two to six jobs in the list of jobs."));
-  else void refresh();
+  if (isPossible) void refresh();
+  else fill(table, h("p", { class: "problem" }, `Choose two to ${MOST_JOBS} jobs in the list of jobs.`));
   const soon = debounce(() => {
-    if (names.length >= 2 && names.length <= 6) void refresh();
+    if (isPossible) void refresh();
   }, 300);
   return {
     title: "Compare",
@@ -240,6 +294,9 @@ export function showCompare(root: Element, names: string[]): View {
     change: (jobs) => {
       if (!jobs.length || names.some((each) => jobs.includes(split(each)[1]))) soon();
     },
-    close: () => plots.forEach((plot) => plot.close()),
+    close: () => {
+      generation++;
+      plots.forEach((plot) => plot.close());
+    },
   };
 }

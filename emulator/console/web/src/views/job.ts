@@ -22,6 +22,7 @@ import { showLastLines, showLogs } from "./logs";
 import { showMetrics } from "./metrics";
 import { showProfiler } from "./profiler";
 import { hasEnded, linkToExecutionOf, linkToTuningJob, showLinks, showStatus } from "./status";
+import { showTags } from "./tags";
 import { showTensors } from "./tensors";
 import { showTimeline } from "./timeline";
 import { load, type Part, type View } from "./view";
@@ -151,6 +152,7 @@ function showOverview(root: Element, path: string): Part {
   const tries = new Map<string, HTMLElement>();
   const board = showTensorBoard(path);
   const lastLines = h("div");
+  const tags = showTags(path);
   fill(
     root,
     lastLines,
@@ -160,6 +162,7 @@ function showOverview(root: Element, path: string): Part {
     timeline,
     h("h2", {}, "Inputs and outputs"),
     links,
+    tags.element,
   );
   let shownRules = "";
   return {
@@ -178,6 +181,7 @@ function showOverview(root: Element, path: string): Part {
           );
         });
       }
+      tags.show(job);
       keepingFocus(() => fill(timeline, showTimeline(job, path)));
       fill(links, showLinks(job.links), "TensorBoardOutputConfig" in job.request ? board : null);
     },

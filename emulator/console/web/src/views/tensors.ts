@@ -1,6 +1,7 @@
 // The tensors of a job: a tree to choose from, and a picture of what is chosen.
 
-import { ask, type Job, type Run } from "../api";
+import { readParameters, writeParameters } from "../address";
+import { ask, reportedJob, type Job, type Run } from "../api";
 import { fill, h } from "../dom";
 import { buildConfusion } from "../tensors/confusion";
 import type { Firing } from "../tensors/figures";
@@ -17,7 +18,13 @@ import { load, type Part } from "./view";
 const REFRESH_MS = 800;
 
 export function showTensors(root: Element, path: string): Part {
-  const shared: SharedChoices = { reduction: "", mode: "", step: "" };
+  const kept = readParameters();
+  const shared: SharedChoices = {
+    reduction: kept.get("reduction") ?? "",
+    mode: kept.get("mode") ?? "",
+    step: kept.get("step") ?? "",
+    axis: kept.get("axis") ?? "",
+  };
   const lines = buildLines(shared);
   const pictures = [
     lines,
@@ -34,7 +41,8 @@ export function showTensors(root: Element, path: string): Part {
     () => picture === lines,
     () => void draw(),
   );
-  let picture: Picture = lines;
+  tree.chosen = kept.getAll("tensor");
+  let picture: Picture = pictures.find((each) => each.kind === kept.get("picture")) ?? lines;
   let run: Run | null = null;
   let firings: Firing[] = [];
   let generation = 0;
@@ -47,7 +55,11 @@ export function showTensors(root: Element, path: string): Part {
       fill(said, describeRun(run));
       if (run.damaged.length) said.append(h("span", { class: "problem" }, ` Damaged: ${run.damaged.join(" ")}`));
       if (JSON.stringify([before?.tensors, before?.modes]) === JSON.stringify([run.tensors, run.modes])) return;
+      const known = new Set(run.tensors.map((each) => each.name));
+      // An address may name what this run has not, or not yet.
+      if (run.complete) tree.chosen = tree.chosen.filter((each) => known.has(each));
       if (!tree.chosen.length) tree.chosen = chooseFirst(run);
+      if (!picture.isOffered(run)) picture = lines;
       tree.show(run);
       showControls(run);
     });
@@ -88,6 +100,7 @@ export function showTensors(root: Element, path: string): Part {
 
   async function draw(): Promise<void> {
     const mine = ++generation;
+    keepChoices();
     const subject = run && { path, run, tensors: tree.chosen, firings };
     if (subject === null) return;
     if (!tree.chosen.length && !picture.ofRun) {
@@ -96,6 +109,17 @@ export function showTensors(root: Element, path: string): Part {
       return;
     }
     await load(content, () => picture.draw(subject, content, () => mine === generation));
+  }
+
+  /** What is chosen is in the address, which can be kept and sent; what is shown at first needs no parameters. */
+  function keepChoices(): void {
+    if (run === null || reportedJob) return;
+    const first = chooseFirst(run).join();
+    writeParameters({
+      tensor: tree.chosen.join() === first ? [] : tree.chosen,
+      picture: picture === lines ? "" : picture.kind,
+      ...shared,
+    });
   }
 
   const soon = (): void => {

@@ -64,6 +64,13 @@ def test_what_is_known_when_a_job_is_created() -> None:
     ]
 
 
+def test_rules_without_a_hook_are_named_when_the_job_is_created() -> None:
+    (warning,) = find_request_warnings(build_request(**RULES), None, None)
+    assert warning.code == "RuleWithoutHook"
+    assert warning.text.startswith("a will read tensors, and the request has no DebugHookConfig: ")
+    assert say(find_request_warnings(build_request(DebugHookConfig=HOOK, **RULES), None, None)) == []
+
+
 def test_what_is_known_when_a_processing_job_is_created() -> None:
     cluster = {"InstanceType": "ml.g5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 1}
     request = {"ProcessingJobName": "job", "ProcessingResources": {"ClusterConfig": cluster}}

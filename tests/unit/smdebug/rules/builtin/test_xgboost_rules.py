@@ -163,6 +163,7 @@ OF_ALL = ("Distribution of true labels", "Loss curve: logloss", "Metric curve: a
 OF_CLASSES = (
     "Confusion matrix",
     "Evaluation of the confusion matrix",
+    "F1 score over iterations",
     "Accuracy of each diagonal element over iterations",
     "ROC curve",
 )
@@ -182,7 +183,7 @@ def test_report_of_classes(tmp_path: Path, upstream_run: Any) -> None:
     assert all(f"{average} average" in page.text for average in ("micro", "macro", "weighted"))
     assert page.links == []
     assert "script" not in page.tags
-    assert page.tags.count("svg") == 10
+    assert page.tags.count("svg") == 11
     assert page.text.count("What to do: ") == len(OF_ALL) + len(OF_CLASSES)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["xgboost_report.html", "xgboost_report.ipynb"]
     assert upstream_run("xgb_all").path in (tmp_path / "xgboost_report.ipynb").read_text(encoding="utf-8")
@@ -205,6 +206,20 @@ def test_accuracy_of_each_class_is_drawn_round_by_round(tmp_path: Path) -> None:
     cells = re.findall(r'<td style="background:(#\w+);color:(#\w+)">(\d+)</td>', page)
     assert [cells[at] for at in (0, 4, 8)] == [("#1f5fa8", "#fff", "2")] * 3
     assert cells[1] == ("#ffffff", "#1c1c1c", "0")
+
+
+def test_f1_scores_are_drawn_round_by_round() -> None:
+    run = XgboostRun(hyperparameters={"objective": "binary:logistic"})
+    labels = np.array([0, 0, 0, 1])
+    run.take_predictions(0, labels, np.array([0.9, 0.1, 0.1, 0.1]))
+    run.take_predictions(5, None, np.array([0.1, 0.1, 0.1, 0.9]))
+    # One wrong of each: precision and recall of class 0 are 2/3, those of class 1 are 0.
+    averages = {f"{name} average": score for name, score in (("micro", 0.5), ("macro", 1 / 3), ("weighted", 0.5))}
+    assert run._f1[0] == pytest.approx({**averages, "class 0": 2 / 3, "class 1": 0})
+    assert set(run._f1[5].values()) == {1.0}
+    section = run.render("x").partition("F1 score over iterations")[2].partition("<h2>")[0]
+    assert section.count("<polyline") == 5
+    assert re.findall(r">(\w+ (?:average|\d))<", section) == [*averages, "class 0", "class 1"]
 
 
 def test_auc_is_no_loss_curve(tmp_path: Path) -> None:

@@ -1,0 +1,187 @@
+"""The ``cache`` command and ``images remove``: stored files, sizes, removal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.installation import locate_cache
+from container_runtime.process.stored_environments import (
+    list_environments,
+    measure_folder,
+    remove_environment,
+    remove_folder,
+)
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from emulator.cli.running import fail, json_option, read_settings, state_dir_option
+from emulator.cli.tables import count_of, format_table, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from container_runtime.docker.stored_images import StoredImage
+    from container_runtime.process.stored_environments import StoredFolder
+
+_OUTDATED, _CURRENT = "outdated", "current"
+_BACK_ENDS = ("docker", "process")
+
+
+@click.group(invoke_without_command=True)
+@state_dir_option
+@json_option
+@click.pass_context
+def cache(context: click.Context, state_dir: Path | None, *, as_json: bool) -> None:
+    """Show what lies where on this machine, and how large it is.
+
+    Jobs and S3's objects, environments, wheels, Docker images.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    entries = list(_list_entries(read_settings(state_dir).state_dir))
+    if as_json:
+        click.echo(json.dumps(entries))
+        return
+    click.echo(format_table([("What", "Size", "State"), *map(_build_row, entries)]))
+    click.echo()
+    for label, where in dict.fromkeys((each["label"], each["where"]) for each in entries if each["label"]):
+        click.echo("\n".join(wrap(where, " " * 14, label)))
+    outdated = sum(each["bytes"] for each in entries if each["state"] == _OUTDATED)
+    if outdated:
+        click.echo(f"\n{format_size(outdated)} are outdated: smdebug-emulator cache remove outdated")
+
+
+@cache.command("remove")
+@click.argument("what", nargs=-1, required=True, type=click.Choice((_OUTDATED, "wheels", "clients")))
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
+    """Remove what can be fetched or built again.
+
+    outdated: environments and Docker images of earlier versions; wheels: fetched packages, which the next build
+    fetches again; clients: files of `env` and `run`. Jobs and objects: reset, prune. An image: images remove.
+    """
+    environments: list[StoredFolder] = []
+    images: list[StoredImage] = []
+    if _OUTDATED in what:
+        environments = [each for each in _list_environments() if each.is_outdated]
+        images = [each for each in _list_images() or [] if each.is_outdated]
+    folders = [locate_cache() / "wheels"] * ("wheels" in what) + [_locate_clients()] * ("clients" in what)
+    _remove(environments, images, [folder for folder in folders if folder.exists()], yes=yes)
+
+
+@click.command("remove")
+@click.argument("names", nargs=-1, metavar="NAME...", required=True)
+@click.option("--runtime", type=click.Choice(_BACK_ENDS), help="Remove it for this one only  [default: for both].")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+def remove_images(names: tuple[str, ...], runtime: str | None, *, yes: bool) -> None:
+    """Remove images: from Docker, and the environments of local processes.
+
+    NAME is as in images list. The next job that needs one builds it again.
+    """
+    try:
+        chosen = {definition.name for definition in ImageCatalogue().select(names)}
+    except ContainerRuntimeError as error:
+        fail(str(error))
+    environments = [each for each in _list_environments() if each.image in chosen and runtime != "docker"]
+    images = [each for each in _list_images() or [] if each.image in chosen and runtime != "process"]
+    _remove(environments, images, [], yes=yes)
+
+
+def format_size(count: int) -> str:
+    """Return a number of bytes in words.
+
+    >>> format_size(2_500_000_000), format_size(3_400_000), format_size(800)
+    ('2.5 GB', '3 MB', '0 MB')
+    """
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+
+
+def _remove(environments: list[StoredFolder], images: list[StoredImage], folders: list[Path], *, yes: bool) -> None:
+    """Remove all of them after asking, and say what became of it."""
+    listed = [
+        *(f"environment of {each.image}, {format_size(each.size)}: {each.folder}" for each in environments),
+        *(f"Docker image {each.reference}, {format_size(each.size)}" for each in images),
+        *(f"{folder}, {format_size(measure_folder(folder))}" for folder in folders),
+    ]
+    if not listed:
+        click.echo("Nothing to remove.")
+        return
+    click.echo("\n".join(listed))
+    if not yes:
+        if not sys.stdin.isatty():
+            fail(f"Nothing was removed: give --yes to remove {count_of(len(listed), 'item')} without a question.", 2)
+        click.confirm(f"Remove {count_of(len(listed), 'item')}?", abort=True)
+    removed, errors = 0, []
+    for remove in (
+        *((remove_environment, each) for each in environments),
+        *((_remove_image, each) for each in images),
+        *((remove_folder, folder) for folder in folders),
+    ):
+        function, item = remove
+        try:
+            function(item)  # type: ignore[operator] # each with an item of its own kind
+            removed += 1
+        except ContainerRuntimeError as error:
+            errors.append(str(error))
+    click.echo(f"Removed {count_of(removed, 'item')}.")
+    if errors:
+        fail("\n".join(errors))
+
+
+def _remove_image(stored: StoredImage) -> None:
+    from container_runtime.docker.stored_images import remove_image
+
+    remove_image(stored)
+
+
+def _list_entries(state_dir: Path) -> Iterator[dict[str, Any]]:
+    if state_dir.exists():
+        yield _describe("jobs, S3, logs", measure_folder(state_dir), "", "State", str(state_dir))
+    environments = str(locate_cache() / "venvs")
+    for each in _list_environments():
+        state = _OUTDATED if each.is_outdated else _CURRENT
+        yield _describe(f"environment {each.image}", each.size, state, "Environments", environments)
+    wheels = locate_cache() / "wheels"
+    if wheels.exists():
+        yield _describe("wheels", measure_folder(wheels), "", "Wheels", str(wheels))
+    clients = _locate_clients()
+    if clients.exists():
+        yield _describe("files of clients", measure_folder(clients), "", "Clients", str(clients))
+    images = _list_images()
+    for image in images or []:
+        state = _OUTDATED if image.is_outdated else "to be rebuilt" if image.is_stale else _CURRENT
+        name = image.reference.removeprefix("sha256:")
+        where = "on the engine; they share layers, and take less than the sum"
+        yield _describe(f"Docker {name if '/' in name else name[:12]}", image.size, state, "Docker", where)
+
+
+def _describe(what: str, size: int, state: str, label: str, where: str) -> dict[str, Any]:
+    return {"what": what, "bytes": size, "state": state, "label": label, "where": where}
+
+
+def _build_row(entry: dict[str, Any]) -> tuple[str, str, str]:
+    return entry["what"], f"{format_size(entry['bytes']):>9}", entry["state"]
+
+
+def _list_environments() -> list[StoredFolder]:
+    return list_environments(ImageCatalogue(), locate_cache())
+
+
+def _list_images() -> list[StoredImage] | None:
+    """List this project's images on the engine; None where none answers."""
+    from container_runtime.docker.stored_images import list_images
+
+    try:
+        return list_images()
+    except EngineUnavailableError:
+        return None
+
+
+def _locate_clients() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base, "smdebug-emulator", "clients")

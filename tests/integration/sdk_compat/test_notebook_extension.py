@@ -1,0 +1,70 @@
+"""Tests of `%load_ext smdebug_emulator` in a kernel of its own."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+from nbclient import NotebookClient
+
+from sdk_compat.sagemaker_emulator import SageMakerEmulator
+from tests.boto3_client import make_client
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+CREATE = """
+import boto3
+from sdk_compat.demo.training_job import build_rule, build_training_job
+boto3.client("s3").create_bucket(Bucket="bucket")
+request = build_training_job(
+    "of-a-notebook", image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket="bucket"
+)
+boto3.client("sagemaker").create_training_job(**request)
+"""
+WATCHED = """
+import threading, time
+while any(thread.name.startswith("Thread-") and "_follow" in thread.name for thread in threading.enumerate()):
+    time.sleep(0.1)
+"""
+CELLS = ("%load_ext smdebug_emulator", CREATE, "%training_job of-a-notebook", WATCHED, "%unload_ext smdebug_emulator")
+
+
+def run_cells(folder: Path, cells: tuple[str, ...]) -> list[list[Any]]:
+    """Execute cells in a new kernel, and return the outputs of each."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    return [list(cell.outputs) for cell in notebook.cells]
+
+
+def read_text(outputs: list[Any]) -> str:
+    return "".join(each["text"] for each in outputs if each["output_type"] == "stream")
+
+
+def test_an_emulator_is_started_for_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
+    loaded, _, shown, *_ = run_cells(tmp_path, CELLS)
+    assert "which ends with this kernel" in read_text(loaded)
+    (display,) = [each for each in shown if each["output_type"] == "display_data"]
+    assert "Failed" in display["data"]["text/html"], "it was displayed anew when the job had ended"
+    assert "of-a-notebook" in display["data"]["text/html"]
+
+
+def test_the_one_that_runs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulator = SageMakerEmulator("process", state_dir=tmp_path / "state", warm=None)
+    try:
+        monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
+        asked = "print(__import__('boto3').client('sts').get_caller_identity()['Arn'])"
+        left = "%unload_ext smdebug_emulator\nimport os; print(os.environ.get('AWS_ENDPOINT_URL'))"
+        loaded, _, arn, unloaded = run_cells(tmp_path, (CELLS[0], CREATE, asked, left))
+        assert emulator.endpoint_url in read_text(loaded)
+        assert "was running already" in read_text(loaded)
+        assert ":assumed-role/smdebug-emulator/" in read_text(arn)
+        assert read_text(unloaded).strip() == str(os.environ.get("AWS_ENDPOINT_URL"))
+        jobs = make_client(emulator.endpoint_url, "sagemaker").list_training_jobs()["TrainingJobSummaries"]
+        assert [job["TrainingJobName"] for job in jobs] == ["of-a-notebook"]
+    finally:
+        emulator.stop()

@@ -1,0 +1,209 @@
+"""Tests of commands and the pytest plugin with an emulator elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from emulator.gateway.addresses import find_own_address
+from sdk_compat.environment import EndpointError
+from sdk_compat.remote import parse_remote
+from tests.end_to_end.guarded import Guarded
+from tests.running_emulator import RunningEmulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TEST = """
+import boto3
+
+
+def test_on_the_emulator_elsewhere(sagemaker_emulator, boto3_session, s3_bucket):
+    assert sagemaker_emulator.endpoint_url == {url!r}
+    boto3_session.client("s3").put_object(Bucket=s3_bucket, Key="key", Body=b"")
+    assert boto3.client("s3").list_objects_v2(Bucket=s3_bucket)["KeyCount"] == 1
+    assert sagemaker_emulator.collect_jobs(with_plots=False) == []
+"""
+
+
+class OtherMachine:
+    """What a user has there: commands, an empty home, and no state folder of an emulator."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SMDEBUG_"))}
+        self.variables = {**kept, "HOME": str(folder), "XDG_CACHE_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
+
+    def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {**self.variables, **variables}
+        return subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=120, env=environment, cwd=self.folder
+        )
+
+    def command(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.run(sys.executable, "-P", "-m", "emulator", *arguments, **variables)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    emulator = Guarded(tmp_path_factory.mktemp("remote") / "state", "process", "--host", find_own_address())
+    yield emulator
+    emulator.stop()
+
+
+@pytest.fixture(scope="module")
+def said(guarded: Guarded) -> dict[str, str]:
+    """What ``env --elsewhere`` says on the emulator's machine."""
+    lines = [shlex.split(line)[1] for line in guarded.run("env", "--elsewhere").splitlines()]
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> OtherMachine:
+    return OtherMachine(tmp_path)
+
+
+def test_commands_use_it_by_the_variables_alone(guarded: Guarded, said: dict[str, str], machine: OtherMachine) -> None:
+    assert re.fullmatch(r"https://[\d.]+:\d+#sha256:[0-9a-f]{64}", said["SMDEBUG_EMULATOR_REMOTE"])
+    url = said["SMDEBUG_EMULATOR_REMOTE"].partition("#")[0]
+
+    status = machine.command("status", **said)
+    assert status.returncode == 0, status.stderr
+    assert f"answers at {url}" in status.stdout
+
+    ran = machine.command("run", "--", "aws", "sts", "get-caller-identity", **said)
+    assert "assumed-role/SageMakerRole" in ran.stdout, ran.stderr
+    exports = machine.command("env", **said).stdout
+    assert f"export AWS_ENDPOINT_URL={url}" in exports
+    made = machine.run("bash", "-c", f"{exports}\naws s3 mb s3://from-elsewhere", **said)
+    assert made.returncode == 0, made.stderr
+
+    deployed = machine.command("stop-handler", "deploy", **said)
+    assert deployed.returncode == 0, deployed.stderr
+    for arguments in (("jobs",), ("events",), ("prune", "--dry-run"), ("processing",), ("open", "--print")):
+        done = machine.command(*arguments, **said)
+        assert done.returncode == 0, (arguments, done.stderr)
+    refused = machine.command("reset", **said)
+    assert f"all else in the emulator at {url}" in refused.stderr
+    assert not list(machine.folder.rglob("emulator.json"))
+
+
+def test_the_option_overrules_the_variable(said: dict[str, str], machine: OtherMachine) -> None:
+    remote = said["SMDEBUG_EMULATOR_REMOTE"]
+    others = {**said, "SMDEBUG_EMULATOR_REMOTE": "https://nobody.invalid"}
+    assert machine.command("jobs", "--remote", remote, **others).returncode == 0
+    both = machine.command("jobs", "--remote", remote, "--state-dir", str(machine.folder), **said)
+    assert (both.returncode, "one of --remote and --state-dir" in both.stderr) == (2, True)
+    here = machine.command("jobs", "--state-dir", str(machine.folder), **said)
+    assert "No emulator is running on the state folder" in here.stderr
+
+
+def test_another_certificate_than_the_pinned_one_is_refused(said: dict[str, str], machine: OtherMachine) -> None:
+    """Nothing is trusted, and the token is not sent."""
+    url = said["SMDEBUG_EMULATOR_REMOTE"].partition("#")[0]
+    other = machine.command("jobs", **{**said, "SMDEBUG_EMULATOR_REMOTE": f"{url}#sha256:{'0' * 64}"})
+    assert other.returncode == 1
+    assert "is not the emulator whose certificate is pinned" in other.stderr
+    bare = machine.command("jobs", **{**said, "SMDEBUG_EMULATOR_REMOTE": url})
+    assert bare.returncode == 1
+    assert "is not to be trusted" in bare.stderr
+    assert f"pin it, as in {url}#sha256:" in bare.stderr
+    for done in (other, bare):
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_missing_token_is_named(said: dict[str, str], machine: OtherMachine) -> None:
+    lacking = {name: value for name, value in said.items() if name != "SMDEBUG_EMULATOR_TOKEN"}
+    assert "set SMDEBUG_EMULATOR_TOKEN" in machine.command("jobs", **lacking).stderr
+
+
+def test_doctor_says_where_the_variable_leads(said: dict[str, str], machine: OtherMachine) -> None:
+    found = json.loads(machine.command("doctor", "--json", **said).stdout)
+    assert {each["subject"]: each["state"] for each in found}["remote"] == "ok"
+    lost = {**said, "SMDEBUG_EMULATOR_REMOTE": "http://127.0.0.1:1"}
+    found = json.loads(machine.command("doctor", "--json", **lost).stdout)
+    (remote,) = [each for each in found if each["subject"] == "remote"]
+    assert (remote["state"], "No emulator answers" in remote["found"]) == ("missing", True)
+
+
+def test_the_plugin_uses_it_and_leaves_it_running(
+    guarded: Guarded, said: dict[str, str], machine: OtherMachine
+) -> None:
+    url = said["SMDEBUG_EMULATOR_REMOTE"].partition("#")[0]
+    (machine.folder / "test_it.py").write_text(TEST.format(url=url))
+    done = machine.run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", **said)
+    assert done.returncode == 0, done.stdout
+    assert guarded.run("status")
+
+
+def test_one_that_speaks_plainly_needs_its_address_alone(
+    tmp_path_factory: pytest.TempPathFactory, machine: OtherMachine
+) -> None:
+    with RunningEmulator(tmp_path_factory.mktemp("plain") / "state", runtime="process") as plain:
+        status = machine.command("status", "--remote", plain.endpoint_url, SMDEBUG_EMULATOR_TOKEN="secret")
+        assert status.returncode == 0, status.stderr
+        said = machine.command("env", "--elsewhere", "--state-dir", str(plain.state_dir))
+        assert said.stdout == f"export SMDEBUG_EMULATOR_REMOTE={plain.endpoint_url}\n"
+        assert "No other machine reaches this emulator" in said.stderr
+
+
+def test_a_proxy_of_the_environment_is_not_asked(
+    tmp_path_factory: pytest.TempPathFactory, machine: OtherMachine
+) -> None:
+    """Neither by the emulator's own clients nor by commands, nor by clients after ``env``."""
+    nobody = {f"{name}_proxy": "http://127.0.0.1:1" for name in ("http", "https", "all")}
+    with RunningEmulator(tmp_path_factory.mktemp("proxy") / "state", runtime="process") as plain:
+        url = plain.endpoint_url
+        for arguments in (["stop-handler", "deploy"], ["prune", "--dry-run"], ["jobs"], ["reset", "--all", "--yes"]):
+            done = machine.command(*arguments, "--remote", url, **nobody)
+            assert done.returncode == 0, (arguments, done.stderr)
+        exports = machine.command("env", "--remote", url, **nobody).stdout
+        made = machine.run("bash", "-c", f"{exports}\naws s3 mb s3://past-the-proxy", **nobody)
+        assert made.returncode == 0, made.stderr
+
+
+def test_a_token_is_never_sent_in_the_clear(machine: OtherMachine) -> None:
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def listen() -> None:
+            connection, _ = server.accept()
+            with connection:
+                heard.append(connection.recv(4096))
+                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n<html>a web page</html>")
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        done = machine.command(
+            "jobs", "--remote", url, SMDEBUG_EMULATOR_TOKEN="a-secret", HTTP_PROXY="http://127.0.0.1:1"
+        )
+        thread.join()
+    assert b"a-secret" not in heard[0]
+    assert f"What answers at {url} is no emulator" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("lab:4580", "is no address of an emulator"),
+        ("https://lab:4580/path", "is no address of an emulator"),
+        ("https://lab:abc", "is no URL"),
+        ("https://token@lab:4580", "holds no user"),
+        ("https://lab:4580#sha256:12", "pins no certificate"),
+        ("http://lab:4580#sha256:" + "0" * 64, "http:// has none"),
+    ],
+)
+def test_what_is_no_address_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(EndpointError, match=re.escape(reason)):
+        parse_remote(text)

@@ -1,0 +1,178 @@
+"""Tests of the public module: an emulator for a with statement, and a decorator."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+
+import smdebug_emulator
+from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
+from sdk_compat.process_environment import ProcessEnvironment
+from smdebug_emulator import SageMakerEmulator, TrainingJob, mock_sagemaker
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCRIPT = """
+import torch
+network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for step in range(4):
+    optimizer.zero_grad()
+    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
+    optimizer.step()
+"""
+JOB = "of-a-with-statement"
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMakerEmulator]:
+    """One with a job, whose rule fires; clients of the process are led to it only while a test asks."""
+    script = tmp_path_factory.mktemp("source") / "train.py"
+    script.write_text(SCRIPT)
+    with SageMakerEmulator(runtime="process") as started:
+        bucket = started.make_bucket("bucket")
+        source = stage_source(boto3.client("s3"), "script", [script], bucket)
+        request = build_training_job(
+            JOB,
+            image="pytorch-training:2.13.0-cpu-py311",
+            hyperparameters=build_script_mode(source, "train.py", {}),
+            channels=(),
+            collections={"gradients": {"save_interval": "1"}},
+            rules=[build_rule("VanishingGradient", threshold="1e9")],
+            bucket=bucket,
+        )
+        boto3.client("sagemaker").create_training_job(**request)
+        started.restore()
+        yield started
+
+
+def test_jobs_are_waited_for_judged_and_opened(emulator: SageMakerEmulator) -> None:
+    assert emulator.wait(JOB, "Completed")["TrainingJobName"] == JOB
+    assert emulator.wait_for_rules(JOB) == {"VanishingGradient": "IssuesFound"}
+    emulator.assert_rule(JOB, "VanishingGradient", "IssuesFound")
+    with pytest.raises(AssertionError, match=r"(?s)is IssuesFound, not NoIssuesFound.*RuleEvaluationConditionMet"):
+        emulator.assert_rule(JOB, "VanishingGradient", "NoIssuesFound")
+    emulator.lead()
+    try:
+        trial = emulator.open_trial(JOB)
+        assert trial.steps() == TrainingJob(JOB).trial.steps() == [0, 1, 2, 3]
+        shown = {repr(trial.tensor(name)) for name in trial.tensor_names(collection="gradients")}
+        assert "<Tensor gradient/Linear_weight: 4 steps, 0 to 3; shape (1, 3), float32>" in shown
+    finally:
+        emulator.restore()
+    with pytest.raises(ConnectionError, match="%load_ext"):
+        _ = TrainingJob(JOB, emulator.endpoint_url).trial
+
+
+def test_the_environment_is_as_it_was_afterwards(emulator: SageMakerEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    boto3.setup_default_session(aws_access_key_id="of", aws_secret_access_key="before", region_name="eu-west-1")
+    monkeypatch.setenv("AWS_PROFILE", "of-the-user")
+    before = dict(os.environ)
+    emulator.lead()
+    assert ":assumed-role/smdebug-emulator/" in boto3.client("sts").get_caller_identity()["Arn"]
+    source = "import boto3; print(boto3.client('sts').get_caller_identity()['Account'])"
+    assert subprocess.run([sys.executable, "-c", source], capture_output=True, check=True).stdout == b"123456789012\n"
+    emulator.restore()
+    assert dict(os.environ) == before
+    assert boto3.DEFAULT_SESSION is None
+
+
+def test_a_session_is_of_the_sdk_that_is_installed(
+    emulator: SageMakerEmulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
+    session = emulator.open_sagemaker_session()
+    assert type(session).__module__ == "sagemaker.session"
+    assert session.default_bucket() == "sagemaker-us-east-1-123456789012"
+
+
+def test_it_ends_with_its_statement_and_leaves_no_folder() -> None:
+    with pytest.raises(RuntimeError, match="of the block"), SageMakerEmulator(runtime="process", warm=None) as started:
+        raise RuntimeError("of the block")
+    started.stop()
+    assert not started.is_running
+    assert not started.state_dir.parent.exists()
+
+
+def test_it_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    source = (
+        "import os, signal\nfrom smdebug_emulator import SageMakerEmulator\n"
+        "emulator = SageMakerEmulator('process', warm=None)\n"
+        "print(emulator._process.process.pid, emulator.state_dir.parent, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False, cwd=tmp_path)
+    pid, folder = told.stdout.split()
+    wait_until(lambda: not Path(f"/proc/{pid}").exists() and not Path(folder).exists())
+
+
+def count_buckets() -> int:
+    assert os.environ["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1:")
+    return len(boto3.client("s3").list_buckets()["Buckets"])
+
+
+@mock_sagemaker(runtime="process", warm=None)
+def make_bucket(name: str) -> int:
+    """The buckets that there were before."""
+    found = count_buckets()
+    boto3.client("s3").create_bucket(Bucket=name)
+    return found
+
+
+@mock_sagemaker(runtime="process", warm=None)
+async def make_bucket_later(name: str) -> int:
+    await asyncio.sleep(0)
+    return make_bucket(name)
+
+
+@mock_sagemaker(runtime="process", warm=None)
+class Plain:
+    def test_it(self) -> int:
+        return make_bucket("inner") + count_buckets()
+
+    def helper(self) -> str | None:
+        return os.environ.get("AWS_ENDPOINT_URL")
+
+
+@mock_sagemaker(runtime="process", warm=None)
+class Case(unittest.TestCase):
+    def setUp(self) -> None:
+        boto3.client("s3").create_bucket(Bucket="of-set-up")
+
+    def test_it(self) -> None:
+        assert count_buckets() == 1
+
+    def test_it_again(self) -> None:
+        assert count_buckets() == 1
+
+
+def test_a_decorated_call_has_an_empty_emulator() -> None:
+    assert [make_bucket("of-a-call"), make_bucket("of-a-call"), asyncio.run(make_bucket_later("later"))] == [0, 0, 0]
+    assert "AWS_ENDPOINT_URL" not in os.environ
+
+
+def test_methods_of_a_decorated_class_have_it() -> None:
+    assert Plain().test_it() == 1, "the emulator is emptied when the outermost call ends"
+    assert Plain().helper() is None
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
+    assert (result.testsRun, result.failures + result.errors) == (2, [])
+
+
+def test_a_mistake_is_named() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Emulator'"):
+        _ = smdebug_emulator.Emulator
+    assert "mock_sagemaker" in dir(smdebug_emulator)
+    with pytest.raises(smdebug_emulator.EmulatorStartError, match="nowhere"):
+        SageMakerEmulator(runtime="nowhere")
+    assert not ProcessEnvironment().is_led

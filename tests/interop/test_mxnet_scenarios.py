@@ -1,0 +1,34 @@
+"""Comparison of the runs that our smdebug and the real 1.0.34 write under MXNet.
+
+What stays different is listed in docs/frameworks.md, "Differences from upstream".
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks._environments import build_upstream
+from benchmarks.hook_cost_mxnet import REQUIREMENTS
+from tests.interop.mxnet_scenarios import SCENARIOS
+from tests.interop.scenario_runs import ScenarioRuns, find_differences, run_scenarios
+
+pytestmark = pytest.mark.timeout(600)
+
+_MODES = "The original saves the last step before a change of mode by the settings of the next mode."
+DIFFERENT = {"epochs": _MODES, "epochs_of_modes": _MODES}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
+    """What both libraries have written and read."""
+    python = build_upstream(REQUIREMENTS)
+    return run_scenarios("mxnet_scenarios", python, None, tmp_path_factory.mktemp("runs"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_same_script_leaves_the_same_run(runs: ScenarioRuns, scenario: str) -> None:
+    differences = find_differences(runs, scenario)
+    if scenario in DIFFERENT:
+        assert differences, "It has become the same: take it off the list."
+    else:
+        assert differences == []

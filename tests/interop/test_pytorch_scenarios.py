@@ -1,0 +1,49 @@
+"""Comparison of the runs that our smdebug and the real 1.0.34 write under PyTorch.
+
+What stays different is listed in docs/frameworks.md, "Differences from upstream".
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks._environments import build_upstream
+from tests.interop.pytorch_scenarios import SCENARIOS
+from tests.interop.scenario_runs import ScenarioRuns, find_differences, run_scenarios
+
+pytestmark = pytest.mark.timeout(600)
+
+_TURNED_OFF = "An error turns the original off, without a word to the script."
+DIFFERENT = {
+    "no_step": "Settings of collections that no step has prepared.",
+    "no_model": "Settings of collections that no step has prepared.",
+    "collection_empty": "Settings of collections that no step has prepared.",
+    "epochs_of_one_mode": "The original fails in the first step of a mode without a save_config.",
+    "train_in_eval_mode": "The original lists gradients that it does not save.",
+    "regex_wrong": "A wrong regex is refused by the constructor, not by the first step.",
+    "reductions_of_modes": "The original fails at the mean of whole numbers.",
+    "loss_of_wrong_type": _TURNED_OFF,
+    "model_of_wrong_type": _TURNED_OFF,
+    "registered_twice": _TURNED_OFF,
+    "folder_exists": _TURNED_OFF,
+    "no_folder": _TURNED_OFF,
+    "wrong_settings": _TURNED_OFF,
+    "dry_run": "A dry run writes no collections file.",
+    "closed_early": "The original goes on after close().",
+    "questions_of_the_hook": "The original makes a collection of each name that it is asked about.",
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
+    """What both libraries have written and read."""
+    return run_scenarios("pytorch_scenarios", build_upstream(), None, tmp_path_factory.mktemp("runs"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_same_script_leaves_the_same_run(runs: ScenarioRuns, scenario: str) -> None:
+    differences = find_differences(runs, scenario)
+    if scenario in DIFFERENT:
+        assert differences, "It has become the same: take it off the list."
+    else:
+        assert differences == []

@@ -1,0 +1,54 @@
+"""Comparison of the runs that our smdebug and the real 1.0.34 write under XGBoost 1.7.
+
+What stays different is listed in docs/frameworks.md, "Differences from upstream".
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks._environments import build_environment
+from tests.interop.scenario_runs import HERE, ScenarioRuns, find_differences, run_scenarios
+from tests.interop.xgboost_scenarios import SCENARIOS
+
+pytestmark = pytest.mark.timeout(600)
+
+_TURNED_OFF = "An error turns the original off, without a word to the script."
+_TREES = "The original saves one tree of a round, that whose number is the round's."
+DIFFERENT = {
+    "no_training": "Settings of collections that no round has prepared.",
+    "collection_empty": "Settings of collections that no round has prepared.",
+    "three_evals": "Settings of collections that no round has prepared.",
+    "of_train_mode": "The original fails in the first round of a mode without a save_config.",
+    "two_trainings": "The original's second training replaces the first one's steps.",
+    "continued": "The original's second training replaces the first one's steps.",
+    "regex_of_importance": "The original heeds regexes only in collections that are saved by name.",
+    "multiclass": _TREES,
+    "multiclass_probabilities": _TREES,
+    "forest": _TREES,
+    "linear_importance": "The original fails: a linear booster has weights alone.",
+    "classifier": _TURNED_OFF,
+    "regressor": "The original's metrics have no names with a number, such as validation_0-rmse.",
+    "cross_validation": "The original saves mean and deviation as one tensor.",
+    "scalar_after": "The original replaces the last step's files by those of the last scalar.",
+    "reductions_of_collection": "The original fails: it has no reductions here.",
+    "dry_run": "A dry run writes no collections file.",
+    "data_of_wrong_type": _TURNED_OFF,
+    "folder_exists": _TURNED_OFF,
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
+    """What both libraries have written and read."""
+    python = build_environment("upstream-xgboost", HERE / "requirements-upstream-xgboost.txt")
+    return run_scenarios("xgboost_scenarios", python, None, tmp_path_factory.mktemp("runs"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_same_script_leaves_the_same_run(runs: ScenarioRuns, scenario: str) -> None:
+    differences = find_differences(runs, scenario)
+    if scenario in DIFFERENT:
+        assert differences, "It has become the same: take it off the list."
+    else:
+        assert differences == []
