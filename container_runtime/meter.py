@@ -59,6 +59,10 @@ class Meter(Protocol):
     def is_local(self) -> bool:
         """Whether the container runs on this machine."""
 
+    @property
+    def gpus(self) -> tuple[str, ...] | None:
+        """The UUIDs of the GPUs that the container holds; None if it holds all of its machine."""
+
     def read(self) -> Load | None:
         """Read the container's counters; None if the container has ended.
 
@@ -71,7 +75,13 @@ class Meter(Protocol):
 
 
 class LocalMeter:
-    """The part of a meter that concerns this machine."""
+    """The part of a meter that concerns this machine.
+
+    Attributes:
+        gpus: see ``Meter``.
+    """
+
+    gpus: tuple[str, ...] | None = None
 
     @property
     def is_local(self) -> bool:

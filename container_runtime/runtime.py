@@ -1,6 +1,6 @@
 """Container runtime interface, and the errors of this package.
 
-``tests/contract/test_container_runtime.py`` runs one suite against every implementation.
+``container_runtime/contract/`` is one suite for every implementation.
 
     ContainerRuntimeError           an operation of a back end failed
     ├── EngineUnavailableError      the engine does not answer
@@ -191,11 +191,15 @@ class ContainerRuntime(Protocol):
 
     @property
     def name(self) -> str:
-        """``docker``, ``process`` or ``swarm``."""
+        """Name of the back end, as its entry point has it: ``docker``, ``process``, ``swarm`` or another's."""
 
     @property
     def host_address(self) -> str:
         """IP address at which a container reaches a server that ``offer`` has announced; the server listens on it."""
+
+    @property
+    def hands_gpus(self) -> bool:
+        """Whether a container whose spec asks for GPUs gets GPUs of its machine."""
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
         """Let containers reach a TCP port at ``host_address``.

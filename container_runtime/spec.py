@@ -72,6 +72,8 @@ class ContainerSpec:
         memory_bytes: hard limit, or None for no limit.
         cpus: number of CPUs that the container may use at once, or None for all. The process back end cannot enforce
             this.
+        gpus: number of GPUs that the container gets, where the back end hands some out; see
+            ``ContainerRuntime.hands_gpus``.
         shm_bytes: size of /dev/shm, or None for the engine's default.
         max_processes: most processes and threads of the container at once. The process back end cannot enforce this.
         niceness: niceness of a local process, from 0 to 19: a higher value yields more CPU time to other processes. It
@@ -97,6 +99,7 @@ class ContainerSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int | None = None
     cpus: int | None = None
+    gpus: int = 0
     shm_bytes: int | None = None
     max_processes: int = 4096
     niceness: int = 0

@@ -45,7 +45,7 @@ GROUPS = {
     "Rules": ("rules.md", "how_to/write_a_rule.md", "rules-study.md"),
     "CI": ("how_to/test_in_ci.md", "how_to/inject_faults.md", "troubleshooting.md"),
     "Reference": ("reference/", "coverage.md", "upstream_names.md", "guarantees.md", "scale.md", "changelog.md"),
-    "Internals": ("architecture.md", "glossary.md", "decisions/"),
+    "Internals": ("architecture.md", "glossary.md", "back_ends.md", "decisions/"),
 }
 _REST = "More"
 

@@ -17,7 +17,7 @@ from emulator.gateway.addresses import find_addresses
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from container_runtime.selection import ChosenRuntime
+    from container_runtime.back_ends import ChosenRuntime
     from emulator.settings import Settings
     from emulator.state.replica.bucket import Bucket
 
@@ -47,7 +47,7 @@ class Emulator:
         """
         addresses = find_addresses(settings)
         folder = Folder(settings)
-        replica = ReplicaComponent(settings, bucket, folder)
+        replica = self._replica = ReplicaComponent(settings, bucket, folder)
         ports = Ports(settings, addresses, replica)
         administration = Administration(ports, replica, ask_restart)
         faults = Faults(settings)
@@ -89,4 +89,5 @@ class Emulator:
 
     def close(self) -> None:
         """Stop every job, wait for its end, and release all resources. No container is left."""
+        self._replica.end_if_cut_off()
         self._components.stop()

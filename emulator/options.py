@@ -33,7 +33,7 @@ class Option:
         default_words: the default as ``--help`` shows it; empty to show none.
         name: the name of the option, if it differs from the field's.
         metavar: the placeholder of the value in ``--help``.
-        choices: all possible values, for an option that has only a few.
+        choices: lists all possible values, for an option that has only a few.
         is_flag: whether the option takes no value.
         multiple: whether it may be given several times.
         write: formats a value so that ``parse`` can parse it.
@@ -48,7 +48,7 @@ class Option:
     default_words: str = ""
     name: str | None = None
     metavar: str | None = None
-    choices: tuple[str, ...] = ()
+    choices: Callable[[], tuple[str, ...]] | None = None
     is_flag: bool = False
     multiple: bool = False
     write: Callable[[Any], str] = str
@@ -131,6 +131,19 @@ def parse_host_names(text: str) -> tuple[str, ...]:
     if not all(map(_HOST_NAME.fullmatch, names)):
         raise ValueError("it is no list of host names")
     return names
+
+
+def parse_runtime(text: str) -> str:
+    """Return the name of a container back end that is installed, or ``auto``.
+
+    Raises:
+        ValueError: there is no such back end.
+    """
+    from container_runtime.selection import list_choices  # looks at what is installed
+
+    if text not in (choices := list_choices()):
+        raise ValueError(f"{text!r} is no container back end: use one of {', '.join(choices)}")
+    return text
 
 
 def parse_images(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from container_runtime.selection import AUTO, list_choices
 from emulator.exceptions import StartupError
 from emulator.options import (
     Option,
@@ -22,6 +23,7 @@ from emulator.options import (
     parse_host,
     parse_host_names,
     parse_images,
+    parse_runtime,
     parse_user,
 )
 from emulator.quotas import parse_quota_file
@@ -44,22 +46,6 @@ _LONGEST_SECONDS = 28 * 86_400
 _HOST_NAME = re.compile(r"[\w.-]{1,253}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
 _HTTP_URL = re.compile(r"https?://[^\s/?#]+/?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*/?")
-RuntimeChoice = Literal["auto", "docker", "process", "swarm"]
-RUNTIME_CHOICES: tuple[RuntimeChoice, ...] = ("auto", "docker", "process", "swarm")
-
-
-def check_shared(settings: Settings) -> None:
-    """Check that a folder shared by all nodes of a Swarm contains the folders of jobs.
-
-    Raises:
-        StartupError: it does not; the text says which setting to give.
-    """
-    shared = settings.shared_folder
-    if settings.runtime == "swarm" and shared is not None and not settings.state_dir.is_relative_to(shared):
-        raise StartupError(
-            f"--shared-folder {shared}: the folders of jobs are in {settings.state_dir}, which is not in it. Give a "
-            "--state-dir below it, or no --shared-folder: files are then carried to the nodes and from them."
-        )
 
 
 def default_state_dir(environment: Mapping[str, str]) -> Path:
@@ -93,14 +79,13 @@ class Settings:
         help="TCP port; 0 takes any free one.",
         default_words="4580",
     )
-    runtime: RuntimeChoice = option(
-        "auto",
-        parse=str,
-        fits=RUNTIME_CHOICES.__contains__,
-        wanted=f"use one of {', '.join(RUNTIME_CHOICES)}",
-        choices=RUNTIME_CHOICES,
-        help="What runs containers: docker, local processes, or the nodes of a Docker Swarm; auto: docker if an engine "
-        "is running, else process.",
+    runtime: str = option(
+        AUTO,
+        parse=parse_runtime,
+        wanted="",
+        choices=list_choices,
+        help="What runs containers: docker, local processes, the nodes of a Docker Swarm, or another installed back "
+        "end; auto: docker if an engine is running, else process.",
         default_words="auto",
     )
     shared_folder: Path | None = option(
@@ -294,7 +279,7 @@ class Settings:
         parse=str,
         fits=("loopback",).__contains__,
         wanted="use loopback",
-        choices=("loopback",),
+        choices=lambda: ("loopback",),
         help="This emulator is in a container whose port is published on the host's loopback interface only (docker "
         "run -p 127.0.0.1:4580:4580): it listens on the container's addresses without TLS and signatures.",
     )

@@ -10,6 +10,7 @@ import requests.exceptions
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, is_read_timeout, raise_for_status, translated
 from container_runtime.docker.control_group import ControlGroupMeter
+from container_runtime.docker.gpus import read_gpus
 from container_runtime.docker.log import follow_log
 from container_runtime.docker.sidecar import read_sidecar
 from container_runtime.runtime import ContainerRuntimeError, Exit, Usage
@@ -66,7 +67,10 @@ class EngineContainers:
         with translated(f"measure container {container_id}"):
             found = self._api.inspect_container(container_id)
         pid = found["State"]["Pid"]
-        return ControlGroupMeter(pid, behind_sidecar=read_sidecar(found) is not None) if pid else None
+        if not pid:
+            return None
+        gpus = read_gpus(found["Config"]["Labels"] or {})
+        return ControlGroupMeter(pid, behind_sidecar=read_sidecar(found) is not None, gpus=gpus)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""

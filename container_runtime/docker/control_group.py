@@ -25,7 +25,13 @@ class ControlGroupMeter(LocalMeter):
     """Meter that reads the control groups of a container. If they no longer exist, the container has ended."""
 
     def __init__(
-        self, pid: int, root: Path = _ROOT, processes: Path = _PROCESSES, *, behind_sidecar: bool = False
+        self,
+        pid: int,
+        root: Path = _ROOT,
+        processes: Path = _PROCESSES,
+        *,
+        behind_sidecar: bool = False,
+        gpus: tuple[str, ...] | None = (),
     ) -> None:
         """Find the control groups of the container's first process.
 
@@ -35,11 +41,12 @@ class ControlGroupMeter(LocalMeter):
             processes: the ``/proc`` folder.
             behind_sidecar: whether the container reaches the emulator through its loopback interface, so that the
                 traffic of that interface counts.
+            gpus: the UUIDs of the GPUs that the container holds; None for all.
 
         Raises:
             ContainerRuntimeError: the process is not on this machine, or its control groups are not visible.
         """
-        self._pid, self._processes = pid, processes
+        self._pid, self._processes, self.gpus = pid, processes, gpus
         self._found: list[int] = []
         self._next_poll = 0.0
         self._network = f"{processes}/{pid}/net/dev"

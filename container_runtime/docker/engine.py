@@ -15,6 +15,7 @@ from docker.types import Mount as EngineMount
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.docker.given_away import GivenAway
+from container_runtime.docker.gpus import GPUS_LABEL, EngineGpus
 from container_runtime.docker.image_files import copy_image_files
 from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.docker.local_images import LocalImages
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from socket import socket
 
+    from docker.types import DeviceRequest
+
     from container_runtime.docker.local_images import LocalImage
     from container_runtime.docker.spares import SpareOptions
     from container_runtime.runtime import FoundNetwork, Network, ResolvedImage
@@ -51,7 +54,7 @@ INSTANCE_LABEL = "smdebug-emulator.instance"
 COLD_LABEL = "smdebug-emulator.cold"
 """Label of a container that no spare one could become; its value is the reason."""
 
-_OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL, COLD_LABEL}
+_OWN_LABELS = {INSTANCE_LABEL, IMAGE_LABEL, KEY_LABEL, COLD_LABEL, GPUS_LABEL}
 _MAX_HOSTNAME = 63
 # An engine without permission to raise limits refuses a limit above its own, which is usually that of this process.
 OPEN_FILES = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -90,7 +93,9 @@ class DockerEngine(OneMachine, EngineContainers):
         self._instance_id = instance_id
         self._user = choose_user(user)
         super().__init__(connect())
-        self._machine_cpus: int = self._api.info()["NCPU"]
+        info = self._api.info()
+        self._machine_cpus: int = info["NCPU"]
+        self._gpus = EngineGpus(self._api, info)
         catalogue = catalogue or ImageCatalogue()
         self._images = LocalImages(self._api, catalogue)
         self._network = f"smdebug-emulator-{instance_id}"
@@ -123,6 +128,11 @@ class DockerEngine(OneMachine, EngineContainers):
     def host_address(self) -> str:
         """Address of the host for its containers: gateway of this back end's network, or loopback with a sidecar."""
         return self._host_address
+
+    @property
+    def hands_gpus(self) -> bool:
+        """See ``ContainerRuntime``."""
+        return self._gpus.has_runtime
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
         """See ``ContainerRuntime``."""
@@ -361,6 +371,20 @@ class DockerEngine(OneMachine, EngineContainers):
         folders: tuple[list[Mount], dict[str, str]],
         network: dict[str, Any],
     ) -> str:
+        if spec.gpus and self._gpus.has_runtime:
+            with self._gpus.guard:
+                return self._create_in_engine(spec, image, folders, network, *self._gpus.choose(spec.gpus))
+        return self._create_in_engine(spec, image, folders, network, None, {})
+
+    def _create_in_engine(
+        self,
+        spec: ContainerSpec,
+        image: LocalImage,
+        folders: tuple[list[Mount], dict[str, str]],
+        network: dict[str, Any],
+        devices: list[DeviceRequest] | None,
+        labels: dict[str, str],
+    ) -> str:
         mounts, environment = folders
         host_config = self._api.create_host_config(
             extra_hosts=network["extra_hosts"],
@@ -381,6 +405,7 @@ class DockerEngine(OneMachine, EngineContainers):
             memswap_limit=spec.memory_bytes,
             shm_size=spec.shm_bytes,
             pids_limit=spec.max_processes,
+            device_requests=devices,
             # A core file would be as large as the process, in a folder that is uploaded.
             ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)],
             log_config=LogConfig(type="json-file", config=LOG_OPTIONS),
@@ -390,7 +415,7 @@ class DockerEngine(OneMachine, EngineContainers):
             command=list(spec.command) or None,
             entrypoint=None if spec.entrypoint is None else list(spec.entrypoint),
             environment=environment,
-            labels={**spec.labels, INSTANCE_LABEL: self._instance_id},
+            labels={**spec.labels, **labels, INSTANCE_LABEL: self._instance_id},
             name=spec.name,
             hostname=network["hostname"],
             user="{}:{}".format(*self._user),

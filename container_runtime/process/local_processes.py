@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from container_runtime.gpus import list_gpus
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT, locate_cache
 from container_runtime.images.own_packages import FOLDER, build_variables
@@ -91,6 +92,12 @@ class LocalProcesses(OneMachine):
     """
 
     name = "process"
+
+    @property
+    def hands_gpus(self) -> bool:
+        """Whether this machine has GPUs: its processes see them all."""
+        return bool(list_gpus())
+
     host_address = "127.0.0.1"
 
     def __init__(

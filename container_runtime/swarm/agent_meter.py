@@ -39,6 +39,11 @@ class AgentMeter:
         """See ``Meter``."""
         return False
 
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """See ``Meter``: a Swarm hands out none."""
+        return ()
+
     def read(self) -> Load | None:
         """See ``Meter``."""
         if self._file.closed:

@@ -74,6 +74,8 @@ class SwarmEngine:
     """
 
     name = "swarm"
+    # A service gets devices by generic resources only, which an administrator declares on each node.
+    hands_gpus = False
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from container_runtime.selection import AUTO
 from emulator.settings import Settings, list_options
 
 if TYPE_CHECKING:
@@ -32,8 +33,14 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in rece
         except ValueError as error:
             self.fail(f"{value!r}: {error}." if self._option.wanted else f"{error}.", param, ctx)
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str | None:  # noqa: ARG002
+        """Show all possible values, where there are few. They are looked up for the help only."""
+        return None if self._option.choices is None else f"[{'|'.join(self._option.choices())}]"
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 -- click's
-        """Let the shell complete paths."""
+        """Let the shell complete values of which there are few, and paths."""
+        if self._option.choices is not None:
+            return [CompletionItem(each) for each in self._option.choices() if each.startswith(incomplete)]
         kind = {"DIRECTORY": "dir", "FILE": "file"}.get(self._option.metavar or "")
         return [] if kind is None else [CompletionItem(incomplete, type=kind)]
 
@@ -50,9 +57,20 @@ def setting_option(field_name: str) -> Callable[[F], F]:
     return click.option(
         name,
         field_name,
-        type=click.Choice(option.choices) if option.choices else SettingType(option),
+        type=SettingType(option),
         metavar=option.metavar,
         multiple=option.multiple,
+        help=help_text,
+    )
+
+
+def runtime_option(help_text: str, *, default: str | None = AUTO) -> Callable[[F], F]:
+    """Make the option ``--runtime`` of a command that has not all settings."""
+    return click.option(
+        "--runtime",
+        type=SettingType(list_options()["runtime"]),
+        default=default,
+        show_default=default is not None,
         help=help_text,
     )
 

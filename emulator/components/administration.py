@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from container_runtime.selection import ChosenRuntime
+    from container_runtime.back_ends import ChosenRuntime
     from emulator.components.ports import Ports, ReplicaComponent
     from emulator.jobs import Jobs
     from emulator.jobs.accounts import Accounts, AccountStores
@@ -180,6 +180,8 @@ class Administration:
         """
         self._check_idle()
         started = self.started.result()
+        if self._replica.replica is not None:
+            self._replica.replica.missing.wait()
         with started.moto.at_rest():
             write_archive(self._ports.settings.state_dir, target)
 

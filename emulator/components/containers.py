@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from emulator.components.component import Component
+from emulator.components.fenced_runtime import FencedRuntime
 from emulator.exceptions import StartupError
 from emulator.gateway.authentication import ACCOUNT_HEADER, read_region
-from emulator.settings import check_shared, format_url
+from emulator.settings import format_url
 
 if TYPE_CHECKING:
+    from container_runtime.back_ends import ChosenRuntime
     from container_runtime.runtime import ContainerRuntime
-    from container_runtime.selection import ChosenRuntime
     from emulator.components.gateway import GatewayComponent, RequestsEnd
     from emulator.components.ports import Ports, ReplicaComponent
     from emulator.gateway.listener import Listener
@@ -42,6 +44,9 @@ class Containers(Component):
         """Open the back end that the settings select."""
         settings = self._ports.settings
         self.chosen = choose_runtime(settings, restored=self._replica.restored)
+        if self._replica.replica is not None:
+            fenced = FencedRuntime(self.chosen.runtime, self._replica.replica.fence.wait)
+            self.chosen = replace(self.chosen, runtime=cast("ContainerRuntime", fenced))
         runtime = self.chosen.runtime
         self.closers.callback(runtime.close)
         # Containers on a Docker bridge reach this machine at the bridge's address.
@@ -99,26 +104,25 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
     Raises:
         StartupError: Docker was selected and does not answer or lacks an image, or the back end cannot be opened.
     """
-    from container_runtime.process.warm_interpreters import WarmOptions
+    from container_runtime.back_ends import RuntimeOptions
     from container_runtime.runtime import ContainerRuntimeError
     from container_runtime.selection import select_runtime
     from emulator.jobs.staging.opt_ml import WORK_FOLDERS
 
     try:
-        check_shared(settings)
-        return select_runtime(
-            settings.runtime,
-            settings.state_dir,
-            settings.container_user,
+        options = RuntimeOptions(
+            state_dir=settings.state_dir,
+            user=settings.container_user,
             strict_versions=settings.strict_versions,
             allow_internet=settings.allow_internet,
             address=settings.advertise,
             registry=settings.registry,
-            carry=settings.shared_folder is None,
+            shared_folder=settings.shared_folder,
             lost=settings.state_dir / WORK_FOLDERS if restored else None,
-            warm=None if settings.no_warm else WarmOptions(settings.warm),
+            warm=None if settings.no_warm else settings.warm,
             warm_memory_bytes=settings.warm_memory,
         )
+        return select_runtime(settings.runtime, options)
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error
 

@@ -142,6 +142,7 @@ class GatewayComponent(Component):
             partial(self._administration.reset, "", keep=False),
             keys=ports.keys,
             settle=None if replica is None else replica.settle,
+            may_change=None if replica is None else lambda: replica.fence.is_open,
             **_build_checks(settings, ports.keys),
         )
         self._application = Gateway(self.services)

@@ -66,10 +66,16 @@ class ReplicaComponent(Component):
         if self._bucket is None:
             return
         # Imported here: most emulators have no replica.
-        from emulator.state.replica.replica import open_replica
+        from emulator.state.replica.opening import open_replica
 
         self.replica = open_replica(self._bucket, self._state_dir, end_at_once)
         self.closers.callback(self.replica.close)
+
+    def end_if_cut_off(self) -> None:
+        """From now on, end this process at once in place of a wait for the lease: at a stop, nobody waits for it."""
+        if self.replica is not None:
+            self.replica.fence.end_instead(end_cut_off)
+            self.replica.fence.wait()
 
     @property
     def restored(self) -> bool:
@@ -177,6 +183,15 @@ def end_at_once(reason: str) -> None:
         "%s: this emulator no longer owns its state, and ends at once. Its jobs are that one's now; started again, "
         "it takes the state from there.",
         reason,
+    )
+    os._exit(LOST_EXIT_CODE)
+
+
+def end_cut_off() -> None:
+    """End this process as SIGKILL would: another emulator may drive its jobs, and have their containers."""
+    logger.critical(
+        "The other S3 has not been reached for longer than the lease lasts: this emulator ends at once and stops no "
+        "job, since another one may have them. Started again, it goes on with them if no other has."
     )
     os._exit(LOST_EXIT_CODE)
 

@@ -67,7 +67,10 @@ class Stores(Component):
         from emulator.moto_services.sns import bound_http_endpoints, capture_published
 
         settings, replica = self._ports.settings, self._replica.replica
-        self.stores = AccountStores(settings.state_dir, followed=replica is not None)
+        if replica is None:
+            self.stores = AccountStores(settings.state_dir)
+        else:
+            self.stores = AccountStores(settings.state_dir, followed=True, await_write=replica.fence.wait)
         self.closers.callback(self.stores.close)
         store = self.stores.open(settings.account_id)
         if replica is not None:

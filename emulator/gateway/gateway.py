@@ -62,6 +62,7 @@ class GatewayServices:
         guard: refuses unsigned and unauthorized requests; None if signatures are not required.
         token_check: refuses requests for the emulator's own pages without the token; None if no token is required.
         settle: waits until the changes of SageMaker's jobs are replicated; None if there is no replica.
+        may_change: whether this process may change the state; None if it always may.
         invoke: answers Lambda's Invoke.
         sagemaker: answers SageMaker's operations.
         moto: answers every other service.
@@ -77,6 +78,7 @@ class GatewayServices:
     guard: Guard | None = None
     token_check: TokenCheck | None = None
     settle: Callable[[], None] | None = None
+    may_change: Callable[[], bool] | None = None
     invoke: Future[WSGIApplication] = field(default_factory=Future)
     sagemaker: Future[SageMaker] = field(default_factory=Future)
     moto: Future[WSGIApplication] = field(default_factory=Future)
@@ -115,6 +117,7 @@ class Gateway:
         self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
             self._refuse_foreign_sources,
             self._refuse_controls,
+            self._refuse_changes,
             self._reset,
             self._name_account,
             self._serve_pages,
@@ -157,6 +160,18 @@ class Gateway:
             raise AccessDeniedException(
                 f"{_MOTO_API}/ is closed: it resets and records every service without a signature. Start the emulator "
                 "with --moto-api, or with SMDEBUG_EMULATOR_MOTO_API=1 in its environment, to open it."
+            )
+
+    def _refuse_changes(self, request: Request) -> None:
+        """Refuse what may change the state, while another emulator may have taken it over; clients try again."""
+        if self._services.may_change is None or self._services.may_change():
+            return
+        if request.method not in ("GET", "HEAD") and not (request.operation or "").startswith(_READING):
+            raise AwsError(
+                "This emulator has not reached the S3 that keeps its state for longer than its lease lasts. Another "
+                "one may have taken it over: nothing is changed here until it is reached.",
+                code="ServiceUnavailable",
+                status=503,
             )
 
     def _reset(self, request: Request) -> WSGIApplication | None:

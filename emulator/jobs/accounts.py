@@ -33,15 +33,17 @@ def list_stored_accounts(folder: Path) -> list[str]:
 class AccountStores:
     """The job stores of all accounts, each opened when it is first asked for. Thread safe."""
 
-    def __init__(self, folder: Path, *, followed: bool = False) -> None:
+    def __init__(self, folder: Path, *, followed: bool = False, await_write: Callable[[], None] = lambda: None) -> None:
         """Open nothing yet.
 
         Args:
             folder: of the stores.
             followed: see ``JobStore``.
+            await_write: see ``JobStore``.
         """
         self.folder = folder
         self._followed = followed
+        self._await_write = await_write
         self._lock = RLock()
         self._stores: dict[str, JobStore] = {}
 
@@ -53,7 +55,8 @@ class AccountStores:
         """
         with self._lock:
             if account_id not in self._stores:
-                self._stores[account_id] = JobStore(self.folder / name_store(account_id), followed=self._followed)
+                path = self.folder / name_store(account_id)
+                self._stores[account_id] = JobStore(path, followed=self._followed, await_write=self._await_write)
             return self._stores[account_id]
 
     def find(self, account_id: str) -> JobStore | None:

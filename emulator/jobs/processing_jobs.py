@@ -64,6 +64,7 @@ class ProcessingJobs(JobsOfAKind):
             substitution = self._services.runtime.describe_substitution(request["AppSpecification"]["ImageUri"])
         except VersionRefusedError as error:
             raise ValidationException(str(error)) from error
+        hands_gpus = self._services.runtime.hands_gpus
         with self._quotas.admit(region, request):
             return self._create(
                 ProcessingJob,
@@ -71,7 +72,7 @@ class ProcessingJobs(JobsOfAKind):
                 region,
                 request,
                 lambda job: ProcessingJobRun(job, self._services),
-                list(find_processing_warnings(request, substitution, client_note)),
+                list(find_processing_warnings(request, substitution, client_note, hands_gpus=hands_gpus)),
             )
 
     def list_warnings(self, job: ProcessingJob) -> Sequence[JobWarning]:

@@ -73,7 +73,8 @@ class TrainingJobs(JobsOfAKind):
             )
         except VersionRefusedError as error:
             raise ValidationException(str(error)) from error
-        warnings = list(find_request_warnings(request, substitution, client_note))
+        hands_gpus = self._services.runtime.hands_gpus
+        warnings = list(find_request_warnings(request, substitution, client_note, hands_gpus=hands_gpus))
         with self.quotas.admit(region, request):
             self._threads.start(
                 TrainingJobRun(job, self._services),

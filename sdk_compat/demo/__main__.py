@@ -56,7 +56,7 @@ class Observed:
 def main() -> int:
     """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runtime", choices=["auto", "docker", "process"], default="auto", help="container back end")
+    parser.add_argument("--runtime", default="auto", help="container back end")
     parser.add_argument("--output", type=Path, default=Path(".demo"), help="folder for state and tensors (emptied)")
     parser.add_argument("--stay", action="store_true", help="leave the emulator running until Ctrl-C")
     args = parser.parse_args()

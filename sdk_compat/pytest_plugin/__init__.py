@@ -29,9 +29,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sagemaker", "SageMaker emulator")
     group.addoption(
         "--sagemaker-runtime",
-        choices=("auto", "docker", "process", "container"),
+        metavar="NAME",
         default="auto",
-        help="What training jobs run in: docker, local processes, or docker where an engine answers (default: auto). "
+        help="What training jobs run in: docker, process, swarm or another back end of it; auto: docker if an "
+        "engine answers, else process (default: auto). "
         "container starts the emulator itself in a container, for machines where it does not run.",
     )
     group.addoption(

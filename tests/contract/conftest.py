@@ -54,19 +54,21 @@ WITH_FILES = {
 }
 
 
+# A Swarm gives a task its address when it is made: there hosts wait for each other's names.
+ELSEWHERE = "test_host_finds_the_others_before_they_run_and_after_their_end"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a change's run on a Swarm short."""
-    if config.option.swarm == "whole":
-        return
-    left = [
-        item
-        for item in items
-        if "[swarm" in item.name
-        and (
-            AS_ON_ONE_ENGINE & {item.name, item.name.split("[")[0]}
-            or ("[swarm-carrying" in item.name and item.name not in WITH_FILES)
-        )
-    ]
+
+    def leave_out(name: str) -> bool:
+        if "[swarm" not in name or config.option.swarm == "whole":
+            return name.startswith(f"{ELSEWHERE}[swarm")
+        base = name.split("[")[0]
+        whole_only = {name, base} & AS_ON_ONE_ENGINE or ("[swarm-carrying" in name and name not in WITH_FILES)
+        return base == ELSEWHERE or bool(whole_only)
+
+    left = [item for item in items if leave_out(item.name)]
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in left]
 

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from container_runtime.contract.programs import python
 from container_runtime.runtime import Exit
 from container_runtime.spec import Mount
+from container_runtime.swarm.engine import SwarmEngine
 from container_runtime.swarm.file_transfer import carrier
-from tests.contract.test_container_runtime import MAKERS, python
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -34,18 +35,17 @@ if TYPE_CHECKING:
     from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
-BACK_END = "swarm-carrying"
 ENDLESS = 1 << 34
 LARGE, ROOM = 5 << 20, 1 << 20
 OWNER = """
-import sys
+import os, sys
 from pathlib import Path
-sys.path.insert(0, {root!r})
 from container_runtime.spec import Mount
 from container_runtime.swarm.file_transfer import carrier
-from tests.contract.test_container_runtime import MAKERS, python
+from container_runtime.contract.programs import python
+from container_runtime.swarm.engine import SwarmEngine
 carrier._FIRST_WINDOW = carrier._MOST_WINDOW = {room}  # little of a file comes, and takes room of a disk
-runtime = MAKERS[{back_end!r}](Path({folder!r}), {instance!r})
+runtime = SwarmEngine({instance!r}, Path(os.environ['KEY_OF_THE_AGENTS']), carry=True)
 print(runtime.start(python({source!r}, name={name!r}, mounts=(Mount(Path({shared!r}), "/opt/ml"),))), flush=True)
 sys.stdin.read()
 """
@@ -71,13 +71,10 @@ print(json.dumps(written))
 
 
 @contextmanager
-def owning(folder: Path, instance: str, spec: ContainerSpec) -> Iterator[subprocess.Popen[str]]:
+def owning(instance: str, spec: ContainerSpec) -> Iterator[subprocess.Popen[str]]:
     """Start a container by another process, which is killed in the end."""
     source = OWNER.format(
-        root=str(Path(__file__).parents[2]),
-        back_end=BACK_END,
         room=ROOM,
-        folder=str(folder),
         instance=instance,
         source=spec.command[0],
         name=spec.name,
@@ -92,9 +89,9 @@ def owning(folder: Path, instance: str, spec: ContainerSpec) -> Iterator[subproc
 
 
 @contextmanager
-def taking_up(folder: Path, instance: str) -> Iterator[ContainerRuntime]:
+def taking_up(instance: str) -> Iterator[ContainerRuntime]:
     """Be the process that comes after, and leave nothing behind."""
-    runtime = MAKERS[BACK_END](folder, instance)
+    runtime = SwarmEngine(instance, Path(os.environ["KEY_OF_THE_AGENTS"]), carry=True)
     try:
         yield runtime
     finally:
@@ -118,14 +115,14 @@ def test_a_kill_while_files_are_carried_both_ways_loses_and_doubles_nothing(
     (ml / "input").touch()
     os.truncate(ml / "input", ENDLESS)
     volumes = [node.folder / "data" / "volumes" for node in kept_agents.nodes]
-    with owning(tmp_path, instance, spec):
+    with owning(instance, spec):
         wait_until(lambda: [each for volume in volumes for each in volume.glob("smd-*/_data/.arriving.tmp")])
-    with taking_up(tmp_path, instance) as runtime:
+    with taking_up(instance) as runtime:
         assert runtime.find({}) == []
     (ml / "input").write_bytes(os.urandom(LARGE))
 
     # Killed while files come from the node, a large one among them.
-    with owning(tmp_path, instance, spec) as owner:
+    with owning(instance, spec) as owner:
         assert owner.stdout is not None
         container = owner.stdout.readline().strip()
         wait_until(lambda: list(ml.glob(".arriving-*")) and list(ml.glob("tensors/*")))
@@ -134,7 +131,7 @@ def test_a_kill_while_files_are_carried_both_ways_loses_and_doubles_nothing(
     come = {each: each.stat().st_ino for each in ml.glob("tensors/*")}
 
     # While nobody carries them, the program goes on; who comes after is told what was there, and what was not.
-    with taking_up(tmp_path, instance) as runtime:
+    with taking_up(instance) as runtime:
         assert [(each.id, each.running) for each in runtime.find({})] == [(container, True)]
         assert not (ml / "large").exists()
         (ml / "go").touch()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
+from container_runtime.back_ends import RuntimeOptions
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import INSTANCE_LABEL
 from container_runtime.docker.image_build import build_images
@@ -25,7 +26,6 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
 from container_runtime.images.lock_files import read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
-from container_runtime.selection import name_instance
 from emulator.console.build import build_console
 from examples.frameworks.xgboost.algorithm import stage_cancer
 
@@ -170,7 +170,7 @@ def train(endpoint_url: str) -> dict[str, Any]:
 
 def count_left(state_dir: Path) -> int:
     """Containers and networks that the emulator of a state folder has on the engine."""
-    filters = {"label": f"{INSTANCE_LABEL}={name_instance(state_dir)}"}
+    filters = {"label": f"{INSTANCE_LABEL}={RuntimeOptions(state_dir).instance_id}"}
     api = connect()
     try:
         return len(api.containers(all=True, filters=filters)) + len(api.networks(filters=filters))

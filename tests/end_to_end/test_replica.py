@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 
@@ -67,6 +69,7 @@ def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
     request = build_script_request(first, "moves", TRAIN)
     request["CheckpointConfig"] = {"S3Uri": f"s3://{BUCKET}/checkpoints/moves"}
     first.client("sqs").create_queue(QueueName="kept")
+    first.client("s3").put_object(Bucket=BUCKET, Key="large", Body=b"x" * 1_000_000)
     first.client("sagemaker").create_training_job(**request)
 
     def has(key: str) -> bool:
@@ -81,6 +84,7 @@ def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
     shutil.rmtree(first.state_dir)
 
     second = start_emulator("process", state_dir=tmp_path / "second" / "state")
+    assert second.client("s3").get_object(Bucket=BUCKET, Key="large")["Body"].read() == b"x" * 1_000_000
     second.client("s3").put_object(Bucket=BUCKET, Key="go", Body=b"go on")
     description = wait_until_ended(second, "moves")
     assert description["TrainingJobStatus"] == "Completed", (description, second.log_text())
@@ -93,6 +97,55 @@ def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
         second.client("s3").get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read()
     assert second.client("sqs").list_queues()["QueueUrls"][0].endswith("/kept")
     assert second.stop() == 0
+
+
+ENDS_WHEN_REFUSED = f"""
+import os, time, boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+s3 = boto3.client("s3", config=Config(retries={{"total_max_attempts": 1}}))
+while True:
+    try:
+        s3.put_object(Bucket="{BUCKET}", Key="still", Body=b"")
+    except ClientError as error:
+        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 503, error
+        break
+    time.sleep(0.2)
+"""
+
+
+def test_an_emulator_that_is_cut_off_drives_no_job_until_it_has_its_lease_again(
+    other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
+) -> None:
+    """The job's container ends meanwhile; another emulator might have the job by then."""
+    emulator = start_emulator("process", state_dir=tmp_path / "state")
+    stage_inputs(emulator.client("s3"))
+    sagemaker = emulator.client("sagemaker")
+    sagemaker.create_training_job(**build_script_request(emulator, "waits", ENDS_WHEN_REFUSED))
+    wait_until(lambda: emulator.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="still")["KeyCount"])
+    other_s3.go_away()
+    wait_until(lambda: "they wait until the lease is renewed" in emulator.log_text(), emulator.log_text)
+    (worker,) = (emulator.state_dir / "containers").glob("*-algo-1*")
+    wait_until(lambda: (worker / "exit.json").exists(), lambda: list(worker.iterdir()))
+    description = sagemaker.describe_training_job(TrainingJobName="waits")
+    assert description["TrainingJobStatus"] == "InProgress"
+    with pytest.raises(sagemaker.exceptions.ClientError, match="Another one may have taken it over"):
+        sagemaker.stop_training_job(TrainingJobName="waits")
+    other_s3.come_back()
+    description = wait_until_ended(emulator, "waits")
+    assert description["TrainingJobStatus"] == "Completed", description.get("FailureReason", "")
+    other_s3.go_away()
+    wait_until(lambda: "jobs wait" in read_copy(emulator), lambda: read_copy(emulator))
+    emulator.process.send_signal(signal.SIGTERM)
+    assert emulator.process.wait(timeout=120) == LOST_EXIT_CODE, emulator.log_text()
+    assert "ends at once and stops no job" in emulator.log_text()
+    other_s3.come_back()
+
+
+def read_copy(emulator: RunningEmulator) -> str:
+    """What its health says of the copy."""
+    with urlopen(f"{emulator.endpoint_url}/_emulator/health") as health:
+        return str(json.load(health)["copy"])
 
 
 def test_two_emulators_never_write_one_bucket(

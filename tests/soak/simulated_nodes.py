@@ -114,6 +114,7 @@ class SimulatedNodes(OneMachine):
     """
 
     name = "simulated"
+    hands_gpus = False
     host_address = "127.0.0.1"
 
     def __init__(self, nodes: int, clock: Clock) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from container_runtime.back_ends import load_back_end
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from container_runtime.selection import AUTO
 from emulator.cli.images.stored import remove_images
 from emulator.cli.running import fail, json_option
+from emulator.cli.setting_options import runtime_option
 from emulator.cli.tables import format_table, wrap
-from emulator.settings import RUNTIME_CHOICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -73,13 +74,7 @@ def _shorten(process: str) -> str:
 
 @images.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--runtime",
-    type=click.Choice(RUNTIME_CHOICES),
-    default="auto",
-    show_default=True,
-    help="What to build for; auto: docker if an engine is running, else process.",
-)
+@runtime_option("What to build for; auto: docker if an engine is running, else process.")
 @click.option("--platform", metavar="PLATFORM", help="Such as linux/arm64; it has to be that of the Docker engine.")
 def build(names: tuple[str, ...], runtime: str, platform: str | None) -> None:
     """Build images that are missing or out of date.
@@ -94,8 +89,8 @@ def build(names: tuple[str, ...], runtime: str, platform: str | None) -> None:
 
 
 def choose_back_end(runtime: str) -> str:
-    """``docker`` or ``process``: as asked for, or ``docker`` where an engine answers."""
-    if runtime != "auto":
+    """Name a back end: as asked for, or ``docker`` where an engine answers, else ``process``."""
+    if runtime != AUTO:
         return runtime
     from container_runtime.docker.daemon import describe_engine, explain_refused_engine
 
@@ -112,25 +107,14 @@ def build_for(back_end: str, names: Collection[str], platform: str | None = None
     Raises:
         ContainerRuntimeError: there is no such image, or it cannot be built.
     """
+    if platform is None:
+        _show_progress(lambda report: load_back_end(back_end).build_images(names, report))
+        return
     if back_end == "process":
-        if platform is not None:
-            fail("--platform is for images, and local processes run on this machine's own: leave it out.")
-        _show_progress(lambda report: _build_environments(names, report))
-    else:
-        from container_runtime.docker.image_build import build_images
+        fail("--platform is for images, and local processes run on this machine's own: leave it out.")
+    from container_runtime.docker.image_build import build_images
 
-        _show_progress(lambda report: build_images(names, report, platform=platform))
-
-
-def _build_environments(names: Collection[str], report: Callable[[str, str], None]) -> list[str]:
-    from container_runtime.process.environments import build_environment, locate_environment, needs_environment
-
-    built = []
-    for definition in ImageCatalogue().select(names):
-        if needs_environment(definition) and not locate_environment(definition).is_complete:
-            build_environment(definition, say=partial(report, definition.name))
-            built.append(definition.name)
-    return built
+    _show_progress(lambda report: build_images(names, report, platform=platform))
 
 
 def _show_progress(build_all: Callable[[Callable[[str, str], None]], list[str]]) -> None:

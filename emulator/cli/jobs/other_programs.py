@@ -28,7 +28,7 @@ from emulator.cli.running import (
     look_for_running,
     read_settings,
 )
-from emulator.settings import RUNTIME_CHOICES
+from emulator.cli.setting_options import runtime_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -164,13 +164,7 @@ def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.option(
-    "--runtime",
-    type=click.Choice(RUNTIME_CHOICES),
-    default="auto",
-    show_default=True,
-    help="See start.",
-)
+@runtime_option("See start.")
 @click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; emptied first.")
 @click.option("--stay", is_flag=True, help="Leave the emulator and its console running until Ctrl-C.")
 def demo(runtime: str, output: str, *, stay: bool) -> None:
@@ -180,12 +174,13 @@ def demo(runtime: str, output: str, *, stay: bool) -> None:
 
     Images or virtual environments that are missing are built first.
     """
+    from container_runtime.back_ends import load_back_end
     from container_runtime.runtime import ContainerRuntimeError
     from emulator.cli.images.images import build_for, choose_back_end
 
     try:
         back_end = choose_back_end(runtime)
-        build_for(back_end, () if back_end == "docker" else ("pytorch-training",))
+        build_for(back_end, load_back_end(back_end).demo_images)
     except ContainerRuntimeError as error:
         fail(str(error))
     _become(

@@ -25,7 +25,7 @@ from emulator.cli.running import (
     sign_as_option,
     warn_of_version,
 )
-from emulator.settings import RUNTIME_CHOICES
+from emulator.cli.setting_options import runtime_option
 
 if TYPE_CHECKING:
     from emulator.cli.running import Emulator
@@ -75,13 +75,7 @@ def _print_remote(emulator: Emulator) -> NoReturn:
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @emulator_option
-@click.option(
-    "--runtime",
-    type=click.Choice(RUNTIME_CHOICES),
-    default="auto",
-    show_default=True,
-    help="See start.",
-)
+@runtime_option("See start.")
 @click.option("--region", metavar="NAME", help="Default region of the clients  [default: $AWS_REGION, else us-east-1].")
 @sign_as_option
 @click.option("--role", metavar="NAME", default="SageMakerRole", show_default=True, help="The IAM role to sign as.")

@@ -17,20 +17,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.selection import AUTO
 from emulator import VERSION
 from emulator.cli.remote import REMOTE_VARIABLE, ask_remote
 from emulator.cli.running import json_option, read_settings, state_dir_option
-from emulator.cli.setting_options import list_given, setting_option
+from emulator.cli.setting_options import list_given, runtime_option, setting_option
 from emulator.cli.tables import wrap
 from emulator.exceptions import StartupError
 from emulator.gateway.sdk_versions import TRIED_RELEASES, describe_version, read_minor
-from emulator.settings import DEFAULT_S3_BUCKET, RUNTIME_CHOICES
+from emulator.settings import DEFAULT_S3_BUCKET
 from emulator.state.folder import find_running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from emulator.settings import RuntimeChoice, Settings
+    from emulator.settings import Settings
 
     # What was looked at, how it is (ok, note or missing), what was found, and what to do.
     Finding = tuple[str, str, str, str]
@@ -41,15 +42,13 @@ _AHEAD = "smdebug-emulator images build NAME"
 
 @click.command()
 @state_dir_option
-@click.option(
-    "--runtime", type=click.Choice(RUNTIME_CHOICES), help="The runtime to check for; swarm also checks its nodes."
-)
+@runtime_option("The runtime to check for; swarm also checks its nodes.", default=None)
 @setting_option("s3_endpoint")
 @setting_option("s3_bucket")
 @json_option
 def doctor(
     state_dir: Path | None,
-    runtime: RuntimeChoice | None,
+    runtime: str | None,
     s3_endpoint: str | None,
     s3_bucket: str | None,
     *,
@@ -77,7 +76,7 @@ def doctor(
 def _check_machine(settings: Settings) -> Iterator[Finding]:
     yield from _check_versions()
     yield from _check_engine(settings.runtime)
-    yield from _check_swarm(settings)
+    yield from _check_nodes(settings)
     yield from _check_remote()
     yield from _check_port(settings)
     yield from _check_reach(settings)
@@ -102,7 +101,7 @@ def _check_versions() -> Iterator[Finding]:
     yield "versions", "missing", f"upstream smdebug {original} is in the same environment", remedy
 
 
-def _check_engine(runtime: RuntimeChoice) -> Iterator[Finding]:
+def _check_engine(runtime: str) -> Iterator[Finding]:
     from container_runtime.docker.daemon import describe_engine, explain_refused_engine
     from emulator.cli.images.images import describe_docker_images
 
@@ -153,15 +152,22 @@ def _check_environments() -> Iterator[Finding]:
         yield "images", "note", "they can be built ahead", _AHEAD
 
 
-def _check_swarm(settings: Settings) -> Iterator[Finding]:
-    """Look at the nodes where jobs are to run on them."""
-    if settings.runtime != "swarm":
+def _check_nodes(settings: Settings) -> Iterator[Finding]:
+    """Look at the machines of a back end that has several."""
+    if settings.runtime == AUTO:
         return
-    from container_runtime.swarm.survey import survey
+    from container_runtime.back_ends import RuntimeOptions, load_back_end
+    from container_runtime.runtime import ContainerRuntimeError
 
-    runs = find_running_emulator(settings.state_dir) is not None
-    for finding in survey(settings.state_dir / "swarm", settings.registry, start_agents=not runs):
-        yield ("swarm", *finding)
+    try:
+        survey = load_back_end(settings.runtime).survey
+    except ContainerRuntimeError as error:
+        yield settings.runtime, "missing", str(error), ""
+        return
+    if survey is not None:
+        options = RuntimeOptions(settings.state_dir, registry=settings.registry, shared_folder=settings.shared_folder)
+        for finding in survey(options, find_running_emulator(settings.state_dir) is not None):
+            yield (settings.runtime, *finding)
 
 
 def _check_remote() -> Iterator[Finding]:

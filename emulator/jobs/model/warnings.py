@@ -46,10 +46,10 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "--strict-versions to have such jobs refused.",
     ),
     "NoGpu": WarningKind(
-        "The instance type has GPUs. Containers of the emulator get none.",
+        "The instance type has GPUs, and the containers of this emulator get none.",
         "{instance_type} has GPUs; here the job runs on the CPU.",
         "Let the script choose its device by what it finds, such as torch.cuda.is_available(), and expect longer times "
-        "than on AWS.",
+        "than on AWS; or use a Docker engine with the NVIDIA runtime.",
     ),
     "ClientNotTried": WarningKind(
         "The request came from a version of a SageMaker SDK that was never tried with the emulator.",

@@ -14,7 +14,7 @@ from emulator.jobs.runs.job_log import JobLog
 from emulator.jobs.runs.measuring.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.measuring.volume import Volume, VolumeWatch, find_limit
 from emulator.jobs.staging.hosts import Cluster
-from emulator.jobs.staging.instance_types import GIB, find_cpus, find_memory_bytes
+from emulator.jobs.staging.instance_types import GIB, count_gpus, find_cpus, find_memory_bytes
 from emulator.jobs.staging.opt_ml import TARGET, locate_scratch
 from emulator.security.trust import build_trust
 
@@ -156,6 +156,7 @@ class Attempt(ABC):
             labels=job.labels | {HOST_LABEL: host.name},
             memory_bytes=find_memory_bytes(host.instance_type),
             cpus=find_cpus(host.instance_type),
+            gpus=count_gpus(host.instance_type),
             niceness=settings.job_niceness,
             read_only_root=not settings.writable_root,
             scratch=locate_scratch(self.find_files(host).root),

@@ -19,6 +19,19 @@ _GIB_PER_VCPU = {
 }
 # Memory in GiB of burstable instances, which do not follow the ratio.
 _T_SIZES = {"medium": 4, "large": 8, "xlarge": 16, "2xlarge": 32}
+# GPUs of a family, or of a size of it; all others have one.
+_GPUS = {
+    "g4dn.12xlarge": 4,
+    "g4dn.metal": 8,
+    **dict.fromkeys(("g5.12xlarge", "g5.24xlarge", "g6.12xlarge", "g6.24xlarge", "g6e.12xlarge", "g6e.24xlarge"), 4),
+    **dict.fromkeys(("g5.48xlarge", "g6.48xlarge", "g6e.48xlarge"), 8),
+    "p2.8xlarge": 8,
+    "p2.16xlarge": 16,
+    "p3.8xlarge": 4,
+    "p3.16xlarge": 8,
+    **dict.fromkeys(("p3dn", "p4d", "p4de", "p5e", "p5en", "p6-b200"), 8),
+    "p5.48xlarge": 8,
+}
 _INSTANCE_TYPE = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>[a-z0-9]+)")
 
 
@@ -51,6 +64,18 @@ def has_gpus(instance_type: str) -> bool:
     """
     found = _INSTANCE_TYPE.fullmatch(instance_type)
     return found is not None and re.match(r"[gp]\d", found["family"]) is not None
+
+
+def count_gpus(instance_type: str | None) -> int:
+    """Return the number of an instance type's GPUs, as AWS publishes it; 1 for a type that is not listed.
+
+    >>> [count_gpus(each) for each in ("ml.g5.xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.m5.large", None)]
+    [1, 4, 8, 0, 0]
+    """
+    found = _INSTANCE_TYPE.fullmatch(instance_type or "")
+    if found is None or not has_gpus(found[0]):
+        return 0
+    return _GPUS.get(f"{found['family']}.{found['size']}", _GPUS.get(found["family"], 1))
 
 
 def _count_vcpus(size: str) -> int | None:

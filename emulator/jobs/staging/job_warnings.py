@@ -22,7 +22,7 @@ _REQUIREMENTS_ERROR = "InstallRequirementsError"
 
 
 def find_request_warnings(
-    request: Mapping[str, Any], substitution: str | None, client_note: str | None
+    request: Mapping[str, Any], substitution: str | None, client_note: str | None, *, hands_gpus: bool = False
 ) -> Iterator[JobWarning]:
     """Yield the warnings about a request, before the job runs.
 
@@ -30,9 +30,10 @@ def find_request_warnings(
         request: the members of CreateTrainingJob's request.
         substitution: how the image differs from the requested one; None if it does not.
         client_note: the text of a warning about the client; None if there is none.
+        hands_gpus: whether containers get GPUs.
     """
     types = {host.instance_type for host in list_hosts(request) if host.instance_type}
-    yield from _find_common_warnings(types, substitution, client_note)
+    yield from _find_common_warnings(set() if hands_gpus else types, substitution, client_note)
     if differing := _find_differing_parameters(request):
         text = f"CollectionConfigurations gives a collection different parameters: {'; '.join(differing)}. As on AWS, "
         yield build_warning("HookParameterIgnored", said=f"{text}the last one counts.")
@@ -48,11 +49,11 @@ def find_request_warnings(
 
 
 def find_processing_warnings(
-    request: Mapping[str, Any], substitution: str | None, client_note: str | None
+    request: Mapping[str, Any], substitution: str | None, client_note: str | None, *, hands_gpus: bool = False
 ) -> Iterator[JobWarning]:
     """Yield the warnings about a request for a processing job; see ``find_request_warnings``."""
     types = {request["ProcessingResources"]["ClusterConfig"].get("InstanceType")} - {None}
-    yield from _find_common_warnings(types, substitution, client_note)
+    yield from _find_common_warnings(set() if hands_gpus else types, substitution, client_note)
 
 
 def _find_common_warnings(

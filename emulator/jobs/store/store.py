@@ -35,7 +35,7 @@ from emulator.jobs.store.rows import (
 from emulator.jobs.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -62,12 +62,13 @@ class JobStore:
         messages: Undelivered events and sent messages.
     """
 
-    def __init__(self, path: Path, *, followed: bool = False) -> None:
+    def __init__(self, path: Path, *, followed: bool = False, await_write: Callable[[], None] = lambda: None) -> None:
         """Open or create the store.
 
         Args:
             path: Path of the file.
             followed: Whether another process reads the write-ahead log. Only that process then writes checkpoints.
+            await_write: Called before each change of jobs; returns once this process may change them.
 
         Raises:
             StartupError: The file cannot be written, is open in another emulator, or is not a job store of this
@@ -87,6 +88,7 @@ class JobStore:
             raise StartupError(
                 f"Another emulator is using the state folder {path.parent}: stop it, or give another with --state-dir."
             ) from error
+        self._await_write = await_write
         self._write_lock = RLock()
         self._written = Condition()
         self._version = 0
@@ -147,6 +149,7 @@ class JobStore:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
+        self._await_write()
         with self._write_lock, self._engine.begin() as connection:
             yield connection
         with self._written:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 import crc32c
 
 from emulator.exceptions import DamagedObjectError
+from emulator.moto_services.s3.missing_files import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +104,7 @@ class ContentReader:
         self._stop = content.size if stop is None else stop
         self._number, self._block = -1, b""
         try:
-            self._descriptor = os.open(content.path, os.O_RDONLY)
+            self._descriptor = _open_file(content.path)
         except FileNotFoundError:
             raise self._damage("is missing") from None
         found = os.fstat(self._descriptor).st_size
@@ -252,6 +253,15 @@ class ContentWriter:
     def _end_block(self) -> None:
         self._checksums += self._checksum.to_bytes(_CHECKSUM_BYTES, "big")
         self._checksum = 0
+
+
+def _open_file(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        if not is_there(path):
+            raise
+        return os.open(path, os.O_RDONLY)
 
 
 def link_content(content: StoredContent, name: str, path: Path) -> StoredContent:

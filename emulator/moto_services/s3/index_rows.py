@@ -20,6 +20,7 @@ from moto.utilities.utils import get_partition
 from emulator.moto_services.backend_pickle import dump_value, load_value
 from emulator.moto_services.s3.content import name_object
 from emulator.moto_services.s3.journal import BucketRow, ObjectRow
+from emulator.moto_services.s3.missing_files import is_there
 from emulator.moto_services.s3.policy import check_policy
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ def _restore_upload(journal: S3Journal, bucket_name: str, described: dict[str, A
         content = journal.find_part(
             name_object(bucket_name, f"part {number}"), file, size, md5, bytes.fromhex("".join(checksums))
         )
-        if content.path.exists():  # missing if the process was killed between the upload's completion and its answer
+        if is_there(content.path):  # missing if the process was killed between the upload's completion and its answer
             part = store_content(upload.set_part(int(number), b""), content)
             part.__class__ = StoredPart
             part._etag = md5  # noqa: SLF001

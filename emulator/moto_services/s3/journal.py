@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.s3.content import BLOCK_BYTES, ContentWriter, StoredContent, link_content, name_object
+from emulator.moto_services.s3.missing_files import add_fetcher, remove_fetcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -86,6 +87,9 @@ class ContentsFollower(Protocol):
     def take(self, file: str) -> None:
         """Record that the index is about to name a file."""
 
+    def fetch(self, file: str) -> bool:
+        """Bring a file that the index names and the folder lacks; return whether it is there."""
+
     def free(self, file: str) -> None:
         """Remove a file that the index does not name any more, as soon as the copy does not need it either."""
 
@@ -120,6 +124,8 @@ class S3Journal:
                 f"S3's contents in {folder} cannot be used ({error}): run smdebug-emulator check --mend, or move the "
                 "folder away."
             ) from error
+        if follower is not None:
+            add_fetcher(self._contents, follower.fetch)
         self._run = uuid.uuid4().hex[:8]
         self._numbers = count()
         self._claimed: set[Path] = set()
@@ -358,6 +364,7 @@ class S3Journal:
 
     def close(self) -> None:
         """Close the index."""
+        remove_fetcher(self._contents)
         self._index.close()
 
     def _write_bucket(self, name: str, row: BucketRow | None) -> None:

@@ -20,6 +20,7 @@ from emulator.exceptions import NoSuchBucket, NoSuchKey
 from emulator.faults import FAULTS, InjectedFaultError
 from emulator.moto_services.s3.backend import drop_unclaimed, s3_access, stage_content
 from emulator.moto_services.s3.content import ContentReader, StoredContent
+from emulator.moto_services.s3.missing_files import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -287,6 +288,8 @@ class ObjectStore:
         with s3_access():
             entry = self._object(bucket, key)
             content = entry._value_buffer  # noqa: SLF001 - moto has no other way in
+            if isinstance(content, StoredContent):
+                is_there(content.path)
             file = content.path.open("rb") if isinstance(content, StoredContent) else io.BytesIO(entry.value)
             content_type = str(entry.metadata.get("Content-Type") or entry.metadata.get("content-type") or "")
             return file, entry.size, content_type

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from emulator.state.replica.bucket import Bucket, BucketError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+CHUNK_BYTES = 256 * 1024
 FOLDER = "chunks"
 _LEVEL = 1
 
@@ -80,3 +81,8 @@ def read_chunk(bucket: Bucket, key: str) -> bytes:
 
 def _find_digest(key: str) -> str:
     return key.rpartition("/")[2]
+
+
+def cut(content: bytes) -> Iterator[bytes]:
+    """Yield a content in pieces of the size of a chunk."""
+    return (content[start : start + CHUNK_BYTES] for start in range(0, len(content), CHUNK_BYTES))

@@ -40,6 +40,7 @@ class Contents:
         keep_chunk: Callable[[bytes], str],
         objects: Iterable[str],
         packs: Mapping[str, Pack],
+        missing: Iterable[str] = (),
     ) -> None:
         """Compare the files in the folder with those in the bucket.
 
@@ -50,6 +51,7 @@ class Contents:
             keep_chunk: writes a chunk, and returns its key.
             objects: names of the files that are objects in the bucket.
             packs: the packs of the last snapshot.
+            missing: names of the files that are in use and not in the folder yet.
         """
         self._bucket, self._folder, self._pool, self._keep_chunk = bucket, folder, pool, keep_chunk
         self._pack_sizes = {key: size for key, (size, _) in packs.items()}
@@ -57,7 +59,7 @@ class Contents:
         self._packed = {
             name: (key, start, size) for key, (_, members) in packs.items() for name, (start, size) in members.items()
         }
-        there = {f"{path.parent.name}/{path.name}" for path in folder.glob("??/*")}
+        there = {f"{path.parent.name}/{path.name}" for path in folder.glob("??/*")} | {*missing}
         has = {*objects, *self._packed}
         self._guard = Lock()
         self._unsent, self._freed = there - has, has - there

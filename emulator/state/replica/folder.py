@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 CONTENTS = "s3/contents"
 """Folder of the files of S3's objects. They are immutable, and their names are unique."""
+MISSING = "missing-objects.json"
+"""List of the files of S3's objects that a restored folder still lacks."""
 _RECORD = "replica.json"
 _DATABASES = ("jobs*.sqlite", "s3/index.sqlite", "moto/log-events.sqlite")
 # Each of these files is replaced as a whole when it changes.
 _FILES = ("keys.json", "last-import", "tls/*", "tls/*/*", "swarm/agent.pem", "moto/*/*/*.state")
 _PATH = re.compile(r"(?!.*(^|/)\.)[\w.-]+(/[\w.-]+){0,4}")
 # The files that a replica replaces, and the folders of jobs, which belong to the state, too.
-_REPLACED = ("jobs*.sqlite*", "s3", "moto", "keys.json", "last-import", "tls", "swarm", "jobs")
+_REPLACED = ("jobs*.sqlite*", "s3", "moto", "keys.json", "last-import", "tls", "swarm", "jobs", MISSING)
 _ASIDE = "replaced"
 # The read and write versions in the header of an SQLite file in WAL mode.
 _WAL_MODE = bytes([2, 2])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
+from emulator.state.fence import Fence
 from emulator.state.replica.bucket import Bucket, BucketError
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _KEY = "lease.json"
 LEASE_SECONDS = 15.0
 """Seconds after its last renewal when another emulator may take the lease."""
 RENEWAL_SECONDS = LEASE_SECONDS / 4
+FENCE_SECONDS = LEASE_SECONDS - 5
+"""Seconds after its last renewal when this process stops to drive jobs. What it has begun is done before the end."""
 _POLL_SECONDS = 0.5
 
 
@@ -92,12 +95,17 @@ def _is_gone(holder: Holder) -> bool:
 
 
 class Lease:
-    """The lease, as requested or held by this process."""
+    """The lease, as requested or held by this process.
+
+    Attributes:
+        fence: open while no other emulator can have taken it.
+    """
 
     def __init__(self, bucket: Bucket, me: Holder) -> None:
         """Start without the lease."""
         self._bucket, self._me = bucket, me
         self._etag = ""
+        self.fence = Fence(FENCE_SECONDS)
 
     def take(self) -> None:
         """Take the lease; if another emulator holds it and does not renew it, wait until it expires.
@@ -110,6 +118,7 @@ class Lease:
         while True:
             found = self._bucket.find(_KEY)
             holder = None if found is None else _read(self._bucket, found)
+            asked_at = self.fence.read_clock()
             if found is None or holder is None:
                 taken = self._bucket.create(_KEY, self._encode())
             elif holder.released or found.age > LEASE_SECONDS or _is_gone(holder):
@@ -127,6 +136,7 @@ class Lease:
                 time.sleep(_POLL_SECONDS)
             if taken:
                 self._etag = taken
+                self.fence.extend(asked_at)
                 return
 
     def renew(self) -> None:
@@ -137,12 +147,19 @@ class Lease:
             BucketError: the S3 does not answer.
         """
         self._me = replace(self._me, renewals=self._me.renewals + 1)
+        asked_at = self.fence.read_clock()
         etag = self._bucket.replace(_KEY, self._encode(), self._etag)
         if etag is None:
             found = self._bucket.find(_KEY)
             holder = None if found is None else _read(self._bucket, found)
-            raise LeaseLostError(str(holder) if holder else "somebody who removed its lease")
+            if found is None or holder is None or holder.run != self._me.run:
+                raise LeaseLostError(str(holder) if holder else "somebody who removed its lease")
+            # An earlier renewal arrived although its answer did not.
+            etag = self._bucket.replace(_KEY, self._encode(), found.etag)
+            if etag is None:
+                raise BucketError(f"{self._bucket}: the lease changed while it was renewed.")
         self._etag = etag
+        self.fence.extend(asked_at)
 
     def release(self) -> None:
         """Release the lease, if this process still holds it.

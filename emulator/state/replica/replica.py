@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
 from emulator.state.replica.bucket import CONNECTIONS, Bucket, BucketError
+from emulator.state.replica.chunks import CHUNK_BYTES, Chunks, cut
 from emulator.state.replica.chunks import FOLDER as CHUNKS
-from emulator.state.replica.chunks import Chunks
 from emulator.state.replica.contents import OBJECTS, Contents
 from emulator.state.replica.database import WAL_SUFFIX, FollowedDatabase
 from emulator.state.replica.folder import (
@@ -30,12 +29,12 @@ from emulator.state.replica.folder import (
     find_databases,
     find_files,
     is_empty,
-    read_record,
     set_aside,
     write_record,
 )
-from emulator.state.replica.lease import RENEWAL_SECONDS, Lease, LeaseLostError, build_holder
+from emulator.state.replica.lease import RENEWAL_SECONDS, Lease, LeaseLostError
 from emulator.state.replica.log import Entry, list_entries, list_named_chunks, name_entry, read_entry
+from emulator.state.replica.missing import MissingObjects
 from emulator.state.replica.restore import restore
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ _POLL_SECONDS = 0.5
 # How long an answer waits until its change is replicated; a client's own timeout is a minute.
 _PATIENCE_SECONDS = 20.0
 _AGAIN_SECONDS = 1.0
-_CHUNK_BYTES = 256 * 1024
 _CHUNKS_AT_ONCE = 64
 # The most bytes of small objects in one entry.
 _ENTRY_BYTES = 8 * 1024**2
@@ -68,6 +66,8 @@ class Replica:
 
     Attributes:
         restored: whether the state folder was filled from the replica.
+        fence: open while no other emulator can have taken the lease.
+        missing: the objects that are still to come after a restoration.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Replica:
         """
         self._bucket, self._lease, self._dir, self._record, self._lost = bucket, lease, state_dir, record, lost
         self.restored = False
+        self.fence = lease.fence
         self._run = uuid.uuid4().hex[:12]
         self._pool = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="replica")
         self._changed = threading.Condition()
@@ -96,10 +97,8 @@ class Replica:
         self._away: dict[str, str] = {}
         self._away_since = ""
         self._closing = threading.Event()
-        self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for target, name in ((self._follow, "replica"), (self._renew, "replica-lease"))
-        ]
+        self._following = threading.Thread(target=self._follow, name="replica", daemon=True)
+        self._renewing = threading.Thread(target=self._renew, name="replica-lease", daemon=True)
         self._databases: dict[str, FollowedDatabase] = {}
         self._pieces: list[tuple[str, Piece]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
@@ -107,7 +106,13 @@ class Replica:
         self._base: int | None = None
         self._number = self._oldest = 0
         self._log_bytes = self._bytes_of_snapshot = 0
-        self._open()
+        self._renewing.start()  # a restoration may take longer than a lease lasts
+        try:
+            self._open()
+        except BaseException:
+            self._closing.set()
+            self._renewing.join()
+            raise
 
     def _open(self) -> None:
         """Read the log, and restore the folder from it unless the folder is up to date."""
@@ -144,9 +149,16 @@ class Replica:
                 self.restored = True
                 restore(self._bucket, self._number, objects, self._dir, self._record)
                 logger.info("The state was taken from %s, entry %d.", self._bucket, self._number)
+        self.missing = MissingObjects(self._bucket, self._dir, objects)
         self._chunks = Chunks(self._bucket, self._run, chunks, list_named_chunks(snapshot))
         self._contents = Contents(
-            self._bucket, self._dir / CONTENTS, self._pool, self._chunks.keep, objects, snapshot.packs
+            self._bucket,
+            self._dir / CONTENTS,
+            self._pool,
+            self._chunks.keep,
+            objects,
+            snapshot.packs,
+            self.missing.names,
         )
 
     def start(self) -> None:
@@ -159,8 +171,12 @@ class Replica:
             self._follow_new_databases()
         except (OSError, sqlite3.Error) as error:
             raise StartupError(f"The databases in {self._dir} cannot be copied: {error}") from error
-        for thread in self._threads:
-            thread.start()
+        self._following.start()
+        self.missing.start()
+
+    def fetch(self, file: str) -> bool:
+        """Bring the file of an S3 object from the bucket if the folder lacks it; return whether it is there."""
+        return self.missing.fetch(file)
 
     def take(self, file: str) -> None:
         """Record that an S3 object gets a file, by its name below the contents' folder, before the index names it."""
@@ -168,6 +184,7 @@ class Replica:
 
     def free(self, file: str) -> None:
         """Remove a file that no S3 object uses any more, after the index no longer names it."""
+        self.missing.forget(file)
         self._contents.free(file)
 
     def settle(self) -> None:
@@ -184,6 +201,8 @@ class Replica:
     def describe(self) -> str:
         """Describe the replica's bucket and progress."""
         with self._changed:
+            if not self.fence.is_open:
+                return f"{self._bucket}, away since {self._away_since}: jobs wait until the lease is renewed"
             if self._away:
                 return (
                     f"{self._bucket}, away since {self._away_since}: what changed since is on this machine alone "
@@ -193,11 +212,12 @@ class Replica:
 
     def close(self) -> None:
         """Send the remaining changes, once the stores are closed, and release the lease."""
-        began = self._threads[0].is_alive()
+        began = self._following.is_alive()
+        self.missing.close()
         self._closing.set()
         with self._changed:
             self._changed.notify_all()
-        for thread in self._threads:
+        for thread in (self._following, self._renewing):
             if thread.is_alive():
                 thread.join()
         try:
@@ -373,7 +393,7 @@ class Replica:
     def _list_snapshot(self, files: Mapping[str, bytes]) -> Iterator[tuple[str, Iterable[bytes]]]:
         """Yield the content of a snapshot: each file's name, and its content in pieces."""
         for name, database in self._databases.items():
-            yield name, database.read_file(_CHUNK_BYTES)
+            yield name, database.read_file(CHUNK_BYTES)
             yield name + WAL_SUFFIX, cut(database.read_log())
         for name, content in files.items():
             yield name, cut(content)
@@ -398,40 +418,13 @@ class Replica:
         write_record(self._dir, self._record)
         if not self._bucket.create(name_entry(self._number + 1), content):
             other = read_entry(self._bucket, self._number + 1)
+            if other.run == self._run:
+                # An earlier entry arrived although its answer did not. A snapshot replaces it.
+                with self._changed:
+                    self._number += 1
+                self._base = None
+                raise BucketError(f"{self._bucket}: the answer to entry {self._number} was lost")
             raise LeaseLostError(f"{self._bucket} was written by another emulator (run {other.run})")
         with self._changed:
             self._number += 1
         self._log_bytes += len(content)
-
-
-def cut(content: bytes) -> Iterator[bytes]:
-    """Yield a content in pieces of the chunk size."""
-    return (content[start : start + _CHUNK_BYTES] for start in range(0, len(content), _CHUNK_BYTES))
-
-
-def open_replica(bucket: Bucket, state_dir: Path, lost: Callable[[str], None]) -> Replica:
-    """Take the lease on a bucket, and restore its state if the state folder is empty or has an older one.
-
-    Args:
-        bucket: the bucket.
-        state_dir: the state folder, whose lock is held.
-        lost: called with a message when another emulator has taken the lease.
-
-    Raises:
-        StartupError: the bucket cannot be used, another emulator writes to it, or it holds another state.
-    """
-    began = time.monotonic()
-    try:
-        bucket.probe()
-        record = read_record(state_dir)
-        lease = Lease(bucket, build_holder(record.folder, state_dir))
-        lease.take()
-        try:
-            replica = Replica(bucket, lease, state_dir, record, lost)
-        except BaseException:
-            lease.release()
-            raise
-    except (BucketError, LeaseLostError) as error:
-        raise StartupError(str(error)) from error
-    logger.info("The state is kept in %s, too (%.1f s).", bucket, time.monotonic() - began)
-    return replica

@@ -1,6 +1,6 @@
 """Restoration of a state folder from its replica.
 
-It consists of the last snapshot, the later entries and the objects of S3.
+It consists of the last snapshot and the later entries; large objects of S3 come later.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeVar
 from emulator.exceptions import StartupError
 from emulator.state.replica.bucket import CONNECTIONS, Bucket, BucketError
 from emulator.state.replica.chunks import read_chunk
-from emulator.state.replica.contents import OBJECTS
 from emulator.state.replica.database import replay, settle
 from emulator.state.replica.folder import CONTENTS, is_path, write_record
 from emulator.state.replica.log import Entry, read_entry
+from emulator.state.replica.missing import write_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,11 +57,7 @@ def restore(bucket: Bucket, number: int, objects: Iterable[str], state_dir: Path
         with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="restore") as pool:
             for each in _read_entries(bucket, number, pool):
                 _apply(bucket, each, staged, pool)
-            contents = staged / CONTENTS
-            wanted = [name for name in objects if is_path(name)]
-            for folder in {name.partition("/")[0] for name in wanted}:
-                (contents / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-            list(pool.map(lambda name: bucket.get_file(f"{OBJECTS}/{name}", contents / name), wanted))
+            write_missing(staged, objects)
         for database in staged.rglob("*.sqlite"):
             settle(database)
     except (ValueError, sqlite3.Error) as error:

@@ -32,8 +32,8 @@ class SystemMonitor:
             host: name of the host, such as algo-1.
             memory_bytes: memory of the host.
             folder: folder for the files.
-            has_gpus: whether the host's instance type has GPUs. If so, the GPUs of this machine are measured, unless
-                the container runs on another one.
+            has_gpus: whether the host's instance type has GPUs. If so, those that the container holds are measured,
+                unless it runs on another machine.
         """
         self._has_gpus = has_gpus
         self._name = f"{job_name}/{host}"
@@ -81,7 +81,7 @@ class SystemMonitor:
 
     def _measure(self, meter: Meter) -> None:
         files = MinuteFiles(self._folder, self._host)
-        gpus = Gpus() if self._has_gpus and meter.is_local else None
+        gpus = Gpus(meter.gpus) if self._has_gpus and meter.is_local else None
         # The counters and the time of the last reading; None at first, and after a pause.
         before: tuple[Load, Machine] | None = None
         before_at = 0.0

@@ -13,7 +13,8 @@ import pytest
 
 from emulator.exceptions import StartupError
 from emulator.state.replica import lease as lease_module
-from emulator.state.replica.lease import Lease, LeaseLostError, build_holder
+from emulator.state.replica.bucket import BucketError
+from emulator.state.replica.lease import FENCE_SECONDS, LEASE_SECONDS, Lease, LeaseLostError, build_holder
 
 if TYPE_CHECKING:
     from emulator.state.replica.bucket import Bucket
@@ -61,6 +62,30 @@ def test_a_lease_that_nobody_renews_is_taken_and_the_one_before_it_is_lost(
         first.renew()
     first.release()  # which is another's by now
     second.renew()
+
+
+def test_a_renewal_whose_answer_is_lost_is_its_own(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, replace_object = Lease(bucket, build("a")), bucket.replace
+    lease.take()
+
+    def replace_without_answer(key: str, content: bytes, etag: str) -> str | None:
+        replace_object(key, content, etag)
+        raise BucketError("the connection was cut")
+
+    monkeypatch.setattr(bucket, "replace", replace_without_answer)
+    with pytest.raises(BucketError):
+        lease.renew()
+    monkeypatch.undo()
+    lease.renew()
+    lease.renew()
+
+
+def test_the_fence_is_open_while_nobody_else_can_have_the_lease(bucket: Bucket) -> None:
+    lease = Lease(bucket, build("a"))
+    assert not lease.fence.is_open
+    lease.take()
+    assert lease.fence.is_open
+    assert FENCE_SECONDS < LEASE_SECONDS
 
 
 def test_a_process_of_this_machine_that_has_ended_is_not_waited_for(bucket: Bucket) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from emulator.exceptions import StartupError
 from emulator.state.replica import contents as contents_module
 from emulator.state.replica import replica as replica_module
+from emulator.state.replica.bucket import BucketError
 from emulator.state.replica.log import list_entries, name_entry, read_entry
-from emulator.state.replica.replica import open_replica
+from emulator.state.replica.missing import MissingObjects
+from emulator.state.replica.opening import open_replica
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -262,11 +265,36 @@ def test_who_finds_its_number_taken_writes_no_more(bucket: Bucket, tmp_path: Pat
     with kept(bucket, tmp_path / "a", lost.append) as folder:
         folder.replica.settle()
         last = list_entries(bucket)[-1]
-        bucket.put(name_entry(last + 1), bucket.get(name_entry(last)))
+        bucket.put(name_entry(last + 1), replace(read_entry(bucket, last), run="another").encode())
         folder.add("one")
         wait_until(lambda: lost, "another writer was met")
     assert "was written by another emulator" in lost[0]
     assert list_entries(bucket)[-1] == last + 1
+
+
+def test_an_entry_whose_answer_is_lost_is_its_own(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, create, swallowed = list[str](), bucket.create, list[str]()
+
+    def create_without_answer(key: str, content: bytes) -> str | None:
+        etag = create(key, content)
+        if not swallowed:
+            swallowed.append(key)
+            raise BucketError("the connection was cut")
+        return etag
+
+    with kept(bucket, tmp_path / "a", lost.append) as folder:
+        folder.replica.settle()
+        monkeypatch.setattr(bucket, "create", create_without_answer)
+        folder.add("one")
+        wait_until(lambda: swallowed, "an entry was written")
+        folder.add("two")
+        wait_until(lambda: "away" not in folder.replica.describe(), folder.replica.describe)
+        folder.replica.settle()
+    assert not lost
+    with kept(bucket, tmp_path / "b") as restored:
+        assert restored.read() == ["one", "two"]
 
 
 def test_a_copy_of_another_version_is_refused(open_bucket: Open, tmp_path: Path) -> None:
@@ -292,6 +320,42 @@ def test_a_chunk_that_is_damaged_is_said(open_bucket: Open, tmp_path: Path) -> N
         open_replica(open_bucket(), tmp_path, fail)
 
 
+@contextmanager
+def kept_without_background(patch: pytest.MonkeyPatch, bucket: Bucket, path: Path) -> Iterator[Folder]:
+    """Use a state folder to which objects come only when they are opened."""
+    patch.setattr(MissingObjects, "start", lambda _: None)
+    with kept(bucket, path) as folder:
+        yield folder
+
+
+def test_a_restored_folder_is_used_before_its_large_objects_are_there(
+    open_bucket: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is opened comes at once; after a kill, the next process brings the rest; what is deleted stays away."""
+    bucket, contents = open_bucket(), tmp_path / "b/s3/contents"
+    with kept(bucket, tmp_path / "a") as folder:
+        for number in range(4):
+            folder.put(f"cd/large-{number}", str(number) * 100_000)
+        folder.replica.settle()
+    with monkeypatch.context() as patch, kept_without_background(patch, bucket, tmp_path / "b") as folder:
+        assert list(contents.glob("*/*")) == []
+        assert folder.replica.fetch("cd/large-2")
+        assert folder.replica.fetch("cd/large-2")
+        assert (contents / "cd/large-2").read_text() == "2" * 100_000
+        assert not folder.replica.fetch("cd/none")
+        folder.stores["s3/index.sqlite"].execute("DELETE FROM names WHERE name = 'cd/large-3'")
+        folder.replica.free("cd/large-3")
+        folder.put("cd/new", "n" * 100_000)
+        folder.replica.settle()
+    assert list(bucket.list("objects")) == ["cd/large-0", "cd/large-1", "cd/large-2", "cd/new"]
+    with kept(open_bucket(), tmp_path / "b") as folder:
+        assert not folder.replica.restored
+        folder.replica.missing.wait()
+        assert (contents / "cd/large-0").read_text() == "0" * 100_000
+        assert {path.name for path in contents.glob("*/*")} == {"large-0", "large-1", "large-2", "new"}
+        assert not list(tmp_path.glob("b/missing*"))
+
+
 def test_small_objects_go_together_and_large_ones_alone(
     open_bucket: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +375,7 @@ def test_small_objects_go_together_and_large_ones_alone(
         folder.replica.settle()
     assert list(bucket.list("objects")) == ["cd/large"]
     with kept(open_bucket(), tmp_path / "b") as folder:
+        folder.replica.missing.wait()
         found = {path.name: path.read_text() for path in folder.path.glob("s3/contents/*/*")}
         assert found == {"large": "x" * 100_000} | {str(each): str(each) * 500 for each in range(25, 31)}
         folder.replica.settle()

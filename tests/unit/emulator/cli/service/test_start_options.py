@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         (["--shared-folder", "/nowhere/at/all"], "give a folder that is there"),
         (["--tls-key", ""], "give a file"),
         (["--retention", "7"], "give an age such as 12h or 7d"),
-        (["--behind", "nat"], "is not 'loopback'"),
+        (["--behind", "nat"], "'nat': use loopback"),
         (["--accepted-hosts", "sagemaker:4580"], "give host names separated by commas"),
         (["--warm", "pytorch training"], "give names of images separated by commas"),
     ],

@@ -88,6 +88,7 @@ def test_each_type_of_instance_groups_is_named_once() -> None:
     ]
     request = build_request(ResourceConfig={"InstanceGroups": groups})
     assert [code for code, _ in say(find_request_warnings(request, None, None))] == ["NoGpu"]
+    assert say(find_request_warnings(request, None, None, hands_gpus=True)) == []
 
 
 @pytest.mark.parametrize(

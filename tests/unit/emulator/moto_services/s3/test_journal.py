@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from emulator.exceptions import DamagedObjectError
+from emulator.moto_services.s3.content import ContentReader
 from emulator.moto_services.s3.journal import BucketRow, ObjectRow, S3Journal
 
 if TYPE_CHECKING:
@@ -78,3 +80,45 @@ def test_an_index_that_fails_is_owed_what_it_missed(journal: S3Journal, tmp_path
     journal.touch_bucket("two")
     journal.commit(read_bucket, read_object)
     assert [row.name for row in journal.read_buckets()] == ["one", "two"]
+
+
+class Elsewhere:
+    """Keeps one file, and brings it when it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kept: dict[str, bytes] = {}
+        self.asked: list[str] = []
+
+    def take(self, file: str) -> None:
+        self.kept[file] = (self.folder / "contents" / file).read_bytes()
+
+    def free(self, file: str) -> None:
+        raise AssertionError(file)
+
+    def fetch(self, file: str) -> bool:
+        self.asked.append(file)
+        if file in self.kept:
+            (self.folder / "contents" / file).write_bytes(self.kept[file])
+        return file in self.kept
+
+
+def test_a_file_that_is_elsewhere_comes_when_it_is_opened(tmp_path: Path) -> None:
+    elsewhere = Elsewhere(tmp_path)
+    journal = S3Journal(tmp_path, follower=elsewhere)
+    content = journal.stage("bucket", "key", b"large")
+    journal.claim(content)
+    content.path.unlink()
+    with ContentReader(content) as reader:
+        assert reader.read() == b"large"
+    content.path.unlink()
+    assert journal.stage_copy("bucket", "copy", content).path.read_bytes() == b"large"
+    assert elsewhere.asked == [content.file] * 2
+    content.path.unlink()
+    elsewhere.kept.clear()
+    with pytest.raises(DamagedObjectError, match="is missing"):
+        ContentReader(content)
+    elsewhere.kept[content.file] = b"large"
+    journal.close()
+    with pytest.raises(DamagedObjectError, match="is missing"):
+        ContentReader(content)

@@ -39,6 +39,9 @@ class Nvml(ModuleType):
             raise NVMLError("GPU is lost")
         return index
 
+    def nvmlDeviceGetUUID(self, handle: int | str) -> str:
+        return "MIG-x" if handle == "instance" else f"GPU-{handle}"
+
     def nvmlDeviceGetMigMode(self, handle: int) -> list[int]:
         if self.divided is None:
             raise NVMLError("Not Supported")
@@ -90,6 +93,32 @@ def test_instances_of_a_divided_gpu_tell_their_memory(monkeypatch: pytest.Monkey
         ("gpu1mig0", "GPUMemoryUtilization", 25.0),
         ("gpu1mig3", "GPUMemoryUtilization", 25.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("held", "names"),
+    [
+        (("GPU-0",), {"gpu0"}),
+        (("MIG-x",), {"gpu0mig0", "gpu0mig3"}),
+        (("GPU-0", "MIG-x"), {"gpu0", "gpu1mig0", "gpu1mig3"}),
+        (("GPU-7",), set()),
+        ((), set()),
+    ],
+)
+def test_only_what_a_container_holds_is_measured(
+    monkeypatch: pytest.MonkeyPatch, held: tuple[str, ...], names: set[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(divided=1))
+    assert {each.name for each in Gpus(held).measure()} == names
+
+
+def test_a_container_that_holds_the_second_gpu_sees_it_as_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = Nvml()
+    monkeypatch.setattr(nvml, "nvmlDeviceGetUtilizationRates", lambda handle: SimpleNamespace(gpu=10 + handle))
+    monkeypatch.setattr(nvml, "nvmlDeviceGetMemoryInfo", lambda _: SimpleNamespace(used=1, total=4))
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    rows = [(each.name, each.dimension, each.value) for each in Gpus(["GPU-1"]).measure()]
+    assert rows == [("gpu0", "GPUUtilization", 11.0), ("gpu0", "GPUMemoryUtilization", 25.0)]
 
 
 @pytest.mark.parametrize("module", [None, Nvml(driver=False)])

@@ -1,0 +1,43 @@
+"""Back end of a Docker engine, as its entry point has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from container_runtime.back_ends import BackEnd, ChosenRuntime
+from container_runtime.docker.engine import DockerEngine
+from container_runtime.docker.image_build import build_images
+from container_runtime.docker.local_images import missing_images
+from container_runtime.docker.own_container import check_mounted_folder
+from container_runtime.docker.spares import SpareOptions
+from container_runtime.machine import count_memory_bytes
+from container_runtime.runtime import ImageNotFoundError
+
+if TYPE_CHECKING:
+    from container_runtime.back_ends import RuntimeOptions
+
+
+def open_docker(options: RuntimeOptions) -> ChosenRuntime:
+    """Open the back end. Its containers are labelled with an id derived from the state folder's path.
+
+    Raises:
+        EngineUnavailableError: no engine answers.
+        ImageNotFoundError: this project's images are not built.
+        ContainerRuntimeError: the engine cannot find the state folder.
+    """
+    catalogue = options.open_catalogue()
+    if missing := missing_images(catalogue):
+        raise ImageNotFoundError(
+            f"The engine has no image {', '.join(missing)}: run smdebug-emulator images build first."
+        )
+    check_mounted_folder(options.state_dir)
+    sidecars = None if options.allow_internet else options.state_dir / "sidecars"
+    most = 0 if options.warm is None else options.warm_memory_bytes
+    spares = SpareOptions(options.state_dir.absolute() / "spares", count_memory_bytes() // 4 if most is None else most)
+    engine = DockerEngine(options.instance_id, catalogue, options.user, sidecars, spares)
+    why = options.why or "as asked for"
+    return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {options.reach}.")
+
+
+BACK_END = BackEnd(open_docker, build_images)
+"""Containers of the Docker engine that ``DOCKER_HOST`` names, or the local one."""
