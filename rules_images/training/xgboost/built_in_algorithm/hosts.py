@@ -87,6 +87,7 @@ def join(hosts: Hosts, port: int) -> Iterator[None]:
         # The tracker sorts workers by this id, so the first host is worker 0.
         "task_id": f"{hosts.names.index(hosts.current):04}",
     }
+    options: dict[str, Any]
     if _IS_BEFORE_2_1:
         options = {f"DMLC_{name.upper()}": value for name, value in named.items()}
         options |= {"xgboost_communicator": "rabit", "DMLC_WORKER_CONNECT_RETRY": _ATTEMPTS}
