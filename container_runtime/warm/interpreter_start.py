@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
+import signal
 import sys
 import time
 
@@ -39,6 +40,13 @@ def import_modules(names: list[str]) -> bytes:
         if sys.exc_info()[0] is not None:
             os.write(1, text)
     return text
+
+
+def reset_signals() -> None:
+    """Undo what a shell ignores in what it starts in the background: SIGINT and SIGQUIT."""
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # Python itself ignores these
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def read_given_names() -> set[str]:

@@ -76,6 +76,7 @@ class WarmInterpreter:
         self._start = load_module("interpreter_start")
         self._end = load_module("interpreter_end")
         self.main = load_module("main_module")
+        self._start.reset_signals()
         given = self._start.read_given_names()
         self.variables = {name: os.environ[name] for name in os.environ if name in given and name != SPACE_VARIABLE}
         # Python sets LC_CTYPE where the C library has no locale of the given name.

@@ -252,6 +252,17 @@ def run(runtime: LocalProcesses, spec: ContainerSpec) -> tuple[list[str], int]:
     return lines, ended.code
 
 
+@pytest.fixture
+def ignored_signals() -> Iterator[None]:
+    """What a shell ignores in what it starts in the background."""
+    numbers = (signal.SIGINT, signal.SIGQUIT)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("ignored_signals")
 def test_a_fork_sees_what_a_new_interpreter_sees(cold: LocalProcesses, warm: LocalProcesses, programs: Path) -> None:
     spec = build_spec(programs, "sees", GIVEN="value")
     (was_warm, state), code = run(warm, spec)
