@@ -185,6 +185,13 @@ REPLACED = (
     ),
     # Answers match those of AWS.
     *_of(
+        "moto.iam.models:IAMBackend",
+        ("get_policy", "policy_arn", "creates an AWS-managed policy first"),
+        ("attach_role_policy", "policy_arn role_name", "creates an AWS-managed policy first"),
+        ("attach_group_policy", "policy_arn group_name", "creates an AWS-managed policy first"),
+        ("attach_user_policy", "policy_arn user_name", "creates an AWS-managed policy first"),
+    ),
+    *_of(
         "moto.iam.responses:IamResponse",
         ("delete_policy", "", "a policy that is attached cannot be deleted"),
         ("get_role", "", "the error says how to create the role"),

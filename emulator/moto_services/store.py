@@ -47,6 +47,7 @@ class MotoStore:
         from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
         from emulator.moto_services.durable import DurableBackends
         from emulator.moto_services.iam.attached_policies import refusing_attached_policies
+        from emulator.moto_services.iam.aws_managed_policies import creating_aws_managed_policies
         from emulator.moto_services.iam.missing_roles import explaining_missing_roles
         from emulator.moto_services.iam.policy_simulation import simulating_policies
         from emulator.moto_services.iam.principals import KNOWN_SESSIONS
@@ -67,7 +68,12 @@ class MotoStore:
                 folder / "moto",
                 {
                     "cloudwatch": [list_metrics_once],
-                    "iam": [refusing_attached_policies, explaining_missing_roles, simulating_policies],
+                    "iam": [
+                        refusing_attached_policies,
+                        creating_aws_managed_policies,
+                        explaining_missing_roles,
+                        simulating_policies,
+                    ],
                     "logs": [count_log_events],
                     "sagemaker": [
                         keeping_experiments,

@@ -1,6 +1,6 @@
-"""The calls of Terraform's AWS provider: apply, plan, destroy, apply again.
+"""Calls that Terraform's resources take: apply, plan, destroy, apply again.
 
-The provider itself cannot be had where the tests run; see docs/clients.md. boto3 sends what its resources send.
+boto3 sends them: Terraform was not found where the tests run, see docs/clients.md.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BUCKET, NAME = "of-terraform", "of-terraform"
 POLICY_ARN = f"arn:aws:iam::123456789012:policy/{NAME}"
+FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 TOKEN = "t" * 32
 DEFINITION = json.dumps({"Version": "2020-12-01", "Steps": [{"Name": "End", "Type": "Fail", "Arguments": {}}]})
 TRUST = {
@@ -82,7 +83,8 @@ def apply(client: Callable[[str], Any]) -> None:
     role = iam.create_role(RoleName=NAME, AssumeRolePolicyDocument=json.dumps(TRUST))["Role"]["Arn"]
     iam.put_role_policy(RoleName=NAME, PolicyName="p", PolicyDocument=json.dumps(ALLOWED))
     iam.create_policy(PolicyName=NAME, PolicyDocument=json.dumps(ALLOWED))
-    iam.attach_role_policy(RoleName=NAME, PolicyArn=POLICY_ARN)
+    for policy in (POLICY_ARN, FULL_ACCESS):
+        iam.attach_role_policy(RoleName=NAME, PolicyArn=policy)
     arn = functions.create_function(
         FunctionName=NAME, Runtime="python3.11", Role=role, Handler="m.handler", Code={"ZipFile": build_zip()}
     )["FunctionArn"]
@@ -158,7 +160,8 @@ def destroy(client: Callable[[str], Any]) -> None:
     events.remove_targets(Rule=NAME, Ids=["f"])
     events.delete_rule(Name=NAME)
     functions.delete_function(FunctionName=NAME)
-    iam.detach_role_policy(RoleName=NAME, PolicyArn=POLICY_ARN)
+    for policy in (POLICY_ARN, FULL_ACCESS):
+        iam.detach_role_policy(RoleName=NAME, PolicyArn=policy)
     iam.delete_policy(PolicyArn=POLICY_ARN)
     iam.delete_role_policy(RoleName=NAME, PolicyName="p")
     assert iam.list_instance_profiles_for_role(RoleName=NAME)["InstanceProfiles"] == []

@@ -1,0 +1,61 @@
+"""AWS-managed policies, created in IAM when a request first names them.
+
+moto brings their documents, and creates all of them or none. All of them would be in each stored state of IAM.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_METHODS = ("get_policy", "attach_role_policy", "attach_group_policy", "attach_user_policy")
+
+
+@contextmanager
+def creating_aws_managed_policies() -> Iterator[None]:
+    """Create an AWS-managed policy before it is read or attached."""
+    from moto.iam.models import IAMBackend
+
+    with ExitStack() as stack:
+        for name in _METHODS:
+            stack.enter_context(replaced(IAMBackend, name, _create_before(getattr(IAMBackend, name))))
+        yield
+
+
+def _create_before(method: Any) -> Any:
+    @functools.wraps(method)
+    def call(backend: Any, policy_arn: str, *arguments: Any, **named: Any) -> Any:
+        _create(backend, policy_arn)
+        return method(backend, policy_arn, *arguments, **named)
+
+    return call
+
+
+def _create(backend: Any, arn: str) -> None:
+    from moto.iam.models import AWSManagedPolicy
+
+    owner, _, path = arn.partition(":policy/")
+    name = path.rpartition("/")[2]
+    if not owner.endswith(":iam::aws") or arn in backend.managed_policies or name not in _read_documents():
+        return
+    policy = AWSManagedPolicy.from_data(name, backend.account_id, backend.region_name, _read_documents()[name])
+    # The path and the partition have to be right, too.
+    if policy.arn == arn:
+        backend.managed_policies[arn] = policy
+
+
+@cache
+def _read_documents() -> dict[str, Any]:
+    """Read moto's copy of the policies, by name."""
+    from moto.iam.aws_managed_policies import aws_managed_policies_data
+
+    found: dict[str, Any] = json.loads(aws_managed_policies_data)
+    return found
