@@ -47,10 +47,11 @@ print("the last words of the script")
 def state(start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """State folder of an emulator with a job that ended, in eu-west-1, and one that failed, in us-east-1."""
     emulator = start_emulator("process")
-    s3 = emulator.client("s3")
+    # A job's bucket is in the job's region.
+    s3 = emulator.client("s3", "eu-west-1")
     script = tmp_path_factory.mktemp("source") / "train.py"
     script.write_text(SCRIPT)
-    s3.create_bucket(Bucket=BUCKET)
+    s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     request = build_training_job(
         NAME,
         image="pytorch-training:2.13.0-cpu-py311",
@@ -65,8 +66,10 @@ def state(start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pyte
     request["TensorBoardOutputConfig"] = {"S3OutputPath": f"s3://{BUCKET}/boards"}
     elsewhere = emulator.client("sagemaker", "eu-west-1")
     elsewhere.create_training_job(**request)
+    other = f"{BUCKET}-us"
+    emulator.client("s3").create_bucket(Bucket=other)
     failing = build_training_job(
-        "fails", image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket=BUCKET
+        "fails", image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket=other
     )
     emulator.client("sagemaker").create_training_job(**failing)
     wait_until_ended(emulator, "fails")
