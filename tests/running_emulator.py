@@ -28,9 +28,19 @@ CONTAINERS = [each for each in BACK_ENDS if each.id != "process"]
 class RunningEmulator(EmulatorProcess):
     """An emulator in a process of its own, as a user runs it: with warm interpreters."""
 
-    def __init__(self, state_dir: Path, **options: Any) -> None:
+    def __init__(self, state_dir: Path, *, spares: bool = False, **options: Any) -> None:
+        """Start it.
+
+        Args:
+            state_dir: its state folder.
+            spares: whether Docker keeps spare containers. Few tests run a second job of an image, and each of them
+                would import its framework for nobody.
+            options: those of ``EmulatorProcess``.
+        """
         with pytest.MonkeyPatch.context() as patch:
             patch.delenv("SMDEBUG_EMULATOR_NO_WARM", raising=False)
+            if not spares:
+                patch.setenv("SMDEBUG_EMULATOR_WARM_MEMORY", "0")
             super().__init__(state_dir, **options)
 
     def client(self, service: str, region: str = "us-east-1") -> Any:

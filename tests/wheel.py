@@ -18,11 +18,14 @@ def build_wheel(folder: Path) -> Path:
     source = folder / "source"
     source.mkdir(parents=True)
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
-    for name in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
+    content = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for name in content["packages"]:
         shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "built"))
     for path in CHECKOUT.iterdir():
         if path.suffix in {".toml", ".md"} or path.name in ("LICENSE", "hatch_build.py"):
             shutil.copy2(path, source)
+    for name in content["force-include"]:
+        shutil.copy2(CHECKOUT / name, source / name)
     # The console is built once of each state of its sources, not for each wheel of the tests.
     build_console()
     shutil.copytree(CACHE, source / ".cache" / "console", ignore=shutil.ignore_patterns("packages-*"))

@@ -6,6 +6,7 @@ The installation is a checkout or a wheel.
 from __future__ import annotations
 
 import os
+from importlib.metadata import distribution
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,6 +16,7 @@ DEFINITIONS_FOLDER = ROOT / "rules_images"
 
 _PACKAGES = ("container_runtime", "emulator", "rules_images", "sdk_compat", "smdebug", "smdebug_emulator.py")
 _AUTOLOAD = "smdebug_autoload.pth"
+_DISTRIBUTION = "smdebug-emulator"
 _SMDEBUG_VERSION = "1.0.34+emulator"
 
 
@@ -42,9 +44,19 @@ def collect_smdebug(root: Path = ROOT) -> dict[str, Path | bytes]:
 
 
 def collect_emulator(root: Path = ROOT) -> dict[str, Path | bytes]:
-    """Return the files and folders of this installation, by name in a site-packages folder."""
-    autoload = _locate_autoload(root)
-    return {**{name: root / name for name in _PACKAGES}, _AUTOLOAD: autoload}
+    """Return the files and folders of this installation, by name in a site-packages folder.
+
+    The metadata has the version and the entry points, by which container back ends are found.
+    """
+    installed = distribution(_DISTRIBUTION)
+    information = f"{_DISTRIBUTION.replace('-', '_')}-{installed.version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {_DISTRIBUTION}\nVersion: {installed.version}\n"
+    return {
+        **{name: root / name for name in _PACKAGES},
+        _AUTOLOAD: _locate_autoload(root),
+        f"{information}/METADATA": metadata.encode(),
+        f"{information}/entry_points.txt": (installed.read_text("entry_points.txt") or "").encode(),
+    }
 
 
 def _locate_autoload(root: Path) -> Path:

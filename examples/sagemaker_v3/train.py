@@ -24,7 +24,7 @@ COMPUTE = {"instance_type": "ml.m5.large", "instance_count": 1}
 TRAININGS: dict[str, tuple[dict[str, str], dict[str, Any], str, dict[str, str]]] = {
     "pytorch": ({"version": "2.3", "py_version": "py311"}, {"epochs": 2}, "vanishing_gradient", {}),
     "tensorflow": ({"version": "2.16", "py_version": "py310"}, {"epochs": 2}, "loss_not_decreasing", {}),
-    "xgboost": ({"version": "1.7-1"}, {}, "tree_depth", {"depth": "2"}),
+    "xgboost": ({"version": "3.0-5"}, {}, "tree_depth", {"depth": "2"}),
     "mxnet": ({"version": "1.9.0", "py_version": "py38"}, {"epochs": 2}, "dead_relu", {}),
 }
 

@@ -109,7 +109,7 @@ from sagemaker.inputs import TrainingInput
 
 bucket = "s3://frameworks-example"
 estimator = Estimator(
-    image_uri=image_uris.retrieve("xgboost", region="us-east-1", version="1.7-1"),
+    image_uri=image_uris.retrieve("xgboost", region="us-east-1", version="3.0-5"),
     role="arn:aws:iam::123456789012:role/Training",
     instance_count=1,
     instance_type="ml.m5.large",

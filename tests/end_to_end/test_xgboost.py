@@ -77,7 +77,7 @@ def read_job(
 
     def read(kind: str) -> tuple[dict[str, Any], Trial, dict[str, bytes]]:
         description = wait_for_job(jobs[kind])
-        assert description["TrainingJobStatus"] == "Completed", description
+        assert description["TrainingJobStatus"] == "Completed", description.get("FailureReason")
         run = download_run(emulator, BUCKET, jobs[kind], tmp_path / "run")
         return description, create_trial(str(run)), download_model(emulator, description)
 

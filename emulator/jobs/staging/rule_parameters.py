@@ -17,6 +17,7 @@ _REPOSITORY = re.compile(r"(.*/)?sagemaker-debugger-rules([:@].*)?")
 # Parameters that are not the rule's own.
 _READ_FOR_EVERY_RULE = re.compile(r"rule_to_invoke|action_json|other_trials|other_trial_\d+")
 _SIMILARITY = 0.6
+_REPORT = "ProfilerReport"
 
 
 @functools.cache
@@ -38,10 +39,17 @@ def find_rule_slips(request: Mapping[str, Any]) -> Iterator[str]:
             if invoked not in rules:
                 yield f"{member}: {name} invokes {invoked!r}, which is no built-in rule. {_suggest(invoked, rules)}"
                 continue
-            known = rules[invoked]
+            known = {*rules[invoked], *(_list_reported_parameters(rules) if invoked == _REPORT else ())}
             for each in parameters:
                 if each not in known and not _READ_FOR_EVERY_RULE.fullmatch(each):
                     yield f"{member}: {invoked} of {name} has no parameter {each!r}. {_suggest(each, known)}"
+
+
+def _list_reported_parameters(rules: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Yield the parameters that ProfilerReport passes to the rules in it."""
+    for rule, parameters in rules.items():
+        if rule != _REPORT:
+            yield from (f"{rule}_{each}" for each in parameters)
 
 
 def _suggest(name: str, known: Collection[str]) -> str:

@@ -172,12 +172,17 @@ class _ShowMetrics(TrainingCallback):
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
         if evals_log and not collective.get_rank():
             shown = (
-                f"#011{name}-{metric}:{values[-1]:.5f}"
+                f"#011{name}-{metric}:{_format_score(values[-1])}"
                 for name, metrics in evals_log.items()
                 for metric, values in metrics.items()
             )
             _say(f"[{epoch}]{''.join(shown)}")
         return False
+
+
+def _format_score(score: float | tuple[float, float]) -> str:
+    """Format a metric; in cross-validation its mean and standard deviation over the folds."""
+    return "+".join(f"{each:.5f}" for each in (score if isinstance(score, tuple) else (score,)))
 
 
 class _StopWhenAsked(TrainingCallback):

@@ -28,6 +28,7 @@ def checkout(tmp_path: Path) -> Path:
         (tmp_path / package).mkdir()
     (tmp_path / "smdebug" / "__init__.py").write_text("")
     (tmp_path / "smdebug" / "autoload.pth").write_text("")
+    (tmp_path / "smdebug_emulator.py").write_text("")
     return tmp_path
 
 
@@ -113,6 +114,7 @@ def test_a_wheel_and_its_checkout_build_the_same_images(checkout: Path, tmp_path
     shutil.copytree(checkout / "rules_images", wheel / "rules_images")
     for package in ("container_runtime", "emulator", "sdk_compat", "smdebug"):
         shutil.copytree(checkout / package, wheel / package)
+    shutil.copy2(checkout / "smdebug_emulator.py", wheel)
     (wheel / "smdebug" / "autoload.pth").rename(wheel / "smdebug_autoload.pth")
     of_wheel, of_checkout = plan(wheel), plan(checkout)
     assert {name: of_wheel[name].key for name in of_wheel} == {name: of_checkout[name].key for name in of_checkout}

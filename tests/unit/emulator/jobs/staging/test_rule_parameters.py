@@ -35,6 +35,11 @@ def test_the_names_are_those_of_smdebug() -> None:
         (DEBUG, {"rule_to_invoke": "VanishingGradient", "a": "1"}, "Known: end_step, start_step, threshold."),
         (PROFILER, {"rule_to_invoke": "ProfilerRepor"}, "Did you mean ProfilerReport?"),
         (PROFILER, {"rule_to_invoke": "BatchSize", "patients": "1"}, "Did you mean patience?"),
+        (
+            PROFILER,
+            {"rule_to_invoke": "ProfilerReport", "StepOutliers_stddev": "1"},
+            "Did you mean StepOutlier_stddev?",
+        ),
     ],
 )
 def test_nearly_the_name_of_a_rule_or_parameter(member: str, parameters: dict[str, str], said: str) -> None:
@@ -50,6 +55,7 @@ def test_nearly_the_name_of_a_rule_or_parameter(member: str, parameters: dict[st
         (DEBUG, {"rule_to_invoke": "SimilarAcrossRuns", "other_trials": "s3://a/b", "other_trial_0": "c"}),
         (DEBUG, {"rule_to_invoke": "MyRule", "source_s3_uri": "s3://a/my.py", "anything": "1"}),
         (PROFILER, {"rule_to_invoke": "StepOutlier", "mode": "None", "scan_interval_us": "1"}),
+        (PROFILER, {"rule_to_invoke": "ProfilerReport", "StepOutlier_n_outliers": "3", "CPUBottleneck_threshold": "9"}),
     ],
 )
 def test_names_that_are_right(member: str, parameters: dict[str, str]) -> None:
