@@ -1,0 +1,71 @@
+"""Tests of spare Docker containers: what they import, and a whole job in them with its rules."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import docker
+import pytest
+
+from container_runtime.docker.spare_shape import PYTHON
+from container_runtime.images.catalogue import ImageCatalogue, local_name
+from sdk_compat.demo.training_job import HEALTHY, build_request, stage_inputs
+from tests.end_to_end.finished_jobs import read_log, wait_until_ended
+from tests.running_emulator import RunningEmulator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from container_runtime.images.catalogue import ImageDefinition
+
+pytestmark = pytest.mark.docker
+TRAINING, RULE = "smdebug-emulator/pytorch-training", "smdebug-emulator/sagemaker-debugger-rules"
+
+
+def list_given(engine: docker.DockerClient, since: int, job: str) -> set[str]:
+    """The images of the spare containers that became containers of a job, by the events of the engine."""
+    events = engine.events(since=since, until=int(time.time()) + 1, filters={"event": "rename"}, decode=True)
+    given = [event["Actor"]["Attributes"] for event in events]
+    return {
+        each["image"].partition(":")[0]
+        for each in given
+        if each["oldName"].startswith("/smdebug-spare-") and job in each["name"]
+    }
+
+
+def test_later_jobs_of_an_image_run_in_spare_containers(tmp_path: Path) -> None:
+    with closing(docker.from_env()) as engine:
+        emulator = RunningEmulator(tmp_path / "state", runtime="docker", spares=True)
+        try:
+            stage_inputs(emulator.client("s3"))
+            # The first one starts cold, and so does one that comes before the imports for it have begun.
+            for number in range(6):
+                name, began = f"job-{number}", int(time.time())
+                emulator.client("sagemaker").create_training_job(**build_request(name, HEALTHY))
+                job = wait_until_ended(emulator, name)
+                assert job["TrainingJobStatus"] == "Completed", job
+                verdicts = {each["RuleEvaluationStatus"] for each in job["DebugRuleEvaluationStatuses"]}
+                assert verdicts == {"NoIssuesFound"}, job
+                given = list_given(engine, began, name)
+                if given >= {TRAINING, RULE}:
+                    break
+            else:
+                pytest.fail(f"of the last job, spare containers became {given}:\n{read_log(emulator, name)}")
+        finally:
+            assert emulator.stop() == 0
+        assert engine.containers.list(all=True, filters={"name": "smdebug-spare-"}) == []
+
+
+WARM = [each for each in ImageCatalogue() if each.warm_modules and not each.on_demand]
+
+
+@pytest.mark.parametrize("definition", WARM, ids=lambda definition: definition.name)
+def test_what_spare_containers_import_is_in_their_image(definition: ImageDefinition) -> None:
+    """An image without one of the modules has no spare containers, and its environment no warm interpreter."""
+    source = f"import importlib\nfor name in {definition.warm_modules!r}: importlib.import_module(name)"
+    command = ["docker", "run", "--rm", "--entrypoint", PYTHON, f"{local_name(definition)}", "-c", source]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
