@@ -25,5 +25,16 @@ def test_it_has_the_packages_of_the_wheel() -> None:
 
     found = collect_emulator()
 
-    assert found.keys() == {*wheel["packages"], *wheel["force-include"].values()}
-    assert all(not isinstance(path, bytes) and path.exists() for path in found.values())
+    packages = {name: path for name, path in found.items() if not isinstance(path, bytes)}
+    assert packages.keys() == {*wheel["packages"], *wheel["force-include"].values()}
+    assert all(path.exists() for path in packages.values())
+
+
+def test_it_has_the_entry_points_of_the_container_back_ends() -> None:
+    (text,) = [
+        content.decode()
+        for name, content in collect_emulator().items()
+        if isinstance(content, bytes) and name.endswith(".dist-info/entry_points.txt")
+    ]
+    back_ends = PROJECT["project"]["entry-points"]["smdebug_emulator.runtimes"]
+    assert all(f"{name} = {value}" in text for name, value in back_ends.items())
