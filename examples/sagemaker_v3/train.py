@@ -22,7 +22,7 @@ ROLE = os.environ.get("ROLE_ARN", "arn:aws:iam::123456789012:role/SageMakerRole"
 COMPUTE = {"instance_type": "ml.m5.large", "instance_count": 1}
 # What `image_uris` looks up, the arguments of the script, and what judges the training.
 TRAININGS: dict[str, tuple[dict[str, str], dict[str, Any], str, dict[str, str]]] = {
-    "pytorch": ({"version": "2.3", "py_version": "py311"}, {"epochs": 2}, "vanishing_gradient", {}),
+    "pytorch": ({"version": "2.8", "py_version": "py312"}, {"epochs": 2}, "vanishing_gradient", {}),
     "tensorflow": ({"version": "2.16", "py_version": "py310"}, {"epochs": 2}, "loss_not_decreasing", {}),
     "xgboost": ({"version": "3.0-5"}, {}, "tree_depth", {"depth": "2"}),
     "mxnet": ({"version": "1.9.0", "py_version": "py38"}, {"epochs": 2}, "dead_relu", {}),

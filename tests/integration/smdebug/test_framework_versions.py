@@ -34,17 +34,14 @@ OTHER_IN_XGBOOST = {
 }
 OTHER_IN_PYTORCH = {"test_a_scripted_model_can_be_saved_while_it_is_captured": "torch.jit.script warns since 2.10"}
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.versions, pytest.mark.timeout(1200)]
 
 
 @pytest.mark.parametrize(
     ("image", "files", "others"),
     [
         ("sagemaker-xgboost-1.7", XGBOOST, OTHER_IN_XGBOOST),
-        *(
-            pytest.param(f"pytorch-training-{version}", PYTORCH, OTHER_IN_PYTORCH, marks=pytest.mark.versions)
-            for version in ("2.3", "2.6")
-        ),
+        *((f"pytorch-training-{version}", PYTORCH, OTHER_IN_PYTORCH) for version in ("2.3", "2.6")),
     ],
 )
 def test_the_hooks_tests_pass(image: str, files: list[str], others: dict[str, str], tmp_path: Path) -> None:
