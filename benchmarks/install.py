@@ -1,4 +1,4 @@
-"""Download, disk and seconds of installing the extra ``emulator``, and what goes without each requirement.
+"""Cost of installing the extra ``emulator``, and of each of its requirements.
 
 What goes is the requirement itself with all that nothing else requires. The packages are downloaded first, so the
 seconds are those of pip alone.

@@ -1,4 +1,4 @@
-"""Tags of the emulator's own image: bare, or with environments of training images in it.
+"""Tags of the emulator's own image: bare, or with environments of images.
 
 The emulator in a container fetches what a job needs into its volume. An image with environments needs no package index.
 """

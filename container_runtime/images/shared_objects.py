@@ -1,4 +1,4 @@
-"""ELF reading and editing: imports of shared objects, removal of links to absent libraries.
+"""ELF editing: imports of shared objects, removal of links to absent libraries.
 
 A dynamic linker refuses to load an object if a library that it needs, or a symbol that it imports, is missing. This
 module removes the libraries from the object's list of needed libraries.

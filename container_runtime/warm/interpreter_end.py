@@ -1,4 +1,4 @@
-"""End of a forked program as an interpreter ends, without taking apart what was imported before the fork.
+"""End of a forked program, without taking apart what was imported before.
 
 At its end, an interpreter takes all its modules apart, and the C libraries destroy their own objects. In a fork of a
 large process this copies most of its memory, which takes longer than a short training. Here only what the program

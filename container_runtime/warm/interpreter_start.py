@@ -1,4 +1,4 @@
-"""What a forked program has from its warm interpreter, renewed as a new interpreter would have it."""
+"""State of a forked program, renewed as a new interpreter would have it."""
 
 # The program runs with the oldest Python of any image.
 # ruff: noqa: PTH109, PTH123

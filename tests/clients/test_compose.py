@@ -1,4 +1,4 @@
-"""Tests of the compose files in examples/, whose containers are started as a compose program does.
+"""Tests of the compose files in examples/.
 
 The images of notebook server and TensorBoard come from a registry: here the emulator's own image is their Python.
 """

@@ -1,4 +1,4 @@
-"""Tests of spare Docker containers: what they import, and a whole job in them with its rules."""
+"""Tests of spare Docker containers: their imports, and a whole job in them."""
 
 from __future__ import annotations
 

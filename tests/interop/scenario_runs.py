@@ -1,4 +1,4 @@
-"""Comparison of the runs that the real smdebug 1.0.34 and ours leave of the same scripts."""
+"""Comparison of runs that upstream 1.0.34 and ours leave of one script."""
 
 from __future__ import annotations
 

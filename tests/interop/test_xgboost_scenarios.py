@@ -1,4 +1,4 @@
-"""Comparison of the runs that our smdebug and the real 1.0.34 write under XGBoost 1.7.
+"""Comparison of runs of upstream 1.0.34 and ours under XGBoost 1.7.
 
 What stays different is listed in docs/frameworks.md, "Differences from upstream".
 """

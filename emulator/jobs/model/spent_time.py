@@ -1,4 +1,4 @@
-"""Where the seconds of a training job went, from recorded moments."""
+"""Seconds of a training job by phase, from recorded moments."""
 
 from __future__ import annotations
 

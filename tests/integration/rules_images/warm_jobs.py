@@ -1,4 +1,4 @@
-"""Containers that run a script as jobs start them, forked from a warm interpreter or in a new one."""
+"""Containers that run a script in a fork, or in a new interpreter."""
 
 from __future__ import annotations
 

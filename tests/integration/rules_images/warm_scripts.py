@@ -1,4 +1,4 @@
-"""Training scripts of each framework. They run in a new interpreter and in a fork, and must not differ."""
+"""Training scripts that must not differ in a fork and in a new interpreter."""
 
 from __future__ import annotations
 

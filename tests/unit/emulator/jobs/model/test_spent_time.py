@@ -1,4 +1,4 @@
-"""Where a training job's seconds went."""
+"""Tests of the seconds of a training job by phase."""
 
 from __future__ import annotations
 
