@@ -137,6 +137,9 @@ class Spares:
         self._not_before = 0.0
         self._makers: set[threading.Thread] = set()
         self._changed = threading.Condition()
+        self._handing_over = threading.Lock()
+        # Folders that spare containers have taken.
+        self._folders: set[Path] = set()
         self._closed = False
         options.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._keeper = threading.Thread(target=self._keep, name="spares", daemon=True)
@@ -161,9 +164,12 @@ class Spares:
         shape = self._find_shape(spec, image)
         while (spare := self._take(shape, definition)) is not None:
             try:
-                obstacle = self._hand_over(spare, spec, image)
+                with self._handing_over:
+                    obstacle = self._claim_folders(spec) or self._hand_over(spare, spec, image)
             except SpareLostError as error:
                 logger.info("The spare container %s is lost: %s", spare.name, error)
+                with self._handing_over:
+                    self._folders -= {mount.source for mount in spec.mounts}
                 self._discard(spare)
                 continue
             except BaseException:
@@ -250,6 +256,18 @@ class Spares:
             spare = kept.ready.pop(0)
             kept.spares.remove(spare)
             return spare
+
+    def _claim_folders(self, spec: ContainerSpec) -> str | None:
+        """Note that a spare container takes the folders of ``spec``, or return why none may.
+
+        It moves them into its own, which another container that has them does not see.
+        """
+        folders = {mount.source for mount in spec.mounts}
+        self._folders = {each for each in self._folders if each.exists()}
+        if shared := sorted(folders & self._folders):
+            return f"{shared[0]} is or was another container's"
+        self._folders |= folders
+        return None
 
     def _hand_over(self, spare: Spare, spec: ContainerSpec, image: LocalImage) -> str | None:
         """Give a spare container the name, the limits, the folders and the program of ``spec``.

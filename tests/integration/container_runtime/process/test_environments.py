@@ -162,6 +162,7 @@ def test_built_whole_and_once(definition: ImageDefinition, cache: Path, wheels: 
     assert built.is_complete
     assert [line.split(":")[0].rsplit(" after ")[0] for line in said] == [
         "building the environment of tiny-training, once",
+        "what it takes",
         f"there is no lock file for Python {PYTHON}",
         "installing them",
         "the environment is ready",

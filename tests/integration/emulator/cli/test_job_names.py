@@ -34,11 +34,18 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProce
     """An emulator with jobs that failed at once, one of them in two regions."""
     with EmulatorProcess(tmp_path_factory.mktemp("names") / "state", runtime="process") as started:
         make_client(started.endpoint_url, "s3").create_bucket(Bucket=BUCKET)
+        there = {"CreateBucketConfiguration": {"LocationConstraint": "eu-west-1"}}
+        make_client(started.endpoint_url, "s3", "eu-west-1").create_bucket(Bucket=f"{BUCKET}-eu-west-1", **there)
         for region, names in (("us-east-1", NAMES), ("eu-west-1", ("twice-a",))):
             sagemaker = make_client(started.endpoint_url, "sagemaker", region)
             for name in names:
                 request = build_training_job(
-                    name, image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket=BUCKET
+                    name,
+                    image="nobody-built:1",
+                    hyperparameters={},
+                    channels=(),
+                    collections={},
+                    bucket=BUCKET if region == "us-east-1" else f"{BUCKET}-{region}",
                 )
                 sagemaker.create_training_job(**request)
             for name in names:
