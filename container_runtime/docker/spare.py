@@ -140,7 +140,9 @@ class Spare:
     def close(self) -> None:
         """Remove its own files. Its program ends, unless it has begun."""
         if self._connection is not None:
-            self._lines.close()
+            # Writes what is left, which a program that has ended does not take.
+            with suppress(OSError):
+                self._lines.close()
             self._connection.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
