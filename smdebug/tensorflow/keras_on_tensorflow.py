@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
 from smdebug.barrier import guarded
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.mode_keys import ModeKeys
@@ -192,5 +190,7 @@ class KerasHook(BatchHook):
 
 def _encode_default_graph() -> bytes:
     """Return TensorFlow's default graph as a GraphDef: it is empty unless the script turns eager execution off."""
+    import tensorflow as tf  # a broken Keras is found without it
+
     graph: bytes = tf.compat.v1.get_default_graph().as_graph_def(add_shapes=True).SerializeToString()
     return graph
