@@ -138,7 +138,8 @@ def test_a_hook_that_the_script_makes_while_it_trains(capture: Capture, tmp_path
 
 
 def test_a_script_may_ask_for_the_hook_that_it_did_not_make(capture: Capture) -> None:
-    ran, run = capture(inside="import smdebug.mxnet as smd; smd.get_hook().save_scalar('mine', step)")
+    inside = "import smdebug.mxnet as smd; smd.get_hook().save_scalar('mine', step)"
+    ran, run = capture(inside=inside, config={"HookParameters": {"save_interval": "1"}})
     assert ran.returncode == 0, ran.stderr
     trial = create_trial(str(run))
     assert [trial.tensor("scalar/mine").value(step).tolist() for step in range(4)] == [[0], [1], [2], [3]]
