@@ -32,16 +32,18 @@ def creating_aws_managed_policies() -> Iterator[None]:
 
 def _create_before(method: Any) -> Any:
     @functools.wraps(method)
-    def call(backend: Any, policy_arn: str, *arguments: Any, **named: Any) -> Any:
+    def call(backend: Any, policy_arn: str | None, *arguments: Any, **named: Any) -> Any:
         _create(backend, policy_arn)
         return method(backend, policy_arn, *arguments, **named)
 
     return call
 
 
-def _create(backend: Any, arn: str) -> None:
+def _create(backend: Any, arn: str | None) -> None:
     from moto.iam.models import AWSManagedPolicy
 
+    if arn is None:  # the request names none, which moto refuses
+        return
     owner, _, path = arn.partition(":policy/")
     name = path.rpartition("/")[2]
     if not owner.endswith(":iam::aws") or arn in backend.managed_policies or name not in _read_documents():

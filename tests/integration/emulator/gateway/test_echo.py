@@ -180,11 +180,7 @@ def test_members_fare_as_the_page_says(operation: str, echo: JobGateway) -> None
         ("ListTags", {"NextToken": "abc"}, "Invalid NextToken"),
         ("Search", {"Resource": "TrainingJob", "CrossAccountFilterOption": "CrossAccount"}, "accounts share nothing"),
         ("StartPipelineExecution", {"PipelineName": "p", "MlflowExperimentName": "e"}, "there is no MLflow here"),
-        (
-            "ListPipelineExecutions",
-            {"PipelineName": "p", "PipelineVersionAlias": "latest"},
-            "a pipeline has one version here",
-        ),
+        ("ListPipelineExecutions", {"PipelineName": "p", "PipelineVersionAlias": "latest"}, "'p' does not exist"),
     ],
 )
 def test_what_nothing_could_be_done_with_is_refused(
