@@ -55,6 +55,9 @@ class Hook(BaseHook):
     `smdebug.pytorch.training.optimizer_state`.
     """
 
+    # As upstream: a hook that the script has made saves the parameters of the model whose call is the step.
+    _saves_called_model_alone = True
+
     default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
         CollectionKeys.ALL: (),
         CollectionKeys.DEFAULT: (),
@@ -255,7 +258,7 @@ class Hook(BaseHook):
             self._step_end.is_saving = False
             return
         self._step_end.begin_saved_step()
-        self._parameters.begin_step(module)
+        self._parameters.begin_step(module if self._saves_called_model_alone else None)
         self._save_parameters(plan)
         if self._parameters.has_unmade:
             self._lazy_handle = register_forward_hook(module, ModuleCallback(self._on_first_batch_seen))

@@ -39,6 +39,9 @@ _STEPS_TO_LOOK = 3
 class UnattendedTorchHook(UnattendedHook, Hook):
     """A hook created without script changes, which takes its mode from the model."""
 
+    # The script cannot say which of its models belong to a step.
+    _saves_called_model_alone = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Initialize with the arguments of Hook."""
         super().__init__(*args, **kwargs)

@@ -54,11 +54,13 @@ class ParameterCapture:
         """The names of the registered models."""
         return [name for name, _ in self._models]
 
-    def begin_step(self, called: nn.Module) -> None:
+    def begin_step(self, called: nn.Module | None) -> None:
         """Collect the models' parameters of this step, for `save_new` to save those of the called model."""
         self.deactivate()
         self._unmade = [
-            (*named, model is called) for name, model in self._models for named in _name_parameters(name, model)
+            (*named, called is None or model is called)
+            for name, model in self._models
+            for named in _name_parameters(name, model)
         ]
 
     @property
