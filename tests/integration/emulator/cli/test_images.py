@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import key_of_requirements
+from container_runtime.process import back_end
 from emulator.cli.commands import main
 from emulator.cli.images import images
 
@@ -29,7 +30,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """One image that needs an environment of its own; returns the cache, where pip's part is done already."""
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "image.toml").write_text(f'name = "tiny-training"\nrequirements = ["{REQUIREMENT}"]\n')
-    monkeypatch.setattr(images, "ImageCatalogue", lambda: ImageCatalogue(tmp_path))
+    for module in (images, back_end):
+        monkeypatch.setattr(module, "ImageCatalogue", lambda: ImageCatalogue(tmp_path))
     cache = tmp_path / "cache"
     monkeypatch.setattr("container_runtime.process.environments.locate_cache", lambda: cache)
     wheels = cache / "wheels" / key_of_requirements([REQUIREMENT])
