@@ -75,7 +75,8 @@ class SageMakerContainer(DockerContainer):
             try:
                 if Remote(self.get_url()).ask("health")["status"] == "running":
                     return self
-            except (NoAnswerError, ConnectionError) as error:
+            # TimeoutError: the container ended before the library could look up its port.
+            except (NoAnswerError, ConnectionError, TimeoutError) as error:
                 last = str(error)
             else:
                 last = "it is still starting"
