@@ -18,7 +18,7 @@ from tests.interop.scenario_runs import HERE, ScenarioRuns, find_differences, ru
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 # The original wraps tapes by changing a class, and fails at those of later versions.
 WITH_TAPES = [name for name in SCENARIOS if name.startswith("tape")]
