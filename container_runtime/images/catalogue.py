@@ -220,9 +220,8 @@ class ImageCatalogue:
 
     def list_environments(self, repository: str) -> list[ImageDefinition]:
         """Return the environments of a repository name, the oldest first; none if no image has that name."""
-        newest, *older = self._by_repository.get(repository) or [None]
-        by_age = sorted((each for each in older if each), key=lambda definition: parse_version(definition.below))
-        return [*by_age, newest] if newest else []
+        found = self._by_repository.get(repository, [])
+        return [*sorted(found[1:], key=lambda definition: parse_version(definition.below)), *found[:1]]
 
     def select(self, names: Iterable[str]) -> list[ImageDefinition]:
         """Return the images with these names. Without names, return all images that are not built on demand.
