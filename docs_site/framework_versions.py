@@ -1,4 +1,7 @@
-"""Table of the environments in docs/frameworks.md: ``python -m docs_site.framework_versions``; a test compares."""
+"""Table of the environments of older framework versions in docs/frameworks.md.
+
+``python -m docs_site.framework_versions`` renews it; a test compares.
+"""
 
 from __future__ import annotations
 
