@@ -1,4 +1,4 @@
-"""Tests of jobs in other framework versions, of an older image and of a requirements.txt.
+"""Tests of jobs in framework versions of older images and of a requirements.txt.
 
 The job gets that version, and it is captured.
 """
