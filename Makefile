@@ -64,8 +64,8 @@ demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leave
 	@$(BIN)/smdebug-emulator demo $(if $(STAY),--stay)
 
 test: .venv/.tests ## lint, types, import contracts and the tests of every change
-	@$(MAKE) --no-print-directory lint types imports console
-	@$(MAKE) --no-print-directory images-if-engine
+	@$(MAKE) --no-print-directory console
+	@$(MAKE) --no-print-directory --jobs 2 lint types imports images-if-engine
 	@$(BIN)/python -m pytest --numprocesses 4 $(PYTEST_ARGS)
 
 test-all: .venv/.tests ## make test, then what runs at night: versions, notebooks, documents, lost nodes, short soak
