@@ -43,6 +43,10 @@ class ProcessTreeMeter(LocalMeter):
         self._network: str | None = None
         self._has_run = False
 
+    def list_processes(self) -> Sequence[int]:
+        """See ``Meter``."""
+        return self._tree
+
     def read(self) -> Load | None:
         """See ``Meter``."""
         if not is_running(self._folder):

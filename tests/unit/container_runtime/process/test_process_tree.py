@@ -62,10 +62,10 @@ def test_a_process_that_starts_later_counts_before_its_pages_are_measured(
         monkeypatch.setattr(process_tree, "read_supervisor_pid", lambda _: supervisor)
         monkeypatch.setattr(process_tree, "find_descendants", lambda _: list(tree))
         monkeypatch.setattr(process_tree, "read_proportional_bytes", lambda _: 1 << 20)
-        monkeypatch.setattr(process_tree.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr("container_runtime.process.process_tree.time.monotonic", lambda: now[0])
         # The first measurement takes 20 ms of the processor, each scan nothing.
         spent = iter([0.0, 0.0, 0.0, 0.02])
-        monkeypatch.setattr(process_tree.time, "thread_time", lambda: next(spent, 1.0))
+        monkeypatch.setattr("container_runtime.process.process_tree.time.thread_time", lambda: next(spent, 1.0))
         monkeypatch.setattr(process_tree, "_read_stat", lambda pid, **_: (0 if pid == supervisor else 7, 1 << 20))
         meter = ProcessTreeMeter(tmp_path)
         loads = [meter.read()]
