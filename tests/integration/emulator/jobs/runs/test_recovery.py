@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.integration.emulator.jobs.job_harness import JobHarness
     from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[5]
 
 # Runs an emulator's job harness until a condition of its own state holds, then dies as by kill -9.
@@ -522,11 +524,8 @@ def test_job_outlasts_an_engine_that_goes_away(harness: JobHarness, away: Event,
     wait_until(lambda: "first" in harness.log("/aws/sagemaker/TrainingJobs", "job/"))
     if ends:
         (container,) = harness.runtime.find({JOB_LABEL: harness.store.list_running_jobs(TrainingJob)[0].arn})
-        with harness.runtime._watch(
-            harness.runtime._folder_of(container.id)
-        ) as watch:  # as an engine that ends ends it
-            watch.send(signal.SIGTERM)
-            assert watch.wait(60)
+        # As an engine that ends ends it.
+        harness.runtime._supervisors.stop(harness.runtime._folder_of(container.id), 60)
     away.set()
     if ends:
         wait_until(
