@@ -1,1 +1,1 @@
-"""Description of the API: its answers, the OpenAPI document and the console's types."""
+"""Description of the API: answers, OpenAPI document, types for the console."""
