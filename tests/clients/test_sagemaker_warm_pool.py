@@ -1,4 +1,4 @@
-"""Tests of warm pools as the SageMaker SDK (version 2) creates, changes and ends them."""
+"""Tests of warm pools that the SageMaker SDK (version 2) creates, changes and ends."""
 
 from __future__ import annotations
 

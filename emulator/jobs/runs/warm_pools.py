@@ -1,4 +1,4 @@
-"""What the back end keeps ready for the warm pools of training jobs."""
+"""Start points that the back end keeps ready for warm pools of training jobs."""
 
 from __future__ import annotations
 
