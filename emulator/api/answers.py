@@ -20,6 +20,7 @@ class Warning(TypedDict):  # noqa: A001 -- the name of the schema
     code: str
     text: str
     remedy: str
+    brief: str
 
 
 class AnyJob(TypedDict):

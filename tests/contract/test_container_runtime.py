@@ -415,8 +415,9 @@ def test_process_back_end_clears_away_what_a_killed_start_has_left(
     source = f"""
 import os, pathlib
 from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.process.process_builder import ProcessBuilder
 from container_runtime.spec import ContainerSpec
-LocalProcesses._build_process = lambda *_: os._exit(9)
+ProcessBuilder.build = lambda *_: os._exit(9)
 LocalProcesses(pathlib.Path({str(folder)!r})).start(ContainerSpec("killed", {IMAGE!r}, ("true",)))
 """
     environment = {**os.environ, "TMPDIR": str(temporary)}

@@ -618,11 +618,15 @@ def test_a_note_and_tags_are_kept(console: Console, ended: str) -> None:
 
 def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console, ended: str) -> None:
     page = console.go("jobs")
-    expect(page.locator(f"tr[data-job='{ended}'] .warned")).to_contain_text("2 warnings", timeout=PATIENCE_MS)
+    row = page.locator(f"tr[data-job='{ended}']")
+    expect(row.locator(".warned")).to_contain_text("2 warnings", timeout=PATIENCE_MS)
+    expect(row).to_contain_text("ml.g5.2xlarge: no GPU here")
     for tab in ("", "/logs", "/configuration"):
         console.go(f"jobs/{REGION}/{ended}{tab}")
         block = page.get_by_role("region", name="Warnings")
-        expect(block.locator("[data-warning='NoGpu']")).to_contain_text("ml.g5.2xlarge has GPUs", timeout=PATIENCE_MS)
+        expect(block.locator("[data-warning='NoGpu']")).to_contain_text(
+            "ml.g5.2xlarge: no GPU here", timeout=PATIENCE_MS
+        )
         metric = block.locator("[data-warning='MetricNeverMatched']")
         expect(metric).to_contain_text("The metric 'never:found' has no value")
         expect(metric).to_contain_text("<img src=x")
@@ -925,7 +929,7 @@ def test_answers_are_what_the_openapi_document_says(running: RunningEmulator, en
 def test_a_notebook_shows_a_job_with_the_plots_of_its_rules(console: Console, ended: str) -> None:
     console.page.set_content(TrainingJob(ended, console.emulator.endpoint_url)._repr_html_())
     expect(console.page.get_by_role("link", name=ended)).to_be_visible()
-    expect(console.page.get_by_text("ml.g5.2xlarge has GPUs")).to_be_visible()
+    expect(console.page.get_by_text("ml.g5.2xlarge: no GPU here")).to_be_visible()
     assert console.page.locator("img").evaluate_all("images => images.every(each => each.naturalWidth > 100)")
     assert console.page.locator("img").count() >= 2
 

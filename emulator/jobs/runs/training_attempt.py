@@ -15,6 +15,7 @@ from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
 from emulator.jobs.runs.measuring.measures import finish_measures
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
+from emulator.jobs.runs.spot_instances import SpotInstances
 from emulator.jobs.staging.channels import download_channels
 from emulator.jobs.staging.instance_types import find_memory_bytes, has_gpus
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
@@ -44,7 +45,6 @@ from emulator.moto_services.cloudwatch.metrics import Datum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from threading import Timer
 
     from container_runtime.runtime import Container, LogLine
     from container_runtime.spec import ContainerSpec
@@ -64,8 +64,7 @@ class TrainingAttempt(Attempt):
     """Inputs, containers, uploads and results of one attempt at a training job. It changes no status.
 
     Attributes:
-        capacity_seconds: How long the attempt waits until instances are available.
-        interruption: None, or once the Spot instances are interrupted, the seconds until others are available.
+        spot: What is known of its instances, if they are managed Spot instances.
         updates_closed: Whether updates are no longer applied, because the containers have ended.
     """
 
@@ -74,13 +73,11 @@ class TrainingAttempt(Attempt):
         context: JobContext,
         containers: Mapping[str, Container] | None = None,
         log_start_ms: int | None = None,
-        capacity_seconds: float = 0.0,
+        spot: SpotInstances | None = None,
     ) -> None:
         """Prepare an attempt; see ``Attempt`` for the arguments."""
         super().__init__(context, containers, log_start_ms)
-        self.capacity_seconds = capacity_seconds
-        self.interruption: float | None = None
-        self.interrupter: Timer | None = None
+        self.spot = spot or SpotInstances()
         self.opt_mls: dict[Host, OptMl] = {}
         self.metrics = MetricReader(())
         self.uploads: LiveUploads | None = None
@@ -320,8 +317,7 @@ class TrainingAttempt(Attempt):
 
     def stop_transfers(self) -> None:
         """Stop the timer of an interruption and all threads that transfer files. Idempotent."""
-        if self.interrupter is not None:
-            self.interrupter.cancel()
+        self.spot.close()
         for pipe in self._pipes:
             pipe.stop()
         if self.uploads is not None:

@@ -579,6 +579,7 @@ export interface components {
             code: string;
             text: string;
             remedy: string;
+            brief: string;
         };
     };
     responses: never;
