@@ -1,4 +1,4 @@
-"""Tests of warm pools that the SageMaker SDK (version 2) creates, changes and ends."""
+"""Tests of warm pools made by the SageMaker SDK (version 2)."""
 
 from __future__ import annotations
 
