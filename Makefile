@@ -85,6 +85,7 @@ check: .venv/.tests ## lint, types, import contracts, unit and integration tests
 pages: .venv/.tests ## renew the pages of docs/ that are printed from the code
 	@$(BIN)/python -m smdebug.rules docs > .venv/rules.md && mv .venv/rules.md docs/rules.md
 	@$(BIN)/python -m examples.rule_pictures docs/rules
+	@$(BIN)/python -m docs_site.framework_versions
 	@$(BIN)/python -m docs_site.coverage > .venv/coverage.md && mv .venv/coverage.md docs/coverage.md
 	@$(BIN)/python -m docs_site.rule_names > .venv/rules.json && mv .venv/rules.json emulator/jobs/staging/rules.json
 

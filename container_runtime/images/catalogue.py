@@ -224,6 +224,11 @@ class ImageCatalogue:
         """All repository names for which there is an image, sorted."""
         return tuple(sorted(self._by_repository))
 
+    def list_environments(self, repository: str) -> list[ImageDefinition]:
+        """Return the environments of a repository name, the oldest first; none if no image has that name."""
+        found = self._by_repository.get(repository, [])
+        return [*sorted(found[1:], key=lambda definition: parse_version(definition.below)), *found[:1]]
+
     def select(self, names: Iterable[str]) -> list[ImageDefinition]:
         """Return the images with these names. Without names, return all images that are not built on demand.
 

@@ -37,7 +37,9 @@ class ScenarioRuns(NamedTuple):
     read: dict[str, dict[str, dict[str, Any]]]
 
 
-def run_scenarios(module: str, python: Path, original: Path | None, folder: Path) -> ScenarioRuns:
+def run_scenarios(
+    module: str, python: Path, original: Path | None, folder: Path, python_of_original: Path | None = None
+) -> ScenarioRuns:
     """Run all scripts of a module with both libraries, and read all runs with both.
 
     Args:
@@ -45,16 +47,18 @@ def run_scenarios(module: str, python: Path, original: Path | None, folder: Path
         python: interpreter with the framework.
         original: folder with the real smdebug; None if the interpreter has it installed.
         folder: an empty folder for the runs.
+        python_of_original: interpreter for the original, if it does not work with the framework of ``python``.
     """
+    pythons = {"original": python_of_original or python, "ours": python}
     paths = {"original": str(original or ""), "ours": str(CHECKOUT)}
     written, read = {}, {}
     for writer, path in paths.items():
         (folder / writer).mkdir()
-        run_program(python, path, "write", module, folder / writer)
+        run_program(pythons[writer], path, "write", module, folder / writer)
         written[writer] = json.loads((folder / writer / "written.json").read_text())
     for reader, path in paths.items():
         read[reader] = {
-            writer: json.loads(run_program(python, path, "read", module, folder / writer).splitlines()[-1])
+            writer: json.loads(run_program(pythons[reader], path, "read", module, folder / writer).splitlines()[-1])
             for writer in paths
         }
     return ScenarioRuns(written, read)
