@@ -44,6 +44,11 @@ class JobPages:
             rows, next_token = select_page(connection, table, table.c.status, region, query, names)
             return [load_record(TrainingJob, row) for row in rows], next_token
 
+    def list_warm_pools(self, region: str) -> list[TrainingJob]:
+        """List the training jobs with a keep-alive period, whether or not their warm pools still exist."""
+        with self._engine.connect() as connection:
+            return StoreTransaction(connection).list_warm_pools(region)
+
     def search_training_jobs(
         self, region: str, request: Mapping[str, Any]
     ) -> tuple[list[TrainingJob], str | None, int]:

@@ -212,11 +212,6 @@ class JobStore:
         with self._engine.connect() as connection:
             return list(connection.scalars(select(column).distinct().order_by(column)))
 
-    def list_warm_pools(self, region: str) -> list[TrainingJob]:
-        """List the training jobs with a keep-alive period, whether or not their warm pools still exist."""
-        with self._reading() as transaction:
-            return transaction.list_warm_pools(region)
-
     def list_running_jobs(self, kind: type[K]) -> list[K]:
         """List the jobs of a kind that have not ended, in all regions, oldest first."""
         table = find_table(kind)

@@ -140,4 +140,4 @@ def test_a_pool_that_an_update_ended_is_listed(store: JobStore) -> None:
         transaction.save_job(change_period(end(build("job")), 0, END_MS + 1_000))
     query = parse_list_query({"WarmPoolStatusEquals": "Terminated"})
     assert [job.name for job in store.pages.list_training_jobs(REGION, query, END_MS + 5_000)[0]] == ["job"]
-    assert store.list_warm_pools(REGION) == []
+    assert store.pages.list_warm_pools(REGION) == []
