@@ -21,7 +21,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check images image engine bench screenshots docs audit licences lock release lint types imports pages clean
+.PHONY: help setup demo test test-all soak check mutants images image engine bench screenshots docs audit licences lock release lint types imports pages clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -77,10 +77,10 @@ WHAT ?=
 CHECKED = $(if $(WHAT),$(wildcard $(addprefix tests/unit/,$(WHAT)) $(addprefix tests/integration/,$(WHAT))), \
 	tests/unit tests/integration tests/end_to_end/test_pytorch.py)
 
-check: .venv/.tests ## lint, types, import contracts, unit and integration tests; WHAT=smdebug/rules for one package
+check: .venv/.tests ## lint, types, import contracts, quick unit and integration tests; WHAT=smdebug/rules for one package
 	@$(MAKE) --no-print-directory lint types imports $(if $(WHAT),,console)
 	@test -n "$(strip $(CHECKED))" || { echo "No tests of $(WHAT): name a package as tests/unit has it."; exit 1; }
-	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not docker and not versions and not nightly' $(CHECKED) $(PYTEST_ARGS)
+	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not slow and not docker and not versions and not nightly and not gpu' $(CHECKED) $(PYTEST_ARGS)
 
 pages: .venv/.tests ## renew the pages of docs/ that are printed from the code
 	@$(BIN)/python -m smdebug.rules docs > .venv/rules.md && mv .venv/rules.md docs/rules.md
@@ -94,6 +94,12 @@ SOAK_ARGS ?=
 soak: .venv/.tests ## run the long tests, hours in all; SOAK_ARGS="kills --runtime process --count 20" chooses
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m tests.soak $(SOAK_ARGS)
+
+MUTANTS ?=
+
+mutants: .venv/.tests ## change code and see whether tests notice; MUTANTS="rules publisher" chooses
+	@$(PIP) --quiet --group mutants
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
 lint: .venv/.tests
 	@$(BIN)/ruff check .

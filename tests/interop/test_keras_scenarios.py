@@ -18,7 +18,7 @@ from tests.interop.scenario_runs import HERE, ScenarioRuns, find_differences, ru
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 # The original takes Keras' variables for what it does not know in any later TensorFlow, and saves nothing.
 NEWEST_OF_ORIGINAL = "2.12"

@@ -12,7 +12,7 @@ from benchmarks.hook_cost_mxnet import REQUIREMENTS
 from tests.interop.mxnet_scenarios import SCENARIOS
 from tests.interop.scenario_runs import ScenarioRuns, find_differences, run_scenarios
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 
 _MODES = "The original saves the last step before a change of mode by the settings of the next mode."
 DIFFERENT = {"epochs": _MODES, "epochs_of_modes": _MODES}

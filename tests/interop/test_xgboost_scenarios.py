@@ -11,7 +11,7 @@ from benchmarks._environments import build_environment
 from tests.interop.scenario_runs import HERE, ScenarioRuns, find_differences, run_scenarios
 from tests.interop.xgboost_scenarios import SCENARIOS
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 
 _TURNED_OFF = "An error turns the original off, without a word to the script."
 _TREES = "The original saves one tree of a round, that whose number is the round's."

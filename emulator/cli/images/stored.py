@@ -79,7 +79,7 @@ def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
 @click.option("--runtime", type=click.Choice(_BACK_ENDS), help="Remove it for this one only  [default: for both].")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 def remove_images(names: tuple[str, ...], runtime: str | None, *, yes: bool) -> None:
-    """Remove images: from Docker, and the environments of local processes.
+    """Remove images from Docker and their local environments.
 
     NAME is as in images list. The next job that needs one builds it again.
     """

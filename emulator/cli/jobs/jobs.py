@@ -254,7 +254,8 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
     resources = described["ResourceConfig"]
     algorithm = described["AlgorithmSpecification"]
     yield f"{job.name}  ({job.region})"
-    yield f"{described['TrainingJobStatus']}, {described['SecondaryStatus']}"
+    # Both have the same name once the job has ended.
+    yield ", ".join(dict.fromkeys((described["TrainingJobStatus"], described["SecondaryStatus"])))
     if "FailureReason" in described:
         yield from wrap(described["FailureReason"], " " * 9, "Why")
     yield f"Image    {algorithm.get('TrainingImage') or algorithm.get('AlgorithmName', '-')}"

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from container_runtime.images.catalogue import ImageDefinition
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.docker
 def test_images_carry_what_their_definitions_say() -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.integration.emulator.jobs.job_harness import JobHarness
     from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[5]
 
 # Runs an emulator's job harness until a condition of its own state holds, then dies as by kill -9.
