@@ -21,7 +21,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak check mutants images image engine bench screenshots docs audit licences lock release lint types imports pages clean
+.PHONY: help setup demo test test-all soak check coverage mutants images image engine bench screenshots docs audit licences lock release lint types imports pages clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -64,8 +64,8 @@ demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leave
 	@$(BIN)/smdebug-emulator demo $(if $(STAY),--stay)
 
 test: .venv/.tests ## lint, types, import contracts and the tests of every change
-	@$(MAKE) --no-print-directory lint types imports console
-	@$(MAKE) --no-print-directory images-if-engine
+	@$(MAKE) --no-print-directory console
+	@$(MAKE) --no-print-directory --jobs 2 lint types imports images-if-engine
 	@$(BIN)/python -m pytest --numprocesses 4 $(PYTEST_ARGS)
 
 test-all: .venv/.tests ## make test, then what runs at night: versions, notebooks, documents, lost nodes, short soak
@@ -94,6 +94,14 @@ SOAK_ARGS ?=
 soak: .venv/.tests ## run the long tests, hours in all; SOAK_ARGS="kills --runtime process --count 20" chooses
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m tests.soak $(SOAK_ARGS)
+
+COVERED ?= tests/unit tests/integration tests/contract
+
+coverage: .venv/.tests ## run tests, then print which lines and branches they reach, by package; COVERED=tests/unit chooses
+	@$(PIP) --quiet --group coverage
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest --numprocesses 4 --cov --cov-report= $(COVERED) $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.covered
 
 MUTANTS ?=
 
