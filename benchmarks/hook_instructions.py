@@ -1,111 +1,138 @@
-"""Instructions of a training step with a hook, counted, beside those of another checkout.
+"""Bytecode of the hook in a training step, counted, beside that of another checkout.
 
     python -m benchmarks.hook_instructions FOLDER
 
-compares the smdebug of this checkout with that of FOLDER, for example a `git worktree` of an older commit. Unlike
-times, counts are the same on a busy machine. Each way of training runs twice, with different numbers of steps, and the
-difference is divided by that of the steps: starts and ends do not count. Where the kernel counts no instructions (`perf
-stat`), valgrind does.
+compares this checkout with FOLDER, such as a `git worktree` of an older commit. Counts are the same on a busy machine,
+where times are not. A step's count is that of the bytecode instructions in smdebug's files and of the functions in C
+that they call. What is done once an epoch or a run is not counted.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 HERE = Path(__file__).parents[1]
-# Steps of the two runs of each way.
-STEPS = {"idle": (200, 1200), "saved": (20, 120)}
-INTERVAL = {"idle": 10**6, "saved": 1}
-SCRIPTS = {
-    "PyTorch": """
-import sys, torch
+# Steps before the count begins, and steps that are counted.
+FIRST, COUNTED = 5, 20
+WAYS = {"idle": (10**6, 10**6), "saved": (0, 1)}
+TORCH = """
+import torch
 import smdebug.pytorch as smd
 torch.manual_seed(0)
-torch.set_num_threads(1)
 net = torch.nn.Sequential(*[layer for _ in range(8) for layer in (torch.nn.Linear(16, 16), torch.nn.ReLU())])
-names = ["weights", "biases", "gradients", "losses"]
-config = smd.SaveConfig(start_step={start}, save_interval={interval})
-hook = smd.Hook(sys.argv[1], save_config=config, include_collections=names)
+hook = smd.Hook(out, save_config=smd.SaveConfig(start_step=start, save_interval=interval), include_collections=[
+    "weights", "biases", "gradients", "losses"])
 hook.register_module(net)
 loss = torch.nn.MSELoss()
 hook.register_loss(loss)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 x = torch.ones(4, 16)
-for _ in range({steps}):
+for number in range(first + counted + 1):
+    if number == first:
+        begin()
+    if number == first + counted:
+        end()
     optimizer.zero_grad()
     loss(net(x), x).backward()
     optimizer.step()
-""",
-    "Keras": """
-import sys
+"""
+KERAS = """
 import numpy as np, tensorflow as tf
 import smdebug.tensorflow as smd
 tf.keras.utils.set_random_seed(0)
-tf.config.threading.set_inter_op_parallelism_threads(1)
-tf.config.threading.set_intra_op_parallelism_threads(1)
 net = tf.keras.Sequential([tf.keras.layers.Dense(16, activation="relu") for _ in range(8)])
 net.compile("sgd", "mse")
-config = smd.SaveConfig(start_step={start}, save_interval={interval})
-hook = smd.KerasHook(sys.argv[1], save_config=config, include_collections=["weights", "biases", "losses", "metrics"])
+hook = smd.KerasHook(out, save_config=smd.SaveConfig(start_step=start, save_interval=interval), include_collections=[
+    "weights", "biases", "gradients", "losses", "metrics"])
+class Counted(tf.keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == first - 1:
+            begin()
+        if batch == first + counted - 1:
+            end()
 x = np.ones((4, 16), "float32")
 data = tf.data.Dataset.from_tensors((x, x)).repeat()
-net.fit(data, steps_per_epoch={steps}, epochs=1, verbose=0, callbacks=[hook])
-""",
-}
+net.fit(data, steps_per_epoch=first + counted + 1, epochs=1, verbose=0, callbacks=[hook, Counted()])
+"""
+SCRIPTS = {"PyTorch": TORCH, "Keras": KERAS}
 
 
-def count(script: str, smdebug: Path) -> int:
-    """Return the instructions of a script that imports the smdebug of a folder."""
+class Counter:
+    """Counts what smdebug's files execute, from ``begin`` on."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self.instructions = 0
+        self.calls = 0
+
+    def begin(self) -> None:
+        sys.settrace(self._trace)
+        sys.setprofile(self._profile)
+        # Frames that have begun are traced by their own function.
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            frame.f_trace = self._trace(frame, "call", None)
+            frame = frame.f_back
+
+    def end(self) -> None:
+        sys.settrace(None)
+        sys.setprofile(None)
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        if not frame.f_code.co_filename.startswith(self._folder):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        self.instructions += event == "opcode"
+        return self._trace
+
+    def _profile(self, frame: FrameType, event: str, _: Any) -> None:
+        self.calls += event == "c_call" and frame.f_code.co_filename.startswith(self._folder)
+
+
+def count_here(framework: str, way: str) -> dict[str, float]:
+    """Return what a step executes with the smdebug that this interpreter imports."""
+    import smdebug
+
+    counter = Counter(f"{Path(smdebug.__file__).parent}/")
+    start, interval = WAYS[way]
     with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder, "script.py")
-        program.write_text(script)
-        command = [sys.executable, str(program), str(Path(folder, "run"))]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(smdebug),
-            "PYTHONHASHSEED": "0",
-            "OMP_NUM_THREADS": "1",
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "SMDEBUG_LOG_LEVEL": "off",
-        }
-        done = run(["perf", "stat", "-x,", "-e", "instructions:u", *command], environment)
-        if found := re.search(r"^(\d+),[^,]*,instructions:u", done.stderr, re.MULTILINE):
-            return int(found[1])
-        counts = f"--callgrind-out-file={folder}/counts"
-        done = run(["valgrind", "--tool=callgrind", counts, *command], environment)
-        found = re.search(r"Collected : (\d+)", done.stderr)
-        if found is None:
-            sys.exit(f"Neither perf nor valgrind counts instructions here:\n{done.stderr[-2000:]}")
-        return int(found[1])
+        names = {"out": f"{folder}/run", "start": start, "interval": interval, "first": FIRST, "counted": COUNTED}
+        exec(compile(SCRIPTS[framework], framework, "exec"), {**names, "begin": counter.begin, "end": counter.end})
+    return {"instructions": counter.instructions / COUNTED, "calls": counter.calls / COUNTED}
 
 
-def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    if shutil.which(command[0]) is None:
-        return subprocess.CompletedProcess(command, 127, "", f"{command[0]} is not installed")
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+def count(framework: str, way: str, checkout: Path) -> dict[str, float]:
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    environment |= {"TF_CPP_MIN_LOG_LEVEL": "3", "SMDEBUG_LOG_LEVEL": "off"}
+    command = [sys.executable, __file__, "--here", framework, way]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd="/")
+    if done.returncode:
+        sys.exit(done.stderr[-3000:])
+    counted: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return counted
 
 
-def count_a_step(script: str, way: str, smdebug: Path) -> float:
-    few, many = STEPS[way]
-    start = 10**6 if way == "idle" else 0
-    counts = [count(script.format(steps=steps, start=start, interval=INTERVAL[way]), smdebug) for steps in (few, many)]
-    return (counts[1] - counts[0]) / (many - few)
-
-
-def main() -> None:
-    (other,) = map(Path, sys.argv[1:])
-    print("| framework | step | instructions before | now | change |\n|---|---|---|---|---|")
-    for framework, script in SCRIPTS.items():
-        for way in STEPS:
-            before, now = (count_a_step(script, way, smdebug) for smdebug in (other, HERE))
-            print(f"| {framework} | {way} | {before:,.0f} | {now:,.0f} | {now / before - 1:+.1%} |", flush=True)
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["--here"]:
+        print(json.dumps(count_here(*arguments[1:])))
+        return
+    (other,) = arguments
+    print("| framework | step | counted | before | now | change |\n|---|---|---|---|---|---|")
+    for framework in SCRIPTS:
+        for way in WAYS:
+            before, now = (count(framework, way, checkout) for checkout in (Path(other), HERE))
+            for what, number in now.items():
+                change = f"{number / before[what] - 1:+.1%}" if before[what] else ""
+                print(f"| {framework} | {way} | {what} | {before[what]:,.0f} | {number:,.0f} | {change} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
