@@ -14,10 +14,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 HERE = Path(__file__).parents[1]
 # Steps before the count begins, and steps that are counted.
@@ -77,7 +79,7 @@ class Counter:
         sys.settrace(self._trace)
         sys.setprofile(self._profile)
         # Frames that have begun are traced by their own function.
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 -- there is no other way to a frame that has begun
         while frame is not None:
             frame.f_trace = self._trace(frame, "call", None)
             frame = frame.f_back
