@@ -1,4 +1,4 @@
-"""Bytecode of the hook in a training step, counted, beside that of another checkout.
+"""Bytecode of the hook in a training step, counted beside another checkout.
 
     python -m benchmarks.hook_instructions FOLDER
 

@@ -1,4 +1,4 @@
-"""Images of the user's own on a Docker engine, and the smdebug that is mounted into them."""
+"""Images of the user's own on a Docker engine, with smdebug mounted into them."""
 
 from __future__ import annotations
 

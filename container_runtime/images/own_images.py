@@ -1,4 +1,4 @@
-"""Images of the user's own, which run in place of this project's (``start --image``)."""
+"""Images of the user's own in place of this project's (``start --image``)."""
 
 from __future__ import annotations
 

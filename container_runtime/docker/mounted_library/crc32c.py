@@ -1,6 +1,6 @@
 """CRC-32C with numpy, for images without the package of this name.
 
-Some fifty megabytes a second, where the package has gigabytes.
+Some thirty megabytes a second, where the package has gigabytes.
 """
 
 from __future__ import annotations

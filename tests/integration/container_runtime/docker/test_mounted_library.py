@@ -1,4 +1,4 @@
-"""Tests of the smdebug that is mounted into images of the user's own, with this machine's Python."""
+"""Tests of the smdebug that is mounted into images of the user's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of images of the user's own: what is given, and which request gets which image."""
+"""Tests of the images of the user's own that ``start --image`` names."""
 
 from __future__ import annotations
 
