@@ -1,4 +1,4 @@
-"""Start of smdebug in a user's image: Python runs this module from the mounted library.
+"""Start of smdebug in a user's image, from the library that is mounted.
 
 A folder on PYTHONPATH has no .pth files that Python reads, so this module runs smdebug's. It works in any Python 3.
 """
