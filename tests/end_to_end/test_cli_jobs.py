@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from benchmarks._tensorboard import build_tensorboard
+from benchmarks.shared.tensorboard import build_tensorboard
 from emulator.cli.jobs.tensorboard import fetch_changed
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
 from tests.boto3_client import make_client
@@ -129,7 +129,7 @@ def test_jobs_of_all_regions_in_80_columns(command: Command) -> None:
 
 def test_a_job_by_a_part_of_its_name(command: Command, state: Path) -> None:
     text = command("describe", "00-001").stdout
-    assert text.startswith(f"{NAME}  (eu-west-1)\nCompleted, Completed\n")
+    assert text.startswith(f"{NAME}  (eu-west-1)\nCompleted\n")
     assert re.search(r"^ +\d+\.\d s  Training +Training image download completed", text, re.MULTILINE)
     rule = text[text.index("  VanishingGradient: IssuesFound\n") :]
     assert "RuleEvaluationConditionMet: " in rule

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from benchmarks._tensorboard import build_tensorboard
+from benchmarks.shared.tensorboard import build_tensorboard
 from emulator.console.build import build_console, install_packages
 from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
@@ -444,6 +444,17 @@ def test_each_mode_and_worker_has_a_line_with_its_name(console: Console, ended: 
     expect(heads).to_have_text(["global step", *(name.replace("loss", deep) for name in named)], timeout=PATIENCE_MS)
 
 
+def test_who_points_at_the_tab_has_the_run_opened(console: Console, deep: str) -> None:
+    page = console.go(f"jobs/{REGION}/{deep}")
+    tab = page.get_by_role("link", name="Tensors", exact=True)
+    expect(tab).to_be_visible(timeout=PATIENCE_MS)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/tensors") else None)
+    tab.evaluate("link => { link.dispatchEvent(new PointerEvent('pointerenter')); link.click(); }")
+    expect(page.locator("figure canvas").first).to_be_visible(timeout=PATIENCE_MS)
+    assert len(asked) == 1
+
+
 def test_a_heat_map_shows_all_layers_in_their_order(console: Console, deep: str, axe: str) -> None:
     page = console.go(f"jobs/{REGION}/{deep}/tensors")
     page.get_by_role("button", name="heat map").click(timeout=PATIENCE_MS)
@@ -467,7 +478,7 @@ def test_a_heat_map_shows_all_layers_in_their_order(console: Console, deep: str,
         expect(page.locator(".tip")).to_contain_text(f"gradient/{said.partition(',')[0]}")
     page.get_by_label("Filter rows").fill("NET.50")
     expect(page.locator("figcaption")).to_contain_text("3 of 502 tensors")
-    expect(page.locator(".names bdi")).to_have_text(["…50", "…500", "…501"])
+    expect(page.locator(".names bdi")).to_have_text(["gradient/net.50", "gradient/net.500", "gradient/net.501"])
     page.get_by_label("Filter rows").fill("nothing")
     expect(page.locator("output")).to_have_text("There are no numbers to show.")
 
@@ -696,8 +707,11 @@ def press_until(page: Page, condition: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
-def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: str, width: int, scheme: Any) -> None:
+def test_every_view_is_accessible_and_fits(
+    console: Console, ended: str, deep: str, strange: str, axe: str, width: int, scheme: Any
+) -> None:
     page = console.page
+    many = ",".join(f"{REGION}/{name}" for name in (ended, "console-sick", deep, strange))
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 800})
     job = f"jobs/{REGION}/{ended}"
@@ -710,6 +724,8 @@ def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: st
         f"{job}/profiler": "canvas.flames",
         f"{job}/configuration": "pre",
         f"compare?jobs={REGION}/{ended},{REGION}/console-sick": "figure canvas",
+        f"compare?jobs={many}": "figure canvas",
+        "s3": "tbody tr",
         f"s3/{BUCKET}/output/": "tbody tr",
         f"s3/{BUCKET}/output/{ended}/output/model.tar.gz": "tbody tr",
         f"s3/{BUCKET}/output/{ended}/rule-output/VanishingGradient/report.json": "pre",

@@ -8,7 +8,10 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
@@ -109,6 +112,15 @@ def find_differences(runs: ScenarioRuns, scenario: str, hidden: str = NOTHING) -
                 continue
             found.append(f"read by {reader} {path}: {expected} != {actual}")
     return found
+
+
+def check_scenario(runs: ScenarioRuns, scenario: str, different: Mapping[str, str]) -> None:
+    """Check that a scenario leaves the same run, or, if it is listed as different, still leaves another one."""
+    differences = find_differences(runs, scenario)
+    if scenario in different:
+        assert differences, "It has become the same: take it off the list."
+    else:
+        assert differences == []
 
 
 ABSENT = "<absent>"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks._environments import build_packages
+from benchmarks.shared.environments import build_packages
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.environments import build_environment
 from tests.interop.keras_scenarios import HIDDEN, SCENARIOS
@@ -18,7 +18,7 @@ from tests.interop.scenario_runs import HERE, ScenarioRuns, find_differences, ru
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 # The original takes Keras' variables for what it does not know in any later TensorFlow, and saves nothing.
 NEWEST_OF_ORIGINAL = "2.12"

@@ -124,7 +124,7 @@ def list_summaries(
 def find_job(emulator: Emulator, name: str) -> Job:
     """Find a training job by its name, or a part that only its name has; end the command if there is none, or several.
 
-    Which jobs a part means is said at ``emulator/api/short_names.py``.
+    Which jobs a part means is said at ``emulator/api/jobs/short_names.py``.
     """
     matches = ask(emulator, "job-names", [("text", name)])
     if not matches["count"]:
@@ -254,7 +254,8 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
     resources = described["ResourceConfig"]
     algorithm = described["AlgorithmSpecification"]
     yield f"{job.name}  ({job.region})"
-    yield f"{described['TrainingJobStatus']}, {described['SecondaryStatus']}"
+    # Both have the same name once the job has ended.
+    yield ", ".join(dict.fromkeys((described["TrainingJobStatus"], described["SecondaryStatus"])))
     if "FailureReason" in described:
         yield from wrap(described["FailureReason"], " " * 9, "Why")
     yield f"Image    {algorithm.get('TrainingImage') or algorithm.get('AlgorithmName', '-')}"

@@ -7,11 +7,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.model.failures import RequestFailure, describe_algorithm_error
 from emulator.jobs.model.profiler_config import find_interval_seconds, is_profiled
 from emulator.jobs.model.spent_time import INPUTS, parse_moments
-from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt, build_typical_spec
+from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
 from emulator.jobs.runs.measuring.measures import finish_measures
@@ -85,7 +84,7 @@ class TrainingAttempt(Attempt):
         self.updates_closed = False
         self._monitors: dict[Host, SystemMonitor] = {}
         self._pipes: list[ChannelPipe] = []
-        self._spec: ContainerSpec | None = None
+        self.spec: ContainerSpec | None = None
 
     def find_files(self, host: Host) -> JobFolder:
         """Return the files of the host's /opt/ml."""
@@ -177,7 +176,7 @@ class TrainingAttempt(Attempt):
     def start(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
         """Start the container of each host: ``IMAGE train``, or the entry point and arguments of the request."""
         specs = {host: self._build_host_spec(job, host) for host in self.job.hosts}
-        self._spec = specs[self.job.hosts[0]]
+        self.spec = specs[self.job.hosts[0]]
         self.containers.start(specs, check_stop)
 
     def _build_host_spec(self, job: TrainingJob, host: Host) -> ContainerSpec:
@@ -196,16 +195,6 @@ class TrainingAttempt(Attempt):
             mounts=opt_ml.list_mounts(),
             shm_bytes=TRAINING_SHM_BYTES,
         )
-
-    def keep_warm(self, job: TrainingJob) -> None:
-        """Keep ready what a job like this one starts from, for the job's keep-alive period."""
-        runtime, settings = self.job.services.runtime, self.job.services.settings
-        # After a restart of the emulator the attempt has started no container.
-        spec = self._spec or build_typical_spec(job.request["AlgorithmSpecification"]["TrainingImage"], settings)
-        try:
-            runtime.keep_ready(spec, job.keep_alive_seconds)
-        except ContainerRuntimeError as error:
-            logger.warning("Nothing is kept ready after %s: %s", job.name, error)
 
     def begin_uploads(self, job: TrainingJob) -> None:
         """Begin to upload what the running containers save, and to write to their pipes."""

@@ -18,6 +18,7 @@ from emulator.jobs.runs.job_run import Ended, JobRun, Retry, Stopped
 from emulator.jobs.runs.spot_instances import SpotInstances
 from emulator.jobs.runs.training_attempt import TrainingAttempt
 from emulator.jobs.runs.training_rules import end_rules, start_rules
+from emulator.jobs.runs.warm_pools import keep_instances_ready
 from emulator.jobs.staging.channels import reads_pipe
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.opt_ml import remove_work_folder
@@ -200,8 +201,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
                 ended = job.transition("Completed", now_ms)
             return replace(ended, model_artifacts=model_uri, final_metrics=attempt.metrics.final_metrics)
 
-        if self._change(conclude).status == "Completed" and job.keep_alive_seconds:
-            attempt.keep_warm(job)
+        self._change(conclude)
         return Ended()
 
     def _give_up_attempt(self, note: str, change: Callable[[TrainingJob, int], TrainingJob]) -> Retry | None:
@@ -328,6 +328,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         """Release the slot, and end the rules."""
         services = self.context.services
         services.admission.leave(self.arn)
+        keep_instances_ready(self.job, services, self._attempt.spec)
         if services.ledger.store.list_rule_evaluations_of(self.job):
             with services.threads.lock:
                 end_rules(self.job, self._attempt.uploads, services)

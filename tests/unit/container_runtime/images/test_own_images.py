@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from container_runtime.back_ends import RuntimeOptions, load_back_end
-from container_runtime.docker.images_in_place import ImagesInPlace
+from container_runtime.docker.images.images_in_place import ImagesInPlace
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.own_images import check_repositories, read_own_images
 from container_runtime.runtime import ContainerRuntimeError

@@ -52,7 +52,7 @@ export function showJobs(root: Element): View {
       ),
       h(
         "td",
-        { "data-label": "Rules" },
+        { "data-label": "Rules", class: job.rules.length ? null : "none" },
         job.rules.length
           ? h(
               "ul",
