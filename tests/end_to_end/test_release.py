@@ -48,6 +48,7 @@ def test_what_a_release_holds_can_be_installed(tmp_path: Path) -> None:
         "flask",
     }
     assert list((folder / "docs").glob("*/index.html"))
+    assert [each["aliases"] for each in json.loads((folder / "docs" / "versions.json").read_text())] == [["latest"]]
     for number, distribution in enumerate((wheel, sdist)):
         python = make_environment(tmp_path / str(number), distribution)
         text = "import smdebug, numpy; print(smdebug.__file__)"
