@@ -217,16 +217,13 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
         contents |= {f"smdebug/{name}": content for name, content in collect_smdebug(root).items()}
     if definition.with_emulator:
         contents |= {f"project/{name}": content for name, content in collect_emulator(root).items()}
-    arguments = {"BASE": build.base}
-    if definition.with_emulator:  # without what its base has and it does not need
-        arguments["ORIGIN"] = ensure_origin(api, _ORIGIN, lambda _text: None)
     with tempfile.TemporaryFile() as context:
         write_context(context, contents)
         _run_build(
             api,
             context,
             tag=build.name,
-            arguments=arguments,
+            arguments={"BASE": build.base},
             labels={IMAGE_LABEL: definition.name, KEY_LABEL: build.key},
         )
 
