@@ -21,7 +21,7 @@ pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check images image engine bench screenshots docs audit licences lock release lint types imports pages clean
+.PHONY: help setup demo test test-all soak check coverage mutants images image engine bench screenshots docs audit licences lock release lint types imports pages clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -54,7 +54,7 @@ console-format: .venv/.runs ## format the console's sources with Prettier
 	@$(BIN)/python -m emulator.console.check --format
 
 console-types: .venv/.runs ## make the console's types of the API's OpenAPI document
-	@$(BIN)/python -m emulator.api.typescript
+	@$(BIN)/python -m emulator.api.description.typescript
 
 setup: .venv/.runs ## only set up .venv
 	@-$(MAKE) --no-print-directory console
@@ -64,8 +64,8 @@ demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leave
 	@$(BIN)/smdebug-emulator demo $(if $(STAY),--stay)
 
 test: .venv/.tests ## lint, types, import contracts and the tests of every change
-	@$(MAKE) --no-print-directory lint types imports console
-	@$(MAKE) --no-print-directory images-if-engine
+	@$(MAKE) --no-print-directory console
+	@$(MAKE) --no-print-directory --jobs 2 lint types imports images-if-engine
 	@$(BIN)/python -m pytest --numprocesses 4 $(PYTEST_ARGS)
 
 test-all: .venv/.tests ## make test, then what runs at night: versions, notebooks, documents, lost nodes, short soak
@@ -77,14 +77,15 @@ WHAT ?=
 CHECKED = $(if $(WHAT),$(wildcard $(addprefix tests/unit/,$(WHAT)) $(addprefix tests/integration/,$(WHAT))), \
 	tests/unit tests/integration tests/end_to_end/test_pytorch.py)
 
-check: .venv/.tests ## lint, types, import contracts, unit and integration tests; WHAT=smdebug/rules for one package
+check: .venv/.tests ## lint, types, import contracts, quick unit and integration tests; WHAT=smdebug/rules for one package
 	@$(MAKE) --no-print-directory lint types imports $(if $(WHAT),,console)
 	@test -n "$(strip $(CHECKED))" || { echo "No tests of $(WHAT): name a package as tests/unit has it."; exit 1; }
-	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not docker and not versions and not nightly' $(CHECKED) $(PYTEST_ARGS)
+	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not slow and not docker and not versions and not nightly and not gpu' $(CHECKED) $(PYTEST_ARGS)
 
 pages: .venv/.tests ## renew the pages of docs/ that are printed from the code
 	@$(BIN)/python -m smdebug.rules docs > .venv/rules.md && mv .venv/rules.md docs/rules.md
 	@$(BIN)/python -m examples.rule_pictures docs/rules
+	@$(BIN)/python -m docs_site.framework_versions
 	@$(BIN)/python -m docs_site.coverage > .venv/coverage.md && mv .venv/coverage.md docs/coverage.md
 	@$(BIN)/python -m docs_site.rule_names > .venv/rules.json && mv .venv/rules.json emulator/jobs/staging/rules.json
 
@@ -93,6 +94,20 @@ SOAK_ARGS ?=
 soak: .venv/.tests ## run the long tests, hours in all; SOAK_ARGS="kills --runtime process --count 20" chooses
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m tests.soak $(SOAK_ARGS)
+
+COVERED ?= tests/unit tests/integration tests/contract
+
+coverage: .venv/.tests ## run tests, then print which lines and branches they reach, by package; COVERED=tests/unit chooses
+	@$(PIP) --quiet --group coverage
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest --numprocesses 4 --cov --cov-report= $(COVERED) $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.covered
+
+MUTANTS ?=
+
+mutants: .venv/.tests ## change code and see whether tests notice; MUTANTS="rules publisher" chooses
+	@$(PIP) --quiet --group mutants
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
 lint: .venv/.tests
 	@$(BIN)/ruff check .

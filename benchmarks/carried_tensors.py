@@ -20,15 +20,13 @@ import os
 import socket
 import ssl
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.startup import answers, find_free_port
+from benchmarks._moto_server import run_moto_server
 from benchmarks.tensor_upload import BUCKET, ROUNDS, time_http_puts, write_run
 from container_runtime.spec import Mount
 from container_runtime.swarm import agent
@@ -141,18 +139,12 @@ def store_again(path: Path) -> None:
 
 
 def measure() -> Iterator[str]:
-    port = find_free_port()
-    moto = subprocess.Popen(
-        [str(Path(sys.executable).with_name("moto_server")), "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     told, tell = multiprocessing.Pipe(duplex=False)
     kinds = {"small": write_run, "large": write_large}
     ours: dict[str, list[float]] = {kind: [] for kind in kinds}
     peer: dict[str, list[float]] = {kind: [] for kind in kinds}
     bounds: dict[str, list[float]] = {"link alone": [], "link, stored": []}
-    with tempfile.TemporaryDirectory() as scratch:
+    with run_moto_server() as (url, _), tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "volumes").mkdir()
         key = keep_key(folder / "key")
@@ -162,15 +154,13 @@ def measure() -> Iterator[str]:
         carriers = Carriers(lambda _node: address, key, (os.getuid(), os.getgid()), kill=print)
         s3 = open_s3(folder / "s3")
         try:
-            while not answers(port):
-                time.sleep(0.05)
             ObjectStore("123456789012", "us-east-1").create_bucket(BUCKET)
             files = {kind: write(folder / f"puts-{kind}") for kind, write in kinds.items()}
             numbers = iter(range(100))
             for number in range(ROUNDS):
                 for kind, write in kinds.items():
                     ours[kind].append(time_carried(carriers, folder, f"{kind}-{number}", write))
-                    peer[kind].append(time_http_puts(port, folder / f"puts-{kind}", files[kind], next(numbers)))
+                    peer[kind].append(time_http_puts(url, folder / f"puts-{kind}", files[kind], next(numbers)))
                 stored = folder / f"stored-{number}"
                 stored.mkdir()
                 bounds["link alone"].append(time_link(key, files["large"], None))
@@ -180,8 +170,6 @@ def measure() -> Iterator[str]:
             s3.close()
             node.terminate()
             node.join()
-            moto.terminate()
-            moto.wait()
     small, large = len(files["small"]), LARGE_FILES * LARGE_BYTES / 1e6
     for kind, amount, unit in (("small", small, "files/s"), ("large", large, "MB/s")):
         rate, peer_rate = (amount / statistics.median(taken[kind]) for taken in (ours, peer))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks._rule_job import BUCKET, build_client, wait_until
 from benchmarks.seconds import ROUNDS, WORKS, store_script, time_job
-from container_runtime.docker.image_build import build_images
+from container_runtime.docker.images.image_build import build_images
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

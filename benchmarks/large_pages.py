@@ -4,6 +4,8 @@ Goal: 0.3 s each.
 
 The jobs are records in the state folder, as the emulator writes them. The tensors are saved at 100 steps and lie in the
 emulator's S3. Debian's chromium opens the pages; the first opening of the page itself, which is cached, is not counted.
+The clock is the page's own, from the click to the end of the frame that shows what was asked for: what the driver of
+the browser takes to click and to look is no time of the page. The first click opens the run, and is told by itself.
 """
 
 from __future__ import annotations
@@ -29,12 +31,22 @@ from smdebug.writing.file_writer import FileWriter
 from tests.end_to_end.many_jobs import ACCOUNT, REGION, store_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from playwright.sync_api import Page
 
 JOBS, TENSORS, STEPS, ROUNDS = 5000, 1000, 100, 7
 JOB = "of-many-tensors"
+CLICK = """([link, shown]) => new Promise((resolve) => {
+  const began = performance.now();
+  new MutationObserver((_, observer) => {
+    if (!document.querySelector(shown)) return;
+    observer.disconnect();
+    // The frame after the next begins when the next has been painted.
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - began)));
+  }).observe(document.body, { childList: true, subtree: true });
+  document.querySelector(link).click();
+})"""
 
 
 def measure() -> Iterator[str]:
@@ -55,34 +67,33 @@ def measure() -> Iterator[str]:
             console = f"{emulator.endpoint_url}/console"
             page.goto(f"{console}#/events")
             page.locator("h1").wait_for()
-            yield f"list of {JOBS:,} jobs, a link to its first row {describe(lambda: show_jobs(page))}"
-            yield f"job of {TENSORS:,} tensors, a click on Tensors to the plot {describe(lambda: show_tensors(page))}"
+            yield f"list of {JOBS:,} jobs, a link to its first row {describe([show_jobs(page) for _ in range(ROUNDS)])}"
+            first, *others = [show_tensors(page) for _ in range(ROUNDS + 1)]
+            what = f"job of {TENSORS:,} tensors, a click on Tensors to the plot"
+            yield f"{what} {describe(others)}; the first {first:.2f} s"
             browser.close()
 
 
-def describe(task: Callable[[], float]) -> str:
-    seconds = [task() for _ in range(ROUNDS)]
-    return f"{statistics.median(seconds):.2f} s, slowest {max(seconds):.2f} s of {ROUNDS} (goal: 0.3 s)"
+def describe(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds):.2f} s, slowest {max(seconds):.2f} s of {len(seconds)} (goal: 0.3 s)"
 
 
 def show_jobs(page: Page) -> float:
     page.evaluate("location.hash = '#/events'")
     page.get_by_role("heading", name="Events").wait_for()
-    began = time.perf_counter()
-    page.evaluate("location.hash = '#/jobs'")
-    page.locator("tr[data-job]").first.wait_for()
-    return time.perf_counter() - began
+    return click(page, "header nav a[href='#/jobs']", "tr[data-job]")
 
 
 def show_tensors(page: Page) -> float:
     page.evaluate(f"location.hash = '#/jobs/{REGION}/{JOB}'")
-    link = page.get_by_role("link", name="Tensors", exact=True)
-    link.wait_for()
     page.get_by_role("heading", name="Rules").wait_for()
-    began = time.perf_counter()
-    link.click()
-    page.locator("figure canvas").first.wait_for()
-    return time.perf_counter() - began
+    page.get_by_role("link", name="Tensors", exact=True).wait_for()
+    return click(page, "main nav a[href$='/tensors']", "figure canvas")
+
+
+def click(page: Page, link: str, shown: str) -> float:
+    """Click on a link; return the seconds until what it leads to is painted."""
+    return float(page.evaluate(CLICK, [link, shown])) / 1000
 
 
 def store_job(state: Path) -> None:

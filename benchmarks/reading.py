@@ -42,7 +42,6 @@ SMALL_STEPS_ON_S3 = 10
 S3_STEPS = 300
 LATENCY_S = 0.02
 # Upstream without a framework, because it only reads here.
-REQUIREMENTS = Path(__file__).parents[1] / "tests" / "interop" / "requirements-upstream.txt"
 
 # Each script runs in a separate interpreter, so that nothing of this process is measured.
 OPEN = """
@@ -255,7 +254,7 @@ def measure_scan_on_s3(original: str) -> Iterator[str]:
 
 
 def measure() -> Iterator[str]:
-    original = str(build_upstream(REQUIREMENTS))
+    original = str(build_upstream())
     with scratch() as folder:
         yield from measure_orders(str(folder), original)
         yield from measure_long_run(str(folder))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from benchmarks._clients import CLIENTS, KEY, build_client, send_all
-from benchmarks.startup import answers, find_free_port
+from benchmarks._moto_server import run_moto_server
 from emulator.jobs.model.training_job import new_training_job
 from emulator.jobs.store.store import JobStore
 from emulator.settings import DEFAULT_ACCOUNT_ID
@@ -220,17 +220,8 @@ def _both() -> Iterator[dict[str, tuple[str, int]]]:
     with ExitStack() as closers:
         folder = Path(closers.enter_context(tempfile.TemporaryDirectory()))
         emulator = closers.enter_context(EmulatorProcess(folder / "state", runtime="process"))
-        port = find_free_port()
-        moto = subprocess.Popen(
-            [str(Path(sys.executable).with_name("moto_server")), "-p", str(port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        closers.callback(moto.wait)
-        closers.callback(moto.terminate)
-        _wait(lambda: answers(port), "moto_server")
         yield {
-            "moto_server": (f"http://127.0.0.1:{port}", moto.pid),
+            "moto_server": closers.enter_context(run_moto_server()),
             "emulator": (emulator.endpoint_url, emulator.process.pid),
         }
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -23,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 from benchmarks._clients import build_client
+from benchmarks._moto_server import run_moto_server
 from benchmarks.scale import read_processor_seconds
 from benchmarks.service import build_ending_request
-from benchmarks.startup import answers, find_free_port
 from sdk_compat.emulator_process import EmulatorProcess
 
 if TYPE_CHECKING:
@@ -107,18 +105,9 @@ def wait_until_settled(emulator: EmulatorProcess) -> None:
 @contextmanager
 def run_peer() -> Iterator[str]:
     """Start moto_server with a bucket for the replica, and yield its endpoint."""
-    port = find_free_port()
-    command = [str(Path(sys.executable).with_name("moto_server")), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        while not answers(port):
-            time.sleep(0.05)
+    with run_moto_server() as (url, _):
         build_client("s3", url).create_bucket(Bucket="smdebug-emulator")
         yield url
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @contextmanager

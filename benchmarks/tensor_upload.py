@@ -8,8 +8,6 @@ run in turn for three rounds. The files are the event and index files of 500 ste
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
-from benchmarks.startup import answers, find_free_port
+from benchmarks._moto_server import run_moto_server
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.tensors import TensorUpload
 from emulator.moto_services.s3.backend import open_s3
@@ -57,10 +55,10 @@ def time_uploader(folder: Path, round_number: int) -> float:
     return took
 
 
-def time_http_puts(port: int, folder: Path, files: list[Path], round_number: int) -> float:
+def time_http_puts(url: str, folder: Path, files: list[Path], round_number: int) -> float:
     s3 = boto3.client(
         "s3",
-        endpoint_url=f"http://127.0.0.1:{port}",
+        endpoint_url=url,
         region_name="us-east-1",
         aws_access_key_id="bench",
         aws_secret_access_key="bench",
@@ -75,29 +73,17 @@ def time_http_puts(port: int, folder: Path, files: list[Path], round_number: int
 
 
 def measure() -> Iterator[str]:
-    port = find_free_port()
-    moto = subprocess.Popen(
-        [str(Path(sys.executable).with_name("moto_server")), "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     ours, peer = [], []
-    try:
-        while not answers(port):
-            time.sleep(0.05)
-        with tempfile.TemporaryDirectory() as scratch:
-            files = write_run(Path(scratch) / "run")
-            s3 = open_s3(Path(scratch) / "s3")
-            try:
-                ObjectStore("123456789012", "us-east-1").create_bucket(BUCKET)
-                for round_number in range(ROUNDS):
-                    ours.append(time_uploader(Path(scratch) / "run", round_number))
-                    peer.append(time_http_puts(port, Path(scratch) / "run", files, round_number))
-            finally:
-                s3.close()
-    finally:
-        moto.terminate()
-        moto.wait()
+    with run_moto_server() as (url, _), tempfile.TemporaryDirectory() as scratch:
+        files = write_run(Path(scratch) / "run")
+        s3 = open_s3(Path(scratch) / "s3")
+        try:
+            ObjectStore("123456789012", "us-east-1").create_bucket(BUCKET)
+            for round_number in range(ROUNDS):
+                ours.append(time_uploader(Path(scratch) / "run", round_number))
+                peer.append(time_http_puts(url, Path(scratch) / "run", files, round_number))
+        finally:
+            s3.close()
     rate, peer_rate = 2 * STEPS / statistics.median(ours), 2 * STEPS / statistics.median(peer)
     yield f"uploader of a job     {rate:8.0f} files/s, durably stored"
     yield f"HTTP puts to moto     {peer_rate:8.0f} files/s, in memory"

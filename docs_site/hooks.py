@@ -60,7 +60,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     shim = (Path(__file__).with_name("iframe_worker.js")).read_text(encoding="utf-8")
     files.append(File.generated(config, "javascripts/iframe-worker.js", content=shim))
     config.nav = sort_pages([file.src_uri for file in files.documentation_pages()])
-    config.copyright = f"Documentation of version {version('smdebug-emulator')}; other versions are in their releases."
+    number = version("smdebug-emulator")
+    config.copyright = f"Documentation of version {number}; other versions are in their releases."
+    # A release puts it into a folder of that name, beside those of other versions: the header lists them.
+    if Path(config.site_dir).name == number:
+        config.extra["version"] = {"provider": "mike"}
     return files
 
 

@@ -27,18 +27,22 @@ _PACKAGES = ("emulator", "container_runtime", "sdk_compat")
 # code, and messages that only tests show, are excluded.
 _REFUSALS = re.compile(r"fail|\w*(Error|Exception|NotFound|InUse|Exceeded|Failure|Exit|Token|Policy|BadParameter)")
 _OUR_OWN_FAULTS = re.compile(
-    "(Assertion|ForbiddenClass|Key|OS|Runtime|Type|UndeclaredTransition|Unpickling|Value)Error"
+    "(Assertion|BrokenChannel|ConnectionAborted|ForbiddenClass|Key|NotADirectory|OS|Protocol|Runtime|SpareLost|Type|"
+    "UndeclaredTransition|Unpickling|Value|VulnerabilityFeed)Error"
 )
+# A part of another message.
+_PART = re.compile("(a fault of|it is|it has|it does not|only objects for|the answer (to|was|names)) ?")
 _LEFT_OUT = (
     "sdk_compat/emulator_client.py",
     "emulator/gateway/request_schema.py",
-    "emulator/jobs/runs/pipeline_run.py",
-    "emulator/jobs/runs/pipeline_steps.py",
-    "emulator/jobs/runs/tuning_job_run.py",
+    "emulator/jobs/runs/pipelines/pipeline_run.py",
+    "emulator/jobs/runs/pipelines/pipeline_steps.py",
+    "emulator/jobs/runs/tuning/tuning_job_run.py",
 )
 _IMPERATIVES = (
-    "add|ask|choose|close|correct|create|do|end|free|give|install|leave|load|look|make|move|pass|put|"
-    "raise|read|rename|remove|run|send|set|start|stop|try|unset|upload|use|wait|write"
+    "add|ask|change|choose|close|correct|create|delete|do|end|export|first delete|free|give|import|install|leave|load|"
+    "look|make|move|name a|name another|name it|name its|name one|name the|pass|pip install|please|put|raise|read|"
+    "remove|rename|renew|request|run|send|set|smdebug-emulator|start|stop|take|try|unset|upload|use|wait|write"
 )
 _REMEDY = re.compile(rf"[:.;,] (?:or )?(?=(?:{_IMPERATIVES})\b)", re.IGNORECASE)
 SECTIONS = {
@@ -133,7 +137,9 @@ def _read_messages(path: Path) -> Iterator[Message]:
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 value = named.get(argument.id, argument) if isinstance(argument, ast.Name) else argument
                 text = _format_template(value)
-                if text is not None and len(re.sub(r"\{.*?\}", "", text).split()) > 2:
+                if text is None or _PART.match(text):
+                    continue
+                if len(re.sub(r"\{.*?\}", "", text).split()) > 2:
                     yield Message(" ".join(text.split()), refusal, str(path.relative_to(CHECKOUT)))
 
 
@@ -160,7 +166,8 @@ def _name_value(part: ast.expr) -> str:
 
 
 def _begin_sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
+    is_command = text.startswith(("pip ", "smdebug-emulator "))
+    return text if is_command else text[0].upper() + text[1:]
 
 
 def _escape(text: str) -> str:

@@ -9,7 +9,7 @@ from emulator.components.administration import Administration
 from emulator.components.component import ComponentList
 from emulator.components.containers import Containers, Functions
 from emulator.components.gateway import GatewayComponent, Pages, RequestsEnd
-from emulator.components.jobs import Events, JobsComponent, Retention
+from emulator.components.jobs import Events, JobsComponent, Retention, Timers
 from emulator.components.ports import Announcement, Faults, Folder, Ports, ReplicaComponent
 from emulator.components.storage import Moto, Stores
 from emulator.gateway.addresses import find_addresses
@@ -60,6 +60,7 @@ class Emulator:
         functions = Functions(ports, gateway, containers, requests_end)
         events = Events(ports, functions, stores)
         jobs = JobsComponent(ports, gateway, containers, moto, stores, events, administration)
+        timers = Timers(events, jobs)
         retention = Retention(ports, jobs, administration)
         announcement = Announcement(folder, ports, jobs)
         self._components = ComponentList(
@@ -77,6 +78,7 @@ class Emulator:
                 functions,
                 events,
                 jobs,
+                timers,
                 retention,
                 announcement,
             ]
@@ -85,7 +87,9 @@ class Emulator:
         self.settings: Settings = ports.settings
         self.chosen: ChosenRuntime = containers.chosen
         self.advertised_url = administration.advertised_url
-        threading.Thread(target=jobs.sagemaker.preload, name="preload", daemon=True).start()
+        # What no first answer waited for.
+        preloads = (jobs.sagemaker.preload, pages.preload)
+        threading.Thread(target=lambda: [each() for each in preloads], name="preload", daemon=True).start()
 
     def close(self) -> None:
         """Stop every job, wait for its end, and release all resources. No container is left."""

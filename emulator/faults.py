@@ -92,7 +92,10 @@ def build_fault(scope: str, members: Mapping[str, Any]) -> Fault:
         else:
             raise ValueError(f"{scope}: {name[:40]!r} is none of {', '.join(sorted(kinds | {'delay', 'times'}))}")
     if not fault.shares and not fault.delay:
-        raise ValueError(f"{scope} has no fault: give {' or '.join(sorted(kinds))} as a share from 0 to 1, or a delay")
+        raise ValueError(
+            f"no fault is given for {scope}: give {' or '.join(f'{scope}:{kind}=SHARE' for kind in sorted(kinds))}, "
+            f"SHARE from 0 to 1, or {scope}:delay=TIME"
+        )
     return fault
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from release.documentation import write_versions
+
 ROOT = Path(__file__).resolve().parents[1]
 URL_VARIABLE = "SMDEBUG_EMULATOR_PROJECT_URL"
 """Variable that hatch_build.py reads the address of the project's links from."""
@@ -37,14 +39,19 @@ def main() -> None:
     parser.add_argument(
         "--rehearse", action="store_true", help="accept a commit without the version's tag, and changes"
     )
+    parser.add_argument(
+        "--site",
+        type=Path,
+        help="folder with earlier versions' documentation, to add this one's (default: FOLDER/docs)",
+    )
     given = parser.parse_args()
     try:
-        make_release(given.folder, given.tools, rehearse=given.rehearse, url=given.url)
+        make_release(given.folder, given.tools, rehearse=given.rehearse, url=given.url, site=given.site)
     except ReleaseError as error:
         raise SystemExit(str(error)) from error
 
 
-def make_release(folder: Path, tools: Path, *, rehearse: bool, url: str = "") -> None:
+def make_release(folder: Path, tools: Path, *, rehearse: bool, url: str = "", site: Path | None = None) -> None:
     """Make the files of a release.
 
     Args:
@@ -52,6 +59,7 @@ def make_release(folder: Path, tools: Path, *, rehearse: bool, url: str = "") ->
         tools: interpreter of an environment with build, twine and cyclonedx-bom (dependency group ``release``).
         rehearse: whether to accept a commit without the version's tag, and uncommitted changes.
         url: address at which the project is published, for the links of the metadata; a rehearsal needs none.
+        site: folder with the documentation of earlier versions, each in a folder of its own; this one's is added.
 
     Raises:
         ReleaseError: the address is missing or none, the commit is not that of the version's tag, or a step failed.
@@ -70,9 +78,10 @@ def make_release(folder: Path, tools: Path, *, rehearse: bool, url: str = "") ->
     _run([str(tools), "-m", "twine", "check", "--strict", *map(str, distributions)], "checking the metadata")
     _write_sbom(tools, folder / "sbom.cdx.json")
     (folder / "CHANGES.md").write_text(read_changes(version), encoding="utf-8")
-    site = folder / "docs" / version
-    command = [sys.executable, "-m", "mkdocs", "--quiet", "build", "--site-dir", str(site.absolute())]
+    site = folder / "docs" if site is None else site
+    command = [sys.executable, "-m", "mkdocs", "--quiet", "build", "--site-dir", str((site / version).absolute())]
     _run(command, "building the documentation")
+    write_versions(site)
     (folder / "provenance.json").write_text(json.dumps(describe_provenance(distributions), indent=2), encoding="utf-8")
     files = [*distributions, *(folder / name for name in ("CHANGES.md", "provenance.json", "sbom.cdx.json"))]
     sums = "".join(f"{hash_file(each)}  {each.name}\n" for each in files)

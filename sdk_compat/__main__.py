@@ -97,6 +97,10 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> int:
     sys.stdout.flush()
     try:
         os.execvpe(argv[0], argv, environment)  # noqa: S606 - running the user's command is what it is for
+    except FileNotFoundError:
+        remedy = "pip install awscli" if argv[0] == "aws" else "name a program that PATH has, or give its path"
+        sys.stderr.write(f"{argv[0]} cannot be run, because there is no such program: {remedy}.\n")
+        return 127
     except OSError as error:
         sys.stderr.write(f"{argv[0]} cannot be run: {error.strerror}.\n")
         return 127

@@ -6,8 +6,9 @@ Importing the package imports no framework, opens no file, starts no thread and 
 first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from smdebug.late_import import import_late
 
 if TYPE_CHECKING:
     from smdebug.config.collection import CollectionKeys
@@ -30,12 +31,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    value = getattr(import_module(module), attribute)
-    globals()[name] = value
-    return value
+    return import_late(__name__, _HOMES, name)
 
 
 def __dir__() -> list[str]:

@@ -31,7 +31,8 @@ os.environ["SMDEBUG_EMULATOR_JOB_NICENESS"] = "0"
 # Most emulators of tests have one job, which gains nothing from imports for the next one; RunningEmulator has many.
 os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
 
-# Whole jobs: the tests of one folder and back end share emulators, and are one worker's. What takes longest is first.
+# Whole jobs: those of one folder and back end share emulators, and are one worker's; so is each file that starts its
+# own emulators. What takes longest is first.
 FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
@@ -73,12 +74,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Give each worker of `pytest -n` whole files, and first the tests that run whole jobs, by folder and back end."""
+    """Give each worker of `pytest -n` whole files, and first those with whole jobs, by folder and back end."""
     from xdist.scheduler import LoadScopeScheduling
 
     class FilesAndJobs(LoadScopeScheduling):
         def _assign_work_unit(self, node: object) -> None:
-            whole_jobs = [scope for scope in self.workqueue if not scope.endswith(".py")]
+            whole_jobs = [scope for scope in self.workqueue if scope.startswith(FOLDERS_WITH_JOBS)]
             if whole_jobs:  # they take longest, and no worker may be left with them at the end
                 self.workqueue.move_to_end(min(whole_jobs, key=find_turn), last=False)
             super()._assign_work_unit(node)
@@ -88,10 +89,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             if not path.startswith(FOLDERS_WITH_JOBS):
                 return path
             back_end = re.search(r"[-\[](docker|process|swarm)[-\]]", nodeid)
-            return f"{path.split('/')[1]} {back_end and back_end[1]}"
+            return f"{path.rpartition('/')[0]}/ {back_end[1]}" if back_end else path
 
-    def find_turn(scope: str) -> int:
-        return FOLDERS_WITH_JOBS.index(f"tests/{scope.split()[0]}/")
+    def find_turn(scope: str) -> tuple[bool, int]:
+        turn = next(number for number, folder in enumerate(FOLDERS_WITH_JOBS) if scope.startswith(folder))
+        return scope.endswith(".py"), turn
 
     config.option.loadscope_reorder = False  # else the scope of the most tests came first
     return FilesAndJobs(config, log)

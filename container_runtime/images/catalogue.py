@@ -165,12 +165,18 @@ def holds_version(definition: ImageDefinition, requested: ImageName) -> bool:
 def describe_substitution(
     definition: ImageDefinition, requested: ImageName, environments: Sequence[ImageDefinition] = ()
 ) -> str | None:
-    """Describe how ``definition`` differs from the requested image; None if it does not."""
+    """Describe how ``definition`` differs from the requested image; None if it does not.
+
+    The first sentence is the whole in brief.
+    """
     if requested.digest is not None:
         return f"The request pins {requested.digest}; {definition.name} as built here runs in its place."
     if definition.version is None or not parse_version(requested.tag) or requested.tag == definition.version:
         return None
-    text = f"The request asks for {requested.repository}:{requested.tag}; "
+    asked, runs = (".".join(map(str, parse_version(each))) for each in (requested.tag, definition.version))
+    if asked == runs:
+        asked, runs = str(requested.tag), definition.version
+    text = f"asked {asked}, runs {runs}. The request is for {requested.repository}:{requested.tag}; "
     if len(environments) < 2:
         return f"{text}the local image is version {definition.version} and runs in its place."
     reason = f"made for what is older than {definition.below}" if definition.below else "the newest"
@@ -217,6 +223,11 @@ class ImageCatalogue:
     def repositories(self) -> tuple[str, ...]:
         """All repository names for which there is an image, sorted."""
         return tuple(sorted(self._by_repository))
+
+    def list_environments(self, repository: str) -> list[ImageDefinition]:
+        """Return the environments of a repository name, the oldest first; none if no image has that name."""
+        found = self._by_repository.get(repository, [])
+        return [*sorted(found[1:], key=lambda definition: parse_version(definition.below)), *found[:1]]
 
     def select(self, names: Iterable[str]) -> list[ImageDefinition]:
         """Return the images with these names. Without names, return all images that are not built on demand.

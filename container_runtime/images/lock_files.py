@@ -46,9 +46,9 @@ def build_size_line(size: int) -> str:
     return f"{_SIZE}{size}"
 
 
-def read_size(definition: ImageDefinition, python: str) -> int | None:
+def read_size(definition: ImageDefinition, python: str, architecture: str = "") -> int | None:
     """Return how many bytes are fetched for an image; None if that is not known."""
-    path = locate_lock(definition, python)
+    path = locate_lock(definition, python, architecture)
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return next((int(line.removeprefix(_SIZE)) for line in lines if line.startswith(_SIZE)), None)
 

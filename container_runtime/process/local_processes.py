@@ -18,62 +18,48 @@ import json
 import os
 import re
 import shutil
-import signal
-import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from container_runtime.gpus import list_gpus
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.images.installation import ROOT, locate_cache
-from container_runtime.images.own_packages import FOLDER, build_variables
-from container_runtime.process.environment_start import find_program, is_script_of, wrap_start
-from container_runtime.process.environments import lay_own_packages, locate_own_environment
+from container_runtime.images.installation import locate_cache
 from container_runtime.process.loopback_network import LoopbackNetworks
 from container_runtime.process.namespace_grant import probe_namespaces
+from container_runtime.process.process_builder import ProcessBuilder
 from container_runtime.process.process_tree import ProcessTreeMeter
 from container_runtime.process.supervised import (
-    SupervisorWatch,
     has_started,
     is_running,
     kill_leftovers,
-    parse_log_record,
-    read_exit,
     read_json,
 )
-from container_runtime.process.warm_interpreters import WarmInterpreters, build_image_variables
+from container_runtime.process.supervisors import Supervisors
+from container_runtime.process.warm_interpreters import WarmInterpreters
 from container_runtime.runtime import (
     Container,
     ContainerNotFoundError,
     ContainerRuntimeError,
     ContainerStartError,
     Exit,
-    ImageNotFoundError,
     LogLine,
     OneMachine,
     ResolvedImage,
     Usage,
 )
-from container_runtime.spec import Mount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from socket import socket
 
-    from container_runtime.images.catalogue import ImageDefinition
     from container_runtime.process.namespace_grant import NamespaceGrant
     from container_runtime.process.warm_interpreters import WarmOptions
     from container_runtime.runtime import FoundNetwork, Network
-    from container_runtime.spec import ContainerSpec
+    from container_runtime.spec import ContainerSpec, Mount
 
-_OPT_ML = "/opt/ml"
-_TMP = Path("/tmp")  # noqa: S108 - each process gets one of its own
 _STARTING = ".starting-"
-_LOG_POLL_SECONDS = 0.02
-_KILL_SECONDS = 30.0
 _SAFE_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
@@ -110,15 +96,15 @@ class LocalProcesses(OneMachine):
     ) -> None:
         self._folder = state_folder
         self.grant = grant or probe_namespaces()
-        self._cache = cache or locate_cache()
+        cache = cache or locate_cache()
         self._catalogue = catalogue or ImageCatalogue()
         self._networks = LoopbackNetworks(state_folder.with_name(f"{state_folder.name}-networks"))
-        # Only these processes may be waited for: any other pid may by now belong to an unrelated child process.
-        self._children: set[int] = set()
+        self._builder = ProcessBuilder(self._catalogue, cache, self.grant, self._networks)
+        self._supervisors = Supervisors()
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._sweep()
-            self._warm = WarmInterpreters(state_folder.with_name(f"{state_folder.name}-warm"), self._cache, warm)
+            self._warm = WarmInterpreters(state_folder.with_name(f"{state_folder.name}-warm"), cache, warm)
         except OSError as exc:
             raise ContainerRuntimeError(f"The state folder {state_folder} cannot be used: {exc.strerror}.") from exc
         self._warm.start_ahead(self._catalogue)
@@ -129,7 +115,7 @@ class LocalProcesses(OneMachine):
         say: Callable[[str], None] = lambda _text: None,  # noqa: ARG002 - the container itself builds, and says so
     ) -> ResolvedImage:
         """See ``ContainerRuntime``."""
-        definition, substitution = self._find_definition(image)
+        definition, substitution = self._builder.find_definition(image)
         return ResolvedImage(image, definition.name, definition.note, substitution)
 
     def describe_substitution(self, image: str) -> str | None:
@@ -156,7 +142,7 @@ class LocalProcesses(OneMachine):
 
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""
-        definition, _ = self._find_definition(spec.image)
+        definition, _ = self._builder.find_definition(spec.image)
         for mount in spec.mounts:
             if not mount.source.is_dir():
                 raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
@@ -176,7 +162,7 @@ class LocalProcesses(OneMachine):
         scratch.mkdir(mode=0o700, parents=True, exist_ok=given is not None)
         try:
             process = {
-                **self._build_process(spec, definition, scratch),
+                **self._builder.build(spec, definition, scratch),
                 "cwd": str(scratch / "home"),
                 "memory_bytes": spec.memory_bytes,
                 "niceness": spec.niceness,
@@ -208,21 +194,16 @@ class LocalProcesses(OneMachine):
             shutil.rmtree(scratch, ignore_errors=True)
             raise
         if pid is not None:
-            self._children.add(pid)
+            self._supervisors.add(pid)
         return spec.name
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """See ``ContainerRuntime``."""
-        return self._follow(self._folder_of(container_id))
+        return self._supervisors.follow_log(self._folder_of(container_id))
 
     def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
         """See ``ContainerRuntime``."""
-        folder = self._folder_of(container_id)
-        with self._watch(folder) as watch:
-            if not watch.wait(timeout):
-                return None
-        kill_leftovers(folder)
-        return read_exit(folder)
+        return self._supervisors.wait(self._folder_of(container_id), timeout)
 
     def read_usage(self, container_id: str) -> Usage | None:
         """See ``ContainerRuntime``."""
@@ -237,19 +218,14 @@ class LocalProcesses(OneMachine):
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
         """See ``ContainerRuntime``."""
-        with self._watch(self._folder_of(container_id)) as watch:
-            watch.send(signal.SIGTERM)
-            if not watch.wait(grace_seconds):
-                self._kill(watch, container_id)
+        self._supervisors.stop(self._folder_of(container_id), grace_seconds)
 
     def remove(self, container_id: str) -> None:
         """See ``ContainerRuntime``."""
         try:
             folder = self._folder_of(container_id)
             scratch = Path(read_json(folder / "container.json")["scratch"])
-            with self._watch(folder) as watch:
-                self._kill(watch, container_id)
-            kill_leftovers(folder)
+            self._supervisors.kill(folder)
         except (ContainerNotFoundError, FileNotFoundError):
             return
         shutil.rmtree(scratch, ignore_errors=True)
@@ -310,96 +286,6 @@ class LocalProcesses(OneMachine):
         """End the warm interpreters. Supervisors belong to their containers."""
         self._warm.close()
 
-    @contextmanager
-    def _watch(self, folder: Path) -> Iterator[SupervisorWatch]:
-        watch = SupervisorWatch(folder)
-        try:
-            yield watch
-        finally:
-            watch.close()
-            self._reap(watch.pid)
-
-    def _reap(self, pid: int | None) -> None:
-        """Reap an ended supervisor that this process has started."""
-        if pid in self._children:
-            try:
-                reaped, _ = os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:  # another thread was quicker
-                reaped = pid
-            if reaped:
-                self._children.discard(pid)
-
-    def _find_definition(self, image: str) -> tuple[ImageDefinition, str | None]:
-        found = self._catalogue.find(image)
-        if found is None:
-            known = ", ".join(self._catalogue.repositories)
-            raise ImageNotFoundError(
-                f"No image {image!r} for local processes, which jobs run as here: they have only those with these "
-                f"repository names: {known}. For any other image start a Docker engine (smdebug-emulator engine "
-                "start), then the emulator again with --runtime docker."
-            )
-        return found
-
-    def _build_process(self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path) -> dict[str, Any]:
-        """Return the resolved command, the environment variables and the namespaces of the process."""
-        own = locate_own_environment(definition, self._cache)
-        python = Path(sys.executable) if own is None else own.python
-        environment = self._build_environment(spec, definition, scratch, python.parent)
-        argv = _build_argv(spec, definition)
-        if own is not None and not own.is_complete:
-            namespaces = self._build_namespaces(spec, scratch, own.folder)
-            argv, environment = wrap_start(
-                self._catalogue.folder, definition.name, argv, environment, self._cache, namespaces, scratch
-            )
-            return {"argv": argv, "environment": environment, "namespaces": None}
-        lay_own_packages(scratch, own)
-        program = find_program(argv[0], str(python), environment["PATH"])
-        if program is None:
-            raise ContainerStartError(
-                f"Container {spec.name} ({spec.image}): {argv[0]!r} is no executable file on "
-                f"PATH={environment['PATH']}."
-            )
-        namespaces = self._build_namespaces(spec, scratch, python.parent, Path(program).parent)
-        module = definition.commands.get(Path(program).name)
-        if module is not None and is_script_of(Path(program), python):
-            # -P: a command, unlike a module, does not import modules from the current folder.
-            start = [str(python), "-P", "-m", module]
-        else:
-            start = [program]
-        return {"argv": [*start, *argv[1:]], "environment": environment, "namespaces": namespaces}
-
-    def _build_environment(
-        self, spec: ContainerSpec, definition: ImageDefinition, scratch: Path, programs: Path
-    ) -> dict[str, str]:
-        """Return all environment variables of the process. None are inherited from the emulator."""
-        environment = {
-            **build_image_variables(definition, programs),
-            "HOME": str(scratch / "home"),
-            "TMPDIR": str(_TMP if spec.scratch and self.grant.mounts else scratch / "tmp"),
-            **spec.environment,
-            **build_variables(str(scratch / FOLDER), spec.environment),
-        }
-        for mount in spec.mounts:
-            if mount.target.rstrip("/") == _OPT_ML and not self.grant.mounts:
-                environment["SAGEMAKER_BASE_DIR"] = str(mount.source)
-        return environment
-
-    def _build_namespaces(self, spec: ContainerSpec, scratch: Path, *programs: Path) -> dict[str, Any] | None:
-        """Return the arguments of ``namespaces.enter``, or None if the kernel grants no namespaces.
-
-        Folders of the host that the process needs but that a mount would hide are mounted at their own path: its home
-        directory, programs and packages.
-        """
-        if not self.grant.mounts:
-            return None
-        needed = (scratch, *programs, Path(sys.prefix), Path(sys.base_prefix), ROOT, self._cache)
-        hidden = {_TMP, *(Path(mount.target) for mount in spec.mounts)}
-        kept = {path for path in map(Path.resolve, needed) if path.is_dir() and not hidden.isdisjoint(path.parents)}
-        mounts = [Mount(scratch / "tmp", str(_TMP)), *(Mount(path, str(path)) for path in kept), *spec.mounts]
-        listed = [(str(mount.source), mount.target, mount.read_only) for mount in mounts]
-        holder = self._networks.find_holder(spec.network) if spec.isolated and spec.network is not None else None
-        return {"mounts": listed, "isolated": spec.isolated, "holder": holder}
-
     def _folder_of(self, container_id: str) -> Path:
         folder = self._folder / container_id
         if _SAFE_ID.fullmatch(container_id) is None or not folder.is_dir():
@@ -411,33 +297,6 @@ class LocalProcesses(OneMachine):
             return folder.rename(self._folder / name)
         except OSError as exc:
             raise ContainerStartError(f"Container name {name!r} is taken; remove that container first.") from exc
-
-    def _kill(self, watch: SupervisorWatch, container_id: str) -> None:
-        watch.send(signal.SIGUSR1)
-        if not watch.wait(_KILL_SECONDS):
-            raise ContainerRuntimeError(
-                f"Container {container_id} did not end {_KILL_SECONDS:g} s after SIGKILL; "
-                f"look for processes below process {watch.pid} that wait for a device."
-            )
-
-    def _follow(self, folder: Path) -> Iterator[LogLine]:
-        rest = b""
-        try:
-            with self._watch(folder) as watch, (folder / "log").open("rb") as log:
-                ended = False
-                while True:
-                    data = log.read(1 << 20)
-                    *lines, rest = (rest + data).split(b"\n")
-                    yield from map(parse_log_record, lines)
-                    if not data and ended:
-                        break
-                    if not data:
-                        ended = watch.wait(_LOG_POLL_SECONDS)
-            lost = read_json(folder / "exit.json")["log_error"]
-        except FileNotFoundError:
-            return  # the container was removed in the meantime, or its supervisor was killed before it wrote the file
-        if lost:
-            yield LogLine(timestamp_ms=time.time_ns() // 1_000_000, text=f"Lines of this log were lost: {lost}")
 
     def _sweep(self) -> None:
         """Remove what a runtime left that was killed during a start or a removal."""
@@ -454,11 +313,3 @@ class LocalProcesses(OneMachine):
 def _name_scratch(starting: Path) -> Path:
     """Return the folder for home and temporary files of a starting container. It can be found if the start fails."""
     return Path(tempfile.gettempdir(), f"smdebug-emulator-{starting.name.removeprefix(_STARTING)}")
-
-
-def _build_argv(spec: ContainerSpec, definition: ImageDefinition) -> list[str]:
-    entrypoint = definition.entrypoint if spec.entrypoint is None else spec.entrypoint
-    argv = [*entrypoint, *spec.command]
-    if not argv:
-        raise ContainerStartError(f"Container {spec.name}: image {spec.image} has no entry point; give a command.")
-    return argv

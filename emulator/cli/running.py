@@ -37,6 +37,15 @@ def parse_account(text: str) -> str:
     return text
 
 
+def parse_region(text: str) -> str:
+    """Return the name of one of AWS's regions; click names the option that is none."""
+    from emulator.gateway.authentication import load_regions
+
+    if text not in load_regions():
+        raise click.BadParameter(f"{text!r} is no region of AWS: give one such as us-east-1.")
+    return text
+
+
 def parse_size_option(text: str) -> int:
     """Return the bytes of a size such as ``2G``; click names the option that is none."""
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,8 +15,9 @@ from emulator.gateway.addresses import check_advertised
 from emulator.gateway.authentication import HOST_OF_CONTAINERS, LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
-    from wsgiref.types import WSGIApplication
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from emulator.api.changes import Streams
     from emulator.components.administration import Administration
@@ -27,43 +31,74 @@ if TYPE_CHECKING:
 class Pages(Component):
     """The emulator's own API and console.
 
-    Attributes:
-        application: serves them.
-        streams: the open streams of changes.
+    They are built by their first request, or by ``preload``: the first answers of AWS's services do not wait for them.
     """
-
-    application: WSGIApplication
-    streams: Streams
 
     def __init__(self, ports: Ports, faults: Faults, administration: Administration) -> None:
         super().__init__(ports, faults)
         self._ports = ports
         self._administration = administration
+        self._lock = threading.Lock()
+        self._built: WSGIApplication | None = None
+        self._streams: Streams | None = None
+        self._closed = False
 
-    def start(self) -> None:
-        """Build the pages; those about jobs wait until the jobs are recovered."""
+    def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request. Those about jobs wait until the jobs are recovered.
+
+        Raises:
+            CancelledError: the emulator stops.
+        """
+        return self._find_application()(environ, start_response)
+
+    def preload(self) -> None:
+        """Build the pages, so that their first request does not wait for it."""
+        with suppress(CancelledError):
+            self._find_application()
+
+    def close_streams(self) -> None:
+        """End the open streams of changes; no page is built any more. Idempotent."""
+        with self._lock:
+            self._closed = True
+        if self._streams is not None:
+            self._streams.close()
+
+    def stop(self) -> None:
+        """See ``Component``."""
+        self.close_streams()
+        super().stop()
+
+    def _find_application(self) -> WSGIApplication:
+        with self._lock:
+            if self._built is None:
+                if self._closed:
+                    raise CancelledError
+                self._built = self._build()
+            return self._built
+
+    def _build(self) -> WSGIApplication:
         from emulator.api.account_services import RequestAccounts
+        from emulator.api.administration.authority import build_authority_pages
+        from emulator.api.administration.faults import build_fault_pages
+        from emulator.api.administration.prune import build_prune_pages
+        from emulator.api.administration.reset import build_reset_pages
+        from emulator.api.administration.state import build_state_pages
         from emulator.api.application import build_pages
-        from emulator.api.authority import build_authority_pages
         from emulator.api.changes import Streams, build_changes_pages
-        from emulator.api.faults import build_fault_pages
-        from emulator.api.job_exports import build_job_exports_pages
-        from emulator.api.job_tags import build_tags_pages
-        from emulator.api.jobs import build_jobs_pages
+        from emulator.api.description.openapi import build_openapi_pages
+        from emulator.api.jobs.job_exports import build_job_exports_pages
+        from emulator.api.jobs.job_tags import build_tags_pages
+        from emulator.api.jobs.pipeline_executions import build_pipeline_executions_pages
+        from emulator.api.jobs.processing_jobs import build_processing_jobs_pages
+        from emulator.api.jobs.short_names import build_names_pages
+        from emulator.api.jobs.spot import build_spot_pages
+        from emulator.api.jobs.training_jobs import build_jobs_pages
+        from emulator.api.jobs.tuning_jobs import build_tuning_jobs_pages
         from emulator.api.objects import build_objects_pages
-        from emulator.api.openapi import build_openapi_pages
-        from emulator.api.pipeline_executions import build_pipeline_executions_pages
-        from emulator.api.processing_jobs import build_processing_jobs_pages
         from emulator.api.profiles import build_profiles_pages
-        from emulator.api.prune import build_prune_pages
-        from emulator.api.reset import build_reset_pages
         from emulator.api.run_readers import RunReaders
-        from emulator.api.short_names import build_names_pages
-        from emulator.api.spot import build_spot_pages
-        from emulator.api.state import build_state_pages
         from emulator.api.tensorboards import TensorBoards, build_tensorboard_command, build_tensorboards_pages
         from emulator.api.tensors import build_tensors_pages
-        from emulator.api.tuning_jobs import build_tuning_jobs_pages
         from emulator.console.page import build_console_pages
 
         settings, administration = self._ports.settings, self._administration
@@ -72,10 +107,9 @@ class Pages(Component):
         self.closers.callback(readers.close)
         tensorboards = TensorBoards(partial(build_tensorboard_command, settings.state_dir))
         self.closers.callback(tensorboards.close)
-        self.streams = Streams()
-        self.closers.callback(self.streams.close)
+        streams = self._streams = Streams()
         accounts = RequestAccounts(administration.wait_for_accounts, settings.account_id, settings.region)
-        self.application = build_pages(
+        return build_pages(
             administration.describe,
             [
                 build_jobs_pages(accounts),
@@ -89,7 +123,7 @@ class Pages(Component):
                 build_tensorboards_pages(accounts, tensorboards),
                 build_objects_pages(accounts),
                 build_job_exports_pages(accounts),
-                build_changes_pages(accounts, self.streams, readers.warm),
+                build_changes_pages(accounts, streams, readers.warm),
                 build_spot_pages(administration.interrupt),
                 build_fault_pages(),
                 build_reset_pages(administration.count_state, administration.reset, administration.undo_reset),
@@ -135,7 +169,7 @@ class GatewayComponent(Component):
                 *settings.accepted_hosts,
                 *([HOST_OF_CONTAINERS] if settings.behind else []),
             },
-            self._pages.application,
+            self._pages.answer,
             has_sagemaker_operation,
             partial(find_account, default=settings.account_id),
             settings.moto_api,
@@ -167,7 +201,7 @@ class GatewayComponent(Component):
 
     def stop_answering(self) -> None:
         """Finish the requests in progress and close the ports; no request waits for a missing service. Idempotent."""
-        self._pages.streams.close()
+        self._pages.close_streams()
         self._administration.started.cancel()
         self.services.cancel()
         self._ports.close_listeners()

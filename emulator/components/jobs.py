@@ -30,7 +30,7 @@ _DRAIN_SECONDS = 5.0
 
 
 class Events(Component):
-    """Delivery of events to the targets of EventBridge's rules, and the sources of alarm and schedule events.
+    """Delivery of events to the targets of EventBridge's rules.
 
     Attributes:
         publisher: delivers the events.
@@ -45,11 +45,9 @@ class Events(Component):
         self._stores = stores
 
     def start(self) -> None:
-        """Start to deliver events, evaluate alarms, and fire rules with a schedule."""
-        from emulator.events.alarms import Alarms
+        """Start to deliver events."""
         from emulator.events.pipeline_target import start_pipeline
         from emulator.events.publisher import Publisher
-        from emulator.events.schedules import Schedules
 
         record = partial(record_outcome, self._stores.stores)
         self.publisher = Publisher(
@@ -57,8 +55,22 @@ class Events(Component):
         )
         self.closers.callback(self.publisher.close)
         self.closers.callback(self.publisher.drain, _DRAIN_SECONDS)
-        self.closers.callback(Alarms(self.publisher).close)
-        self.closers.callback(Schedules(self.publisher).close)
+
+
+class Timers(Component):
+    """The evaluation of alarms, and rules with a schedule: sources of events that no first answer waits for."""
+
+    def __init__(self, events: Events, jobs: JobsComponent) -> None:
+        super().__init__(events, jobs)
+        self._events = events
+
+    def start(self) -> None:
+        """Start to evaluate alarms, and to fire rules with a schedule."""
+        from emulator.events.alarms import Alarms
+        from emulator.events.schedules import Schedules
+
+        self.closers.callback(Alarms(self._events.publisher).close)
+        self.closers.callback(Schedules(self._events.publisher).close)
 
 
 class JobsComponent(Component):

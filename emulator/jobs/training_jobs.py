@@ -21,9 +21,10 @@ from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.profiler_config import is_profiled
 from emulator.jobs.model.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.model.training_job import TrainingJob, new_training_job
-from emulator.jobs.model.warm_pool import describe_warm_pool
+from emulator.jobs.model.warm_pool import change_period, describe_warm_pool
 from emulator.jobs.runs.instance_quotas import InstanceQuotas
 from emulator.jobs.runs.training_job_run import TrainingJobRun
+from emulator.jobs.runs.warm_pools import keep_instances_ready
 from emulator.jobs.staging.channels import check_objects
 from emulator.jobs.staging.job_warnings import find_request_warnings
 from emulator.jobs.staging.s3_paths import require_bucket
@@ -194,21 +195,30 @@ class TrainingJobs(JobsOfAKind):
                 )
             run.interrupt(capacity_seconds)
 
-    def update(self, region: str, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> TrainingJob:
+    def update(
+        self,
+        region: str,
+        name: str,
+        change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        pool_seconds: int | None = None,
+    ) -> TrainingJob:
         """Change the request of a job that has not ended, and start the rules that are new in it.
 
         Args:
             region: The job's region.
             name: The job's name.
             change: Takes the stored request and returns the new one, or raises an error if the change is invalid.
+            pool_seconds: The new keep-alive period of a job that has ended, if nothing else is to be changed.
 
         Raises:
             ResourceNotFound: There is no such job.
-            ValidationException: The job has ended.
+            ValidationException: The job has ended, and its warm pool is not Available or is not what is to be changed.
         """
         self._check_profiler_bucket(region, change(self._require_training_job(region, name).request))
 
         def update(job: TrainingJob, now_ms: int) -> TrainingJob:
+            if job.ended and pool_seconds is not None:
+                return change_period(job, pool_seconds, now_ms)
             if job.ended:
                 raise ValidationException(_describe_refusal(job))
             return replace(job, request=change(job.request), last_modified_ms=now_ms)
@@ -217,6 +227,7 @@ class TrainingJobs(JobsOfAKind):
         with self._threads.lock:
             if isinstance(run := self._threads.find(job.arn), TrainingJobRun):
                 run.follow_update()
+        keep_instances_ready(job, self._services)
         return job
 
     def _check_profiler_bucket(self, region: str, request: Mapping[str, Any]) -> None:

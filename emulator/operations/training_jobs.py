@@ -39,6 +39,8 @@ def create_training_job(request: Request, context: Context) -> Response:
 def update_training_job(request: Request, context: Context) -> Response:
     """Change the profiler, RemoteDebugConfig and ResourceConfig.KeepAlivePeriodInSeconds of a job that has not ended.
 
+    Of a job that has ended, KeepAlivePeriodInSeconds can be changed while its warm pool is Available.
+
     Raises:
         ResourceNotFound: the job does not exist.
         ResourceLimitExceeded: the job would have too many rules.
@@ -56,7 +58,10 @@ def update_training_job(request: Request, context: Context) -> Response:
         validation.check_rules(changed)
         return changed
 
-    return {"TrainingJobArn": context.jobs.training.update(context.region, request["TrainingJobName"], change).arn}
+    only_pool = request.keys() == {"TrainingJobName", "ResourceConfig"}
+    pool_seconds = request["ResourceConfig"]["KeepAlivePeriodInSeconds"] if only_pool else None
+    job = context.jobs.training.update(context.region, request["TrainingJobName"], change, pool_seconds)
+    return {"TrainingJobArn": job.arn}
 
 
 def describe_training_job(request: Request, context: Context) -> Response:

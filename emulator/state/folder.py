@@ -83,9 +83,11 @@ class StateFolder:
             raise StartupError(describe_unwritable(state_dir, error)) from error
         if not _take_lock(self._lock):
             self._lock.close()
+            record = _read_record(state_dir)
+            where = "" if record is None else f"; it answers at {record.endpoint_url}"
             raise StartupError(
-                f"Another emulator is using the state folder {state_dir}: stop it (smdebug-emulator stop --state-dir "
-                f"{state_dir}), or give another folder with --state-dir."
+                f"Another emulator is using the state folder {state_dir}{where}: use that one, stop it "
+                f"(smdebug-emulator stop --state-dir {state_dir}), or give another folder with --state-dir."
             )
         if killed := read_killed(state_dir):
             logger.error(

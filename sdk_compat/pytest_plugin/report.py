@@ -10,6 +10,7 @@ import html
 import math
 import re
 import textwrap
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ _BLOCKS, _DRAWN_VALUES = "▁▂▃▄▅▆▇█", 60
 def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
     """Return the lines of the table.
 
-    If the table is wider than ``width``, the column of tests is left out, and long job names are shortened.
+    If the table is wider than ``width``, the column of tests is left out, and long job names are shortened. A line
+    below a job says what ran in place of what it asked for, such as another version.
     """
     rows: list[Sequence[str]] = [(*row[:-1], row[-1].rpartition("::")[2]) for row in (_COLUMNS, *_list_rows(jobs))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
@@ -37,10 +39,16 @@ def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
         rows = [row[:-1] for row in rows]
         del widths[-1]
     widths[0] = max(_MIN_NAME_WIDTH, min(widths[0], width - 1 - sum(widths[1:]) - 2 * (len(widths) - 1)))
-    return [
+    head, *lines = (
         "  ".join(shorten(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
         for row in rows
-    ]
+    )
+    table, remaining = [head], iter(lines)
+    for job in jobs:
+        table += islice(remaining, max(1, len(job["rules"])))
+        if briefs := "; ".join(each["brief"] for each in job["warnings"] if each.get("brief")):
+            table += textwrap.wrap(briefs, width - 1, initial_indent="  ", subsequent_indent="    ")
+    return table
 
 
 def format_warnings(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:

@@ -237,7 +237,8 @@ class BaseHook(Framework):
             raise SMDebugTypeError(f"save_scalar takes one number; {name!r} has {array.size}.")
         if timestamp is not None and not isinstance(timestamp, (int, float)):
             raise SMDebugTypeError(f"A timestamp is a number of seconds since the epoch, not {timestamp!r}.")
-        self.recorder.save_scalar(Scalar(f"{self.SCALAR_PREFIX}{name}", array.copy(), sm_metric, timestamp))
+        scalar = Scalar(f"{self.SCALAR_PREFIX}{name}", array.copy(), sm_metric, timestamp, self.mode)
+        self.recorder.save_scalar(scalar)
 
     def save_tensor(
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | Iterable[str] = CollectionKeys.DEFAULT

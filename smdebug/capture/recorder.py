@@ -390,7 +390,9 @@ class StepRecorder(KeptOutOfCopies):
             return
         with self._lock:
             writer = self._write_stamped(scalar.name, scalar.array, scalar.timestamp)
-            self.summaries.add_scalar(scalar, writer.mode, writer.step, writer.mode_step)
+            is_of_step = scalar.mode is writer.mode
+            metric_step = writer.mode_step if is_of_step else self.counters.get_mode_step_to_write(scalar.mode)
+            self.summaries.add_scalar(scalar, writer.mode, writer.step, metric_step)
 
     def _write_stamped(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> StepWriter:
         writer = self._open_writer()

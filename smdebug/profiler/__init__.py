@@ -3,8 +3,9 @@
 They read from a folder or S3, even while the job is still writing.
 """
 
-from importlib import import_module
 from typing import Any
+
+from smdebug.late_import import import_late
 
 _READERS = {
     "algorithm_metrics_reader": ("LocalAlgorithmMetricsReader", "S3AlgorithmMetricsReader"),
@@ -19,11 +20,9 @@ _READERS = {
     ),
     "trace_event_file_parser": ("TraceEvent", "TraceEventParser"),
 }
-_MODULES = {name: module for module, names in _READERS.items() for name in names}
+_HOMES = {name: (f"{__name__}.{module}", name) for module, names in _READERS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     # Loaded on first use: a training that is traced needs no readers.
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return import_late(__name__, _HOMES, name)

@@ -6,6 +6,7 @@ from smdebug.capture.singleton import del_hook, set_hook
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
+from smdebug.late_import import import_late
 from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 - the name that scripts use
 from smdebug.pytorch.collection import Collection
 from smdebug.pytorch.hook import Hook
@@ -27,10 +28,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on demand, because a training script that only writes does not need the reading side.
-    if name != "create_trial":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from smdebug.trials import create_trial
-
-    globals()[name] = create_trial
-    return create_trial
+    # A training script that only writes does not need the reading side.
+    return import_late(__name__, {"create_trial": ("smdebug.trials", "create_trial")}, name)

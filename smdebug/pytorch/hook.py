@@ -1,6 +1,7 @@
 """The PyTorch hook: tensors of each part of a training step."""
 
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
@@ -201,6 +202,11 @@ class Hook(BaseHook):
     @property
     def _has_own_forward_hook(self) -> bool:
         return type(self).forward_hook is not Hook.forward_hook
+
+    @property
+    def module_maps(self) -> Mapping[nn.Module, str]:
+        """The names of registered modules and losses, which overriding methods read in scripts for older versions."""
+        return ChainMap(self._modules.names, self._losses.names)
 
     def _call_forward_hook_of(self, module: nn.Module, name: str | None) -> None:
         # The name that overriding methods read.

@@ -3,13 +3,13 @@
 The hooks are loaded on first access, so importing this package imports no framework.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from smdebug.capture.singleton import del_hook, set_hook
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
+from smdebug.late_import import import_late
 from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 - the name that scripts use
 from smdebug.tensorflow.collection import Collection
 from smdebug.tensorflow.singleton_utils import get_hook
@@ -36,17 +36,12 @@ __all__ = [
 ]
 
 _LOADED_LATE = {
-    "EstimatorHook": "smdebug.tensorflow.session",
-    "KerasHook": "smdebug.tensorflow.keras",
-    "SessionHook": "smdebug.tensorflow.session",
-    "create_trial": "smdebug.trials",
+    "EstimatorHook": ("smdebug.tensorflow.session", "EstimatorHook"),
+    "KerasHook": ("smdebug.tensorflow.keras", "KerasHook"),
+    "SessionHook": ("smdebug.tensorflow.session", "SessionHook"),
+    "create_trial": ("smdebug.trials", "create_trial"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    module = _LOADED_LATE.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(module), name)
-    globals()[name] = found
-    return found
+    return import_late(__name__, _LOADED_LATE, name)

@@ -24,12 +24,15 @@ class Scalar(NamedTuple):
         array: array with exactly one element.
         is_metric: whether the number is also written to SageMaker's metrics file.
         timestamp: seconds since the epoch; None for the time of writing.
+        mode: the mode in which the script gave the number, which names the metric. As upstream: the tensor may wait for
+            a step of another mode.
     """
 
     name: str
     array: NDArray[Any]
     is_metric: bool
     timestamp: float | None
+    mode: ModeKeys
 
 
 class Summaries:
@@ -78,15 +81,22 @@ class Summaries:
             self._metrics.add(name, float(array.reshape(()).astype(np.float64)), mode, mode_step)
 
     @guarded("a scalar's summary")
-    def add_scalar(self, scalar: Scalar, mode: ModeKeys, step: int, mode_step: int) -> None:
-        """Add a real number; other scalars (complex numbers, text) are ignored."""
+    def add_scalar(self, scalar: Scalar, mode: ModeKeys, step: int, metric_step: int) -> None:
+        """Add a real number; other scalars (complex numbers, text) are ignored.
+
+        Args:
+            scalar: the number.
+            mode: the mode of the step that it is saved at.
+            step: the global step that it is saved at.
+            metric_step: the step of the mode in which the script gave it.
+        """
         if scalar.array.dtype.kind not in "biuf":
             return
         number = float(scalar.array.item())
         if self._tensorboard:
             self._tensorboard.add_scalar(scalar.name, number, mode, step)
         if self._metrics and scalar.is_metric:
-            self._metrics.add(scalar.name, number, mode, mode_step, scalar.timestamp)
+            self._metrics.add(scalar.name, number, scalar.mode, metric_step, scalar.timestamp)
 
     @guarded("a graph")
     def add_graph(self, encode: Callable[[], bytes], mode: ModeKeys, step: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from smdebug.capture.singleton import del_hook, set_hook
 from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
+from smdebug.late_import import import_late
 from smdebug.mode_keys import ModeKeys as modes  # noqa: N813 - the name that scripts use
 from smdebug.xgboost.hook import Hook
 from smdebug.xgboost.singleton_utils import get_hook
@@ -24,10 +25,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first access, because a training script that only writes does not need it.
-    if name != "create_trial":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from smdebug.trials import create_trial
-
-    globals()[name] = create_trial
-    return create_trial
+    # A training script that only writes does not need the reading side.
+    return import_late(__name__, {"create_trial": ("smdebug.trials", "create_trial")}, name)

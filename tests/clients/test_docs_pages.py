@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
-import subprocess
 import sys
 import textwrap
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from emulator.gateway.protocol import load_operation
 from sdk_compat.demo.training_job import build_request, stage_inputs
+from tests.clients.page_blocks import CHECKOUT, DOCS, read_blocks, run_in, run_page
 from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.unit.emulator.gateway.test_protocol import REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.running_emulator import RunningEmulator
 
-CHECKOUT = Path(__file__).parents[2]
-DOCS = CHECKOUT / "docs"
-# Other tests run them, or they end only when somebody ends them.
-ELSEWHERE = ("smdebug-emulator demo", "smdebug-emulator import", "smdebug-emulator tensorboard")
 # Commands that stand beside the text, not in a block, and what runs each; `{page}` where a test reads them from it.
 BESIDE_THE_TEXT = {
     "docs/trials.md": "tests/unit/test_docs_trials.py",
@@ -43,50 +37,6 @@ BESIDE_THE_TEXT = {
     "examples/rules/README.md": "tests/end_to_end/test_rule_examples.py",
     "examples/custom_container/README.md": "tests/end_to_end/test_custom_container.py",
 }
-# What a reader puts in the place of what a page calls theirs.
-FILLED = """
-import tempfile
-from pathlib import Path
-
-from sagemaker.debugger import CollectionConfig, Rule, rule_configs
-from sagemaker.pytorch import PyTorch
-
-
-def build_my_estimator(session, role):
-    script = Path(tempfile.mkdtemp(), "train.py")
-    script.write_text('''
-import torch
-network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
-optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-for _ in range(10):
-    optimizer.zero_grad()
-    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
-    optimizer.step()
-''')
-    losses = CollectionConfig("losses", {"save_interval": "5"})
-    return PyTorch(
-        str(script), sagemaker_session=session, role=role, instance_count=1, instance_type="ml.m5.large",
-        framework_version="2.8.0", py_version="py312",
-        rules=[Rule.sagemaker(rule_configs.loss_not_decreasing(), collections_to_save=[losses])],
-    )
-
-
-"""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of a page: its language, the file that its title names, and its text."""
-
-    language: str
-    file: str | None
-    text: str
-
-
-def read_blocks(page: str) -> list[Block]:
-    text = (DOCS / page).read_text(encoding="utf-8")
-    found = re.findall(r'^```(\S*)(?: title="([^"]*)")?\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
-    return [Block(language, title or None, body) for language, title, body in found]
 
 
 def list_pages() -> list[str]:
@@ -126,48 +76,9 @@ def docs_emulator(start_emulator: Callable[..., RunningEmulator], recorded_runs:
     return emulator
 
 
-def run_in(folder: Path, command: list[str], state_dir: Path) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTEST_"))},
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(folder),
-        "PYTHONWARNINGS": "ignore",
-        "SMDEBUG_EMULATOR_STATE_DIR": str(state_dir),
-    }
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=560, check=False
-    )
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs(page: str, docs_emulator: RunningEmulator, tmp_path: Path) -> None:
-    """Files are there, then each shell block runs by itself, then the Python of the page in its order, as one."""
-    blocks = read_blocks(page)
-    for block in blocks:
-        if block.file and "," not in block.file:
-            path = tmp_path / block.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(FILLED * ("build_my_estimator" in block.text) + block.text)
-    for number, block in enumerate(blocks):
-        if block.language == "sh":
-            lines = [line for line in block.text.splitlines() if not line.startswith(ELSEWHERE)]
-            # One that starts an emulator has a state folder of its own.
-            is_own = any(" start " in line for line in lines)
-            state_dir = tmp_path / f"state-{number}" if is_own else docs_emulator.state_dir
-            done = run_in(tmp_path, ["bash", "-euo", "pipefail", "-c", "\n".join(lines)], state_dir)
-            assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
-    snippets = [
-        block.text
-        for block in blocks
-        if block.language == "python"
-        and not (block.file or "").startswith("tests/")
-        and "in the image" not in str(block.file)
-    ]
-    if snippets:
-        (tmp_path / "page.py").write_text("\n".join(snippets))
-        program = ["smdebug-emulator", "run", "--", sys.executable, "page.py"]
-        done = run_in(tmp_path, program, docs_emulator.state_dir)
-        assert done.returncode == 0, f"{page}\n{done.stdout}\n{done.stderr}"
+    run_page(page, tmp_path, docs_emulator.state_dir)
 
 
 @pytest.mark.parametrize("page", ["rules.md", "trials.md"])

@@ -243,6 +243,8 @@ ml = pathlib.Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
 (ml / "processing/train/rows.csv").write_text((ml / "processing/input/rows.csv").read_text())
 """
 
+pytestmark = pytest.mark.any_back_end
+
 # Of each back end: frameworks whose own tests show them in both need not be trained by the SDK in both.
 # Those of scikit-learn, which has no hook to differ by, and Hugging Face are built for Docker by the first job only.
 KINDS = {"process": ("tensorflow", "mxnet", "xgboost", "sklearn", "huggingface"), "docker": ("xgboost",)}

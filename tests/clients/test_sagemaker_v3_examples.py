@@ -43,6 +43,7 @@ def run_script(emulator: RunningEmulator, command: list[str], folder: Path) -> s
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize(
     "framework", ["pytorch", *(pytest.param(each, marks=pytest.mark.nightly) for each in list(VERDICTS)[1:])]
 )
@@ -53,6 +54,7 @@ def test_each_framework_is_trained_and_judged(
     assert last.startswith(f"Completed: {VERDICTS[framework]}. Tensors: s3://sagemaker-us-east-1-")
 
 
+@pytest.mark.any_back_end
 def test_the_page_runs(served: RunningEmulator, python: str, tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     (trainer, *snippets) = re.findall(r'^```python(?: title="debugged_trainer.py")?\n(.*?)^```$', text, re.M | re.S)
@@ -62,6 +64,7 @@ def test_the_page_runs(served: RunningEmulator, python: str, tmp_path: Path) -> 
     assert run_script(served, [python, "-W", "ignore", "page.py"], tmp_path) == "Completed ['NoIssuesFound']"
 
 
+@pytest.mark.any_back_end
 def test_a_session_of_its_own_and_what_is_said_without_the_sdk(
     served: RunningEmulator, python: str, tmp_path: Path
 ) -> None:

@@ -80,7 +80,7 @@ class DockerWithSpares(Target):
 
     def open(self) -> ContainerRuntime:
         from container_runtime.docker.engine import DockerEngine
-        from container_runtime.docker.spares import SpareOptions
+        from container_runtime.docker.spares.spares import SpareOptions
 
         class WaitingEngine(DockerEngine):
             def start(self, spec: ContainerSpec) -> str:
@@ -415,8 +415,9 @@ def test_process_back_end_clears_away_what_a_killed_start_has_left(
     source = f"""
 import os, pathlib
 from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.process.process_builder import ProcessBuilder
 from container_runtime.spec import ContainerSpec
-LocalProcesses._build_process = lambda *_: os._exit(9)
+ProcessBuilder.build = lambda *_: os._exit(9)
 LocalProcesses(pathlib.Path({str(folder)!r})).start(ContainerSpec("killed", {IMAGE!r}, ("true",)))
 """
     environment = {**os.environ, "TMPDIR": str(temporary)}

@@ -340,6 +340,13 @@ def test_the_command_line_lists_all_kinds(running: RunningEmulator) -> None:
     assert "churn-0225 by LossNotDecreasing" in run_command(running, "processing")
     listed = json.loads(run_command(running, "processing", "--status", "Completed", "--json", "-n", "3"))
     assert [each["status"] for each in listed] == ["Completed"] * 3
+    rule = next(each["name"] for each in ask(running, "processing-jobs")["jobs"] if each["trainingJob"] == "churn-0225")
+    shown = run_command(running, "processing", rule)
+    assert re.match(rf"{rule}  \({REGION}\)\nCompleted\nJudges +churn-0225 by LossNotDecreasing\nImage ", shown)
+    (own,) = [each for each in ask(running, "processing-jobs")["jobs"] if not each["rule"]]
+    shown_of_own = run_command(running, "processing", own["name"]).splitlines()
+    assert shown_of_own[:2] == [f"{own['name']}  ({REGION})", "Completed"]
+    assert shown_of_own[2].split() == ["Image", own["image"]]
     (tuning,) = json.loads(run_command(running, "tuning", "--json"))
     assert (tuning["name"], tuning["best"]) == (TUNING, 0.2)
     assert "4/6" in run_command(running, "tuning")

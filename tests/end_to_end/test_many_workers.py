@@ -181,6 +181,7 @@ raise RuntimeError("the second worker is tired")
 """
 
 
+@pytest.mark.any_back_end
 def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
 ) -> None:

@@ -73,7 +73,7 @@ def test_untouched_script(train: Any, with_script: RunningEmulator) -> None:
     log = read_log(with_script, name)
     printed = [float(loss) for loss in re.findall(r"train_loss=([0-9.]+);", log)]
     assert np.mean(np.reshape(losses, (4, 22)), axis=1) == pytest.approx(printed, abs=1e-4)
-    assert "The request asks for mxnet-training:1.9.0-cpu-py38" in log
+    assert "The request is for mxnet-training:1.9.0-cpu-py38" in log
 
 
 @pytest.mark.any_back_end

@@ -67,6 +67,7 @@ def test_what_a_release_holds_can_be_installed(tmp_path: Path) -> None:
     run(tools, "-m", "build", "--wheel", "--outdir", tmp_path / "again", unpack(sdist, tmp_path / "unpacked"))
     for each in (wheel, *(tmp_path / "again").glob("*.whl")):
         assert "Project-URL: Issues, https://project.example/owner/emulator/issues" in read_metadata(each)
+    assert [each["aliases"] for each in json.loads((folder / "docs" / "versions.json").read_text())] == [["latest"]]
     for number, distribution in enumerate((wheel, sdist)):
         python = make_environment(tmp_path / str(number), distribution)
         text = "import smdebug, numpy; print(smdebug.__file__)"

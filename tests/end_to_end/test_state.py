@@ -96,7 +96,9 @@ def test_everything_is_exported_forgotten_and_imported(
 
     (tmp_path / "none.tar").write_bytes(b"no archive")
     refused = run_command(tmp_path / "state", "state", "import", str(tmp_path / "none.tar"))
-    assert (refused.returncode, "no archive of an emulator's state" in refused.stderr) == (1, True)
+    assert refused.returncode == 1
+    assert "no archive of an emulator's state" in refused.stderr
+    assert "give a file that smdebug-emulator state export wrote" in refused.stderr
     imported = run_command(tmp_path / "state", "state", "import", str(archive))
     assert imported.returncode == 0, (imported.stderr, emulator.log_text())
     assert list_jobs() == ["b-runs"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks._environments import build_upstream
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @pytest.fixture(scope="session")
 def upstream_smdebug_python() -> Path:
     """Path of an interpreter that has what the real smdebug needs to read runs."""
-    return build_upstream(Path(__file__).parent / "requirements-upstream.txt")
+    return build_upstream()

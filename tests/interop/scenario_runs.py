@@ -8,7 +8,10 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
@@ -37,7 +40,9 @@ class ScenarioRuns(NamedTuple):
     read: dict[str, dict[str, dict[str, Any]]]
 
 
-def run_scenarios(module: str, python: Path, original: Path | None, folder: Path) -> ScenarioRuns:
+def run_scenarios(
+    module: str, python: Path, original: Path | None, folder: Path, python_of_original: Path | None = None
+) -> ScenarioRuns:
     """Run all scripts of a module with both libraries, and read all runs with both.
 
     Args:
@@ -45,16 +50,18 @@ def run_scenarios(module: str, python: Path, original: Path | None, folder: Path
         python: interpreter with the framework.
         original: folder with the real smdebug; None if the interpreter has it installed.
         folder: an empty folder for the runs.
+        python_of_original: interpreter for the original, if it does not work with the framework of ``python``.
     """
+    pythons = {"original": python_of_original or python, "ours": python}
     paths = {"original": str(original or ""), "ours": str(CHECKOUT)}
     written, read = {}, {}
     for writer, path in paths.items():
         (folder / writer).mkdir()
-        run_program(python, path, "write", module, folder / writer)
+        run_program(pythons[writer], path, "write", module, folder / writer)
         written[writer] = json.loads((folder / writer / "written.json").read_text())
     for reader, path in paths.items():
         read[reader] = {
-            writer: json.loads(run_program(python, path, "read", module, folder / writer).splitlines()[-1])
+            writer: json.loads(run_program(pythons[reader], path, "read", module, folder / writer).splitlines()[-1])
             for writer in paths
         }
     return ScenarioRuns(written, read)
@@ -105,6 +112,15 @@ def find_differences(runs: ScenarioRuns, scenario: str, hidden: str = NOTHING) -
                 continue
             found.append(f"read by {reader} {path}: {expected} != {actual}")
     return found
+
+
+def check_scenario(runs: ScenarioRuns, scenario: str, different: Mapping[str, str]) -> None:
+    """Check that a scenario leaves the same run, or, if it is listed as different, still leaves another one."""
+    differences = find_differences(runs, scenario)
+    if scenario in different:
+        assert differences, "It has become the same: take it off the list."
+    else:
+        assert differences == []
 
 
 ABSENT = "<absent>"

@@ -10,9 +10,9 @@ import pytest
 from benchmarks._environments import build_upstream
 from benchmarks.hook_cost_mxnet import REQUIREMENTS
 from tests.interop.mxnet_scenarios import SCENARIOS
-from tests.interop.scenario_runs import ScenarioRuns, find_differences, run_scenarios
+from tests.interop.scenario_runs import ScenarioRuns, check_scenario, run_scenarios
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 
 _MODES = "The original saves the last step before a change of mode by the settings of the next mode."
 DIFFERENT = {"epochs": _MODES, "epochs_of_modes": _MODES}
@@ -27,8 +27,4 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_same_script_leaves_the_same_run(runs: ScenarioRuns, scenario: str) -> None:
-    differences = find_differences(runs, scenario)
-    if scenario in DIFFERENT:
-        assert differences, "It has become the same: take it off the list."
-    else:
-        assert differences == []
+    check_scenario(runs, scenario, DIFFERENT)

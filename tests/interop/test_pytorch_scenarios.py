@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks._environments import build_upstream
 from tests.interop.pytorch_scenarios import SCENARIOS
-from tests.interop.scenario_runs import ScenarioRuns, find_differences, run_scenarios
+from tests.interop.scenario_runs import ScenarioRuns, check_scenario, run_scenarios
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -42,8 +42,4 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_same_script_leaves_the_same_run(runs: ScenarioRuns, scenario: str) -> None:
-    differences = find_differences(runs, scenario)
-    if scenario in DIFFERENT:
-        assert differences, "It has become the same: take it off the list."
-    else:
-        assert differences == []
+    check_scenario(runs, scenario, DIFFERENT)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize("kind", SCRIPTS)
 def test_upstream_reads_the_same(
     kind: str, emulator: RunningEmulator, tmp_path: Path, upstream_smdebug_python: Path

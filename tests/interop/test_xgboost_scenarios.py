@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks._environments import build_environment
-from tests.interop.scenario_runs import HERE, ScenarioRuns, find_differences, run_scenarios
+from tests.interop.scenario_runs import HERE, ScenarioRuns, check_scenario, run_scenarios
 from tests.interop.xgboost_scenarios import SCENARIOS
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 
 _TURNED_OFF = "An error turns the original off, without a word to the script."
 _TREES = "The original saves one tree of a round, that whose number is the round's."
@@ -47,8 +47,4 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_same_script_leaves_the_same_run(runs: ScenarioRuns, scenario: str) -> None:
-    differences = find_differences(runs, scenario)
-    if scenario in DIFFERENT:
-        assert differences, "It has become the same: take it off the list."
-    else:
-        assert differences == []
+    check_scenario(runs, scenario, DIFFERENT)

@@ -68,3 +68,50 @@ def test_paths_of_a_readme_are_there(readme: str) -> None:
         if first and "/" in quoted and "<" not in quoted and "*" not in quoted and "{" not in quoted:
             inside = (folder / first).exists() or ((ROOT / first).exists() and first in FOLDERS)
             assert not inside or (folder / quoted).exists() or (ROOT / quoted).exists(), quoted
+
+
+MOST_ATTRIBUTES, MOST_METHODS = 15, 25
+
+
+def list_classes() -> dict[str, list[tuple[Path, ast.ClassDef]]]:
+    """List the classes of the packages by name."""
+    classes: dict[str, list[tuple[Path, ast.ClassDef]]] = {}
+    for package in ("container_runtime", "emulator"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    classes.setdefault(node.name, []).append((path, node))
+    return classes
+
+
+CLASSES = list_classes()
+
+
+def list_attributes(node: ast.ClassDef) -> set[str]:
+    """List the attributes of a class and of its bases: annotated ones, and those that methods assign."""
+    found = {
+        each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+            found |= {each.attr} if isinstance(each.value, ast.Name) and each.value.id == "self" else set()
+    for base in node.bases:
+        name = ast.unparse(base).partition("[")[0].rpartition(".")[2]
+        for _, parent in CLASSES.get(name, []) if name != node.name else []:
+            found |= list_attributes(parent)
+    return found
+
+
+def list_large_classes(*folders: str) -> list[str]:
+    """List the classes in folders that have too many attributes or methods."""
+    found = []
+    for path, node in (each for same_name in CLASSES.values() for each in same_name):
+        if any(path.is_relative_to(ROOT / folder) for folder in folders):
+            methods = sum(isinstance(each, ast.FunctionDef) for each in node.body)
+            if methods > MOST_METHODS or len(list_attributes(node)) > MOST_ATTRIBUTES:
+                found.append(f"{path.relative_to(ROOT)}::{node.name}")
+    return sorted(found)
+
+
+def test_no_class_of_jobs_or_of_carried_and_local_containers_is_large() -> None:
+    assert list_large_classes("emulator/jobs", "container_runtime/process", "container_runtime/swarm") == []

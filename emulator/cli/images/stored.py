@@ -25,7 +25,7 @@ from emulator.cli.tables import count_of, format_table, wrap
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from container_runtime.docker.stored_images import StoredImage
+    from container_runtime.docker.images.stored_images import StoredImage
     from container_runtime.process.stored_environments import StoredFolder
 
 _OUTDATED, _CURRENT = "outdated", "current"
@@ -79,7 +79,7 @@ def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
 @click.option("--runtime", type=click.Choice(_BACK_ENDS), help="Remove it for this one only  [default: for both].")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 def remove_images(names: tuple[str, ...], runtime: str | None, *, yes: bool) -> None:
-    """Remove images: from Docker, and the environments of local processes.
+    """Remove images from Docker and their local environments.
 
     NAME is as in images list. The next job that needs one builds it again.
     """
@@ -134,7 +134,7 @@ def _remove(environments: list[StoredFolder], images: list[StoredImage], folders
 
 
 def _remove_image(stored: StoredImage) -> None:
-    from container_runtime.docker.stored_images import remove_image
+    from container_runtime.docker.images.stored_images import remove_image
 
     remove_image(stored)
 
@@ -174,7 +174,7 @@ def _list_environments() -> list[StoredFolder]:
 
 def _list_images() -> list[StoredImage] | None:
     """List this project's images on the engine; None where none answers."""
-    from container_runtime.docker.stored_images import list_images
+    from container_runtime.docker.images.stored_images import list_images
 
     try:
         return list_images()

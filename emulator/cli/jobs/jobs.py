@@ -14,7 +14,7 @@ from emulator.cli.running import connect, emulator_option, fail, json_option, pa
 from emulator.cli.tables import count_of, format_table, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -124,7 +124,7 @@ def list_summaries(
 def find_job(emulator: Emulator, name: str) -> Job:
     """Find a training job by its name, or a part that only its name has; end the command if there is none, or several.
 
-    Which jobs a part means is said at ``emulator/api/short_names.py``.
+    Which jobs a part means is said at ``emulator/api/jobs/short_names.py``.
     """
     matches = ask(emulator, "job-names", [("text", name)])
     if not matches["count"]:
@@ -163,7 +163,7 @@ def jobs(
     """Show the latest training jobs and their rules' verdicts.
 
     Jobs of all regions, the newest first. A "!" after the status means that the job has warnings: ``describe`` shows
-    them.
+    them. What runs in place of something requested, such as another version, is said below the job.
     """
     found = list_summaries(connect(state_dir), limit, status=status, name=name, since=since)
     chosen = status is not None or name is not None or since is not None
@@ -192,7 +192,20 @@ def format_jobs(summaries: list[dict[str, Any]], *, chosen: bool = False) -> str
         created = _parse_time(summary["CreationTime"]).strftime("%m-%d %H:%M:%S")
         mark = " !" if summary.get("Warnings") else ""
         rows.append([summary["TrainingJobName"], *region, summary["TrainingJobStatus"] + mark, counts, created])
-    return format_table(rows)
+    head, *lines = format_table(rows).split("\n")
+    for line, summary in zip(lines, summaries, strict=True):
+        head += f"\n{line}"
+        if briefs := list_briefs(summary.get("Warnings", ())):
+            head += f"\n  {briefs}"
+    return head
+
+
+def list_briefs(warnings: Iterable[Mapping[str, str]]) -> str:
+    """Say in brief what runs in place of what a job asked for; nothing where that is the same.
+
+    An emulator of an older version, which may be asked from afar, tells no briefs.
+    """
+    return "; ".join(each["brief"] for each in warnings if each.get("brief"))
 
 
 def format_markdown(summaries: list[dict[str, Any]]) -> str:
@@ -203,7 +216,8 @@ def format_markdown(summaries: list[dict[str, Any]]) -> str:
     for summary in summaries:
         rules = summary.get("DebugRuleEvaluationStatuses") or [{}]
         for number, rule in enumerate(rules):
-            job = [summary["TrainingJobName"], summary["TrainingJobStatus"]] if number == 0 else ["", ""]
+            status = "; ".join(filter(None, (summary["TrainingJobStatus"], list_briefs(summary.get("Warnings", ())))))
+            job = [summary["TrainingJobName"], status] if number == 0 else ["", ""]
             verdict = [rule.get("RuleConfigurationName", ""), rule.get("RuleEvaluationStatus", "")]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in (*job, *verdict))} |")
     return "\n".join(lines)
@@ -240,7 +254,8 @@ def _format_description(job: Job, reports: dict[str, dict[str, Any] | None]) -> 
     resources = described["ResourceConfig"]
     algorithm = described["AlgorithmSpecification"]
     yield f"{job.name}  ({job.region})"
-    yield f"{described['TrainingJobStatus']}, {described['SecondaryStatus']}"
+    # Both have the same name once the job has ended.
+    yield ", ".join(dict.fromkeys((described["TrainingJobStatus"], described["SecondaryStatus"])))
     if "FailureReason" in described:
         yield from wrap(described["FailureReason"], " " * 9, "Why")
     yield f"Image    {algorithm.get('TrainingImage') or algorithm.get('AlgorithmName', '-')}"

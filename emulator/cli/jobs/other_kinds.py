@@ -11,10 +11,10 @@ import click
 from emulator.cli.jobs.jobs import NO_SUCH_JOB, STATUSES, refuse_several
 from emulator.cli.own_api import ask
 from emulator.cli.running import connect, emulator_option, fail, json_option
-from emulator.cli.tables import format_table
+from emulator.cli.tables import format_table, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from emulator.cli.running import Emulator
@@ -32,12 +32,21 @@ _name_argument = click.argument("name", required=False)
 
 @click.command()
 @emulator_option
+@_name_argument
 @_limit_option
 @_status_option
 @json_option
-def processing(state_dir: Path | None, limit: int, status: str | None, *, as_json: bool) -> None:
-    """Show the latest processing jobs and what rules judge."""
-    found = _list(connect(state_dir), "processing-jobs", limit, status)
+def processing(state_dir: Path | None, name: str | None, limit: int, status: str | None, *, as_json: bool) -> None:
+    """Show the latest processing jobs and what they judge.
+
+    With NAME, this job is shown with its inputs and outputs. NAME may be the beginning of the name.
+    """
+    emulator = connect(state_dir)
+    if name is not None:
+        job = _describe(emulator, "processing", "processing-jobs", "processing job", name)
+        click.echo(json.dumps(job) if as_json else "\n".join(_format_processing_job(job)))
+        return
+    found = _list(emulator, "processing-jobs", limit, status)
     if as_json:
         click.echo(json.dumps(found))
         return
@@ -121,6 +130,23 @@ def _describe(emulator: Emulator, command: str, path: str, kind: str, name: str)
     region, full_name = (quote(found[0][key], safe="") for key in ("region", "name"))
     described: dict[str, Any] = ask(emulator, f"{path}/{region}/{full_name}")
     return described
+
+
+def _format_processing_job(job: Mapping[str, Any]) -> Iterator[str]:
+    links: dict[str, str] = job["links"]
+    width = max(map(len, ("Judges", *links))) + 2
+    yield f"{job['name']}  ({job['region']})"
+    yield str(job["status"])
+    facts = {
+        "Why": job["failureReason"],
+        "Said": job["exitMessage"],
+        "Judges": f"{job['trainingJob']} by {job['rule']}" if job["trainingJob"] else None,
+        "Image": job["image"],
+        **links,
+    }
+    for label, text in facts.items():
+        if text:
+            yield from wrap(text, " " * width, label)
 
 
 def _format_trials(job: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from emulator.cli.running import (
     emulator_option,
     find_running,
     look_for_running,
+    parse_region,
     read_settings,
     sign_as_option,
     warn_of_version,
@@ -34,7 +35,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @emulator_option
-@click.option("--region", metavar="NAME", help="Default region of the clients  [default: the emulator's].")
+@click.option(
+    "--region",
+    metavar="NAME",
+    type=parse_region,
+    help="Default region of the clients  [default: the emulator's].",
+)
 @sign_as_option
 @click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
 @click.option(
@@ -76,7 +82,12 @@ def _print_remote(emulator: Emulator) -> NoReturn:
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @emulator_option
 @runtime_option("See start.")
-@click.option("--region", metavar="NAME", help="Default region of the clients  [default: $AWS_REGION, else us-east-1].")
+@click.option(
+    "--region",
+    metavar="NAME",
+    type=parse_region,
+    help="Default region of the clients  [default: $AWS_REGION, else us-east-1].",
+)
 @sign_as_option
 @click.option("--role", metavar="NAME", default="SageMakerRole", show_default=True, help="The IAM role to sign as.")
 @click.option("--allow-internet", is_flag=True, help="As in start; used only if run starts an emulator itself.")

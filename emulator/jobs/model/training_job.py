@@ -124,7 +124,8 @@ class TrainingJob:
         request: Members of CreateTrainingJob, with the changes of UpdateTrainingJob.
         stop_cause: Why the job is Stopping or Stopped.
         model_artifacts: URI of the uploaded model; None until it is uploaded.
-        reused_by: Name of the job that reused the instances at ``reused_ms``; see ``warm_pool``.
+        reused_by: Name of the job that reused the instances; see ``warm_pool``.
+        reused_ms: When that job reused them, or, without one, when UpdateTrainingJob ended the warm pool.
     """
 
     account_id: str

@@ -28,12 +28,15 @@ class WarningKind:
         text: a template of the warning's text; a container's report has its own text as ``said``.
         remedy: what the reader can do.
         reported: whether containers may report it.
+        substitutes: whether it says what runs in place of something requested. The first sentence of its text says so
+            in brief, for lists of jobs.
     """
 
     meaning: str
     text: str
     remedy: str
     reported: bool = False
+    substitutes: bool = False
 
 
 _REPORTED = "{said}"
@@ -44,12 +47,14 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "{said}",
         "Request an available version, load an image of exactly that name into Docker, or start the emulator with "
         "--strict-versions to have such jobs refused.",
+        substitutes=True,
     ),
     "NoGpu": WarningKind(
         "The instance type has GPUs, and the containers of this emulator get none.",
-        "{instance_type} has GPUs; here the job runs on the CPU.",
+        "{instance_type}: no GPU here. The job runs on the CPU.",
         "Let the script choose its device by what it finds, such as torch.cuda.is_available(), and expect longer times "
         "than on AWS; or use a Docker engine with the NVIDIA runtime.",
+        substitutes=True,
     ),
     "ClientNotTried": WarningKind(
         "The request came from a version of a SageMaker SDK that was never tried with the emulator.",
@@ -135,6 +140,12 @@ class JobWarning:
         """The warning as one line of a log."""
         return f"{self.text} {self.remedy}"
 
+    @property
+    def brief(self) -> str:
+        """What runs in place of something requested, such as "asked 2.3.0, runs 2.13.0"; empty for other warnings."""
+        kind = WARNING_KINDS.get(self.code)
+        return self.text.partition(". ")[0].removesuffix(".") if kind and kind.substitutes else ""
+
 
 def build_warning(code: str, **details: str) -> JobWarning:
     """Build a warning of a code of ``WARNING_KINDS``; ``details`` fill in the code's text."""
@@ -174,7 +185,7 @@ def _clean(text: str) -> str:
 
 def describe_warnings(warnings: Iterable[JobWarning]) -> list[dict[str, str]]:
     """Describe warnings as every answer of the emulator that has some does."""
-    return [{"code": each.code, "text": each.text, "remedy": each.remedy} for each in warnings]
+    return [{"code": each.code, "text": each.text, "remedy": each.remedy, "brief": each.brief} for each in warnings]
 
 
 def build_header(warnings: Iterable[JobWarning]) -> dict[str, str]:

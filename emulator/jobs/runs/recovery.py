@@ -22,6 +22,7 @@ from emulator.jobs.runs.containers.container import (
 from emulator.jobs.runs.processing_job_run import ProcessingJobRun, list_processing_hosts
 from emulator.jobs.runs.rule_job_run import RuleJobRun
 from emulator.jobs.runs.training_job_run import TrainingJobRun, can_reattach
+from emulator.jobs.runs.warm_pools import keep_available_pools
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.opt_ml import WORK_FOLDERS, find_work_folder, remove_work_folder
 
@@ -73,6 +74,7 @@ def recover(services: Services) -> None:
         threads.start(TrainingJobRun(job, services, containers))
     for job in left.restarted_jobs:
         threads.start(TrainingJobRun(job, services, {}))
+    keep_available_pools(services)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.model.failures import RequestFailure, describe_algorithm_error
 from emulator.jobs.model.profiler_config import find_interval_seconds, is_profiled
 from emulator.jobs.model.spent_time import INPUTS, parse_moments
-from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt, build_typical_spec
+from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
 from emulator.jobs.runs.measuring.measures import finish_measures
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
+from emulator.jobs.runs.spot_instances import SpotInstances
 from emulator.jobs.staging.channels import download_channels
 from emulator.jobs.staging.instance_types import find_memory_bytes, has_gpus
 from emulator.jobs.staging.job_files import RefusedError, describe_refused
@@ -45,7 +45,6 @@ from emulator.moto_services.cloudwatch.metrics import Datum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from threading import Timer
 
     from container_runtime.runtime import Container, LogLine
     from container_runtime.spec import ContainerSpec
@@ -65,8 +64,7 @@ class TrainingAttempt(Attempt):
     """Inputs, containers, uploads and results of one attempt at a training job. It changes no status.
 
     Attributes:
-        capacity_seconds: How long the attempt waits until instances are available.
-        interruption: None, or once the Spot instances are interrupted, the seconds until others are available.
+        spot: What is known of its instances, if they are managed Spot instances.
         updates_closed: Whether updates are no longer applied, because the containers have ended.
     """
 
@@ -75,20 +73,18 @@ class TrainingAttempt(Attempt):
         context: JobContext,
         containers: Mapping[str, Container] | None = None,
         log_start_ms: int | None = None,
-        capacity_seconds: float = 0.0,
+        spot: SpotInstances | None = None,
     ) -> None:
         """Prepare an attempt; see ``Attempt`` for the arguments."""
         super().__init__(context, containers, log_start_ms)
-        self.capacity_seconds = capacity_seconds
-        self.interruption: float | None = None
-        self.interrupter: Timer | None = None
+        self.spot = spot or SpotInstances()
         self.opt_mls: dict[Host, OptMl] = {}
         self.metrics = MetricReader(())
         self.uploads: LiveUploads | None = None
         self.updates_closed = False
         self._monitors: dict[Host, SystemMonitor] = {}
         self._pipes: list[ChannelPipe] = []
-        self._spec: ContainerSpec | None = None
+        self.spec: ContainerSpec | None = None
 
     def find_files(self, host: Host) -> JobFolder:
         """Return the files of the host's /opt/ml."""
@@ -180,7 +176,7 @@ class TrainingAttempt(Attempt):
     def start(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
         """Start the container of each host: ``IMAGE train``, or the entry point and arguments of the request."""
         specs = {host: self._build_host_spec(job, host) for host in self.job.hosts}
-        self._spec = specs[self.job.hosts[0]]
+        self.spec = specs[self.job.hosts[0]]
         self.containers.start(specs, check_stop)
 
     def _build_host_spec(self, job: TrainingJob, host: Host) -> ContainerSpec:
@@ -199,16 +195,6 @@ class TrainingAttempt(Attempt):
             mounts=opt_ml.list_mounts(),
             shm_bytes=TRAINING_SHM_BYTES,
         )
-
-    def keep_warm(self, job: TrainingJob) -> None:
-        """Keep ready what a job like this one starts from, for the job's keep-alive period."""
-        runtime, settings = self.job.services.runtime, self.job.services.settings
-        # After a restart of the emulator the attempt has started no container.
-        spec = self._spec or build_typical_spec(job.request["AlgorithmSpecification"]["TrainingImage"], settings)
-        try:
-            runtime.keep_ready(spec, job.keep_alive_seconds)
-        except ContainerRuntimeError as error:
-            logger.warning("Nothing is kept ready after %s: %s", job.name, error)
 
     def begin_uploads(self, job: TrainingJob) -> None:
         """Begin to upload what the running containers save, and to write to their pipes."""
@@ -331,8 +317,7 @@ class TrainingAttempt(Attempt):
 
     def stop_transfers(self) -> None:
         """Stop the timer of an interruption and all threads that transfer files. Idempotent."""
-        if self.interrupter is not None:
-            self.interrupter.cancel()
+        self.spot.close()
         for pipe in self._pipes:
             pipe.stop()
         if self.uploads is not None:

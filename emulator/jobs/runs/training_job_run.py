@@ -6,7 +6,6 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from threading import Timer
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError, NetworkExhaustedError
@@ -16,8 +15,10 @@ from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 from emulator.jobs.runs.job_context import JobContext
 from emulator.jobs.runs.job_run import Ended, JobRun, Retry, Stopped
+from emulator.jobs.runs.spot_instances import SpotInstances
 from emulator.jobs.runs.training_attempt import TrainingAttempt
 from emulator.jobs.runs.training_rules import end_rules, start_rules
+from emulator.jobs.runs.warm_pools import keep_instances_ready
 from emulator.jobs.staging.channels import reads_pipe
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.opt_ml import remove_work_folder
@@ -91,11 +92,10 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         self._rules_started = False
 
     def _make_attempt(self, containers: Mapping[str, Container] | None) -> TrainingAttempt:
-        interruption = self._attempt.interruption
-        attempt = TrainingAttempt(self.context, containers, self.job.training_start_ms, interruption or 0.0)
+        spot = SpotInstances(self._attempt.spot.replaced_after or 0.0)
         if containers is not None:
-            attempt.interruption = interruption
-        return attempt
+            spot.replaced_after = self._attempt.spot.replaced_after
+        return TrainingAttempt(self.context, containers, self.job.training_start_ms, spot)
 
     def _can_reattach(self) -> bool:
         return super()._can_reattach() and can_reattach(self.job)
@@ -136,7 +136,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         # A job that waits for instances gives up its slot; otherwise such jobs could hold all slots and block the rest.
         admission.leave(self.arn)
         if job.secondary_status in ("Interrupted", "Restarting"):
-            wanted, left = self._attempt.capacity_seconds, job.find_wait_seconds(self.context.services.ledger.now_ms())
+            wanted, left = self._attempt.spot.wait_seconds, job.find_wait_seconds(self.context.services.ledger.now_ms())
             self._stop.wait(min(wanted, left))
             self._stop.check()
             if wanted >= left:
@@ -171,14 +171,13 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         self._follow_containers()
         self._start_rules()
         if job.request.get("EnableManagedSpotTraining") and FAULTS.strikes("jobs", "interrupt"):
-            attempt.interrupter = Timer(FAULTS.find_delay("jobs"), self.interrupt, (0.0,))
-            attempt.interrupter.start()
+            attempt.spot.interrupt_later(FAULTS.find_delay("jobs"), partial(self.interrupt, 0.0))
         now_ms = self.context.services.ledger.now_ms()
         runtime_left, wait_left = job.find_runtime_seconds(now_ms), job.find_wait_seconds(now_ms)
         cause: StopCause = "MaxRuntimeExceeded" if runtime_left <= wait_left else "MaxWaitTimeExceeded"
         exits = self._wait_for_exits(min(runtime_left, wait_left), partial(TrainingJob.begin_stop, cause=cause))
         attempt.check_pipes()
-        if attempt.interruption is not None and not self._stop.is_set():
+        if attempt.spot.interrupted and not self._stop.is_set():
             return self._give_up_attempt(_INTERRUPTED, _move_to("Interrupted"))
         if attempt.ended_unattended and any(each.failed for each in exits) and self.job.may_restart:
             return self._give_up_attempt(_UNATTENDED, TrainingJob.restart)
@@ -202,8 +201,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
                 ended = job.transition("Completed", now_ms)
             return replace(ended, model_artifacts=model_uri, final_metrics=attempt.metrics.final_metrics)
 
-        if self._change(conclude).status == "Completed" and job.keep_alive_seconds:
-            attempt.keep_warm(job)
+        self._change(conclude)
         return Ended()
 
     def _give_up_attempt(self, note: str, change: Callable[[TrainingJob, int], TrainingJob]) -> Retry | None:
@@ -295,14 +293,14 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
     def _follow_containers(self) -> None:
         super()._follow_containers()
         with self._lock:
-            if self._attempt.interruption is not None:
+            if self._attempt.spot.interrupted:
                 self._attempt.containers.ask_stop(self.context.services.settings.stop_grace_seconds)
             self._attempt.begin_uploads(self.job)
 
     def interrupt(self, capacity_seconds: float) -> None:
         """Interrupt the job's Spot instances once it has some; others are available ``capacity_seconds`` later."""
         with self._lock:
-            self._attempt.interruption = capacity_seconds
+            self._attempt.spot.replaced_after = capacity_seconds
             if self._attempt.containers.followed:
                 self._attempt.containers.ask_stop(self.context.services.settings.stop_grace_seconds)
 
@@ -330,6 +328,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         """Release the slot, and end the rules."""
         services = self.context.services
         services.admission.leave(self.arn)
+        keep_instances_ready(self.job, services, self._attempt.spec)
         if services.ledger.store.list_rule_evaluations_of(self.job):
             with services.threads.lock:
                 end_rules(self.job, self._attempt.uploads, services)

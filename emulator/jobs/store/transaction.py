@@ -64,6 +64,10 @@ _RULES_OF_A_JOB = (
 _KEPT_ALIVE = select(tables.training_jobs).where(
     tables.training_jobs.c.region == bindparam("of_region"), text("keep_alive_seconds > 0")
 )
+# Those that an update has ended keep their status, but no period.
+_ENDED_POOLS = select(tables.training_jobs).where(
+    tables.training_jobs.c.region == bindparam("of_region"), text("keep_alive_seconds = 0 AND reused_ms IS NOT NULL")
+)
 _WARNINGS = (
     select(tables.job_warnings)
     .where(tables.job_warnings.c.arn.in_(bindparam("of_arns", expanding=True)))
@@ -139,9 +143,14 @@ class StoreTransaction:
                 self.save_job(replace(kept, reused_by=job.name, reused_ms=job.creation_ms))
                 break
 
-    def list_warm_pools(self, region: str) -> list[TrainingJob]:
-        """List the training jobs with a keep-alive period, whether or not their warm pools still exist."""
-        return [load_record(TrainingJob, row) for row in self._connection.execute(_KEPT_ALIVE, {"of_region": region})]
+    def list_warm_pools(self, region: str, *, ended: bool = False) -> list[TrainingJob]:
+        """List the training jobs with a keep-alive period, whether or not their warm pools still exist.
+
+        With ``ended``, those whose warm pool was ended by an update are among them; that takes a look at every job.
+        """
+        rows = list(self._connection.execute(_KEPT_ALIVE, {"of_region": region}))
+        rows += self._connection.execute(_ENDED_POOLS, {"of_region": region}) if ended else ()
+        return [load_record(TrainingJob, row) for row in rows]
 
     def delete_training_job(self, job: TrainingJob) -> None:
         """Delete all rows of a job."""

@@ -1,6 +1,6 @@
 """Capture of modules' inputs and outputs, by hooks set for single steps."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
 from contextlib import nullcontext
 from functools import partial
 from itertools import count
@@ -65,6 +65,11 @@ class ModuleCapture(PartCapture[nn.Module]):
     def is_active(self) -> bool:
         """Whether any module is watched in this step."""
         return bool(self._handles)
+
+    @property
+    def names(self) -> MutableMapping[nn.Module, str]:
+        """The names of all registered modules."""
+        return self._names
 
     @property
     def known(self) -> Iterable[nn.Module]:

@@ -7,11 +7,21 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
+from release.documentation import write_versions
+from tests.chromium import find_chromium
+
+VERSION = version("smdebug-emulator")
 CHECKOUT = Path(__file__).parents[3]
 # What a page loads by itself; links are followed by people.
 LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
@@ -19,8 +29,8 @@ LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "sourc
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built as `make docs` does, which is strict: a broken link ends it."""
-    folder = tmp_path_factory.mktemp("site")
+    """Built as `make docs` does, which is strict: a broken link ends it. It lies where a release puts it."""
+    folder = tmp_path_factory.mktemp("sites") / VERSION
     command = [sys.executable, "-W", "ignore", "-m", "mkdocs", "--quiet", "build", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
@@ -67,6 +77,40 @@ def test_every_page_is_found(site: Path) -> None:
     # Opened from a disk, the index is a script, and the search runs where no worker is started.
     assert (site / "search/search_index.js").exists()
     assert "iframe-worker" in (site / "index.html").read_text(encoding="utf-8")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Of what is not there it says nothing: a page that was left does not wait for it."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def send_error(self, code: int, *_: Any) -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def test_the_header_leads_to_other_versions(site: Path) -> None:
+    other = site.parent / "0.0.9"
+    other.mkdir()
+    (other / "index.html").write_text("<title>An earlier version</title>")
+    write_versions(site.parent)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site.parent)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+            page = browser.new_page()
+            page.goto(f"http://127.0.0.1:{server.server_port}/")
+            expect(page.locator(".md-version__link")).to_have_text([VERSION, "0.0.9"], timeout=60_000)
+            page.locator(".md-version__current").focus()
+            page.locator(".md-version__link", has_text="0.0.9").press("Enter")
+            expect(page).to_have_title("An earlier version", timeout=60_000)
+            browser.close()
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_link_to_nowhere_ends_the_build(tmp_path: Path) -> None:

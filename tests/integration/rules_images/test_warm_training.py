@@ -17,6 +17,8 @@ from tests.integration.rules_images.warm_scripts import SCRIPTS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 FIRST = {"linear", "fit", "trees", "forest"}
 CASES = [
     pytest.param(image, name, id=f"{image}-{name}", marks=() if name in FIRST else pytest.mark.nightly)

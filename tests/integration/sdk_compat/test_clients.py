@@ -24,6 +24,8 @@ from sdk_compat.sagemaker_v2 import local_session
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 # A connection to anything but this machine fails the script.
 NO_NETWORK = """
 import socket

@@ -12,6 +12,8 @@ import pytest
 
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = "pytester"
 
 JOBS = '''

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.slow
+
 RUN = [sys.executable, "-m", "emulator", "run", "--runtime", "process"]
 
 # What a script of somebody's does, with nothing in it of an emulator. The first lines note every connection.

@@ -72,6 +72,23 @@ def test_remedies_are_the_message_s_own_or_the_table_s() -> None:
     assert find("It is wrong.", "UnheardOfError") == REMEDIES["refusals"]["others"]
 
 
+def test_every_remedy_of_the_table_is_of_a_message_that_there_is() -> None:
+    texts = [message.text for message in find_messages()]
+    assert [words for words in REMEDIES["messages"] if not any(text.startswith(words) for text in texts)] == []
+
+
+def test_what_a_command_or_the_start_refuses_has_a_remedy_of_its_own() -> None:
+    """Not only the hint to look elsewhere: these are the first messages that anybody meets."""
+    hints = {REMEDIES["refusals"]["fail"], REMEDIES["refusals"]["others"]}
+    users = {"BadParameter", "EndpointError", "EmulatorAnswerError", "StartupError", "UsageError", "fail"}
+    assert [each.text for each in find_messages() if each.refusal in users and each.remedy in hints] == []
+
+
+def test_a_remedy_that_is_a_command_stays_as_it_is_typed() -> None:
+    assert Message("X is missing: pip install x", "ImportError", "a.py").remedy == "pip install x"
+    assert Message("There is no job: smdebug-emulator jobs lists them.", "fail", "a.py").remedy.startswith("smdebug-")
+
+
 def test_the_page_of_messages_has_what_users_meet_first() -> None:
     page = build_messages_page()
     for words in (

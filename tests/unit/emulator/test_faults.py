@@ -20,8 +20,8 @@ def test_faults_are_read() -> None:
     [
         ("", "is no service"),
         ("S3:error=1", "is no service"),
-        ("s3", "has no fault"),
-        ("s3:times=1", "has no fault"),
+        ("s3", "no fault is given for s3: give s3:error=SHARE"),
+        ("s3:times=1", "no fault is given for s3"),
         ("s3:error=2", "a share from 0 to 1"),
         ("s3:error=nan", "a share from 0 to 1"),
         ("s3:error", "a share from 0 to 1"),

@@ -166,4 +166,8 @@ def test_run_of_a_command_that_is_not_there(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert main(["run", "--endpoint", URL, "--", "no-such-command"]) == 127
-    assert "no-such-command cannot be run" in capsys.readouterr().err
+    wanted = "no-such-command cannot be run, because there is no such program: name a program that PATH has, or"
+    assert capsys.readouterr().err.startswith(wanted)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["run", "--endpoint", URL, "--", "aws", "s3", "ls"]) == 127
+    assert capsys.readouterr().err.endswith(": pip install awscli.\n")

@@ -20,6 +20,9 @@ const VIRIDIS: [number, number, number][] = [
 const ZERO = [0, 0, 0];
 const ROW_PX = 16;
 const LABEL_PX = 14;
+// A letter of a label's font is about so wide.
+const LETTER_REM = 0.47;
+const NARROW = matchMedia("(max-width: 44rem)");
 const [LOWEST_PX, HIGHEST_PX] = [160, 640];
 // Rows that a press of Page Up or Page Down passes.
 const PAGE_ROWS = 20;
@@ -173,7 +176,9 @@ export class HeatMapPlot {
   private placeNames(): void {
     const { rows } = this.grid;
     const height = parseFloat(this.area.style.height);
-    const short = shortenNames(rows);
+    const short = shortenNames(rows, NARROW.matches ? 16 : 26);
+    const longest = short.reduce((most, name) => Math.max(most, name.length), 0);
+    this.element.style.setProperty("--names", `${longest * LETTER_REM + 0.25}rem`);
     fill(
       this.names,
       chooseLabelled(rows.length, height, LABEL_PX).map((row) => {

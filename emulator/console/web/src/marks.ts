@@ -46,3 +46,9 @@ export function markWarnings(warnings: Warning[]): HTMLElement | null {
     `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`,
   );
 }
+
+/** What runs in place of what a job asked for, such as another version; null where that is the same. */
+export function tellSubstitutions(warnings: Warning[]): HTMLElement | null {
+  const briefs = warnings.map((each) => each.brief).filter(Boolean);
+  return briefs.length ? h("div", { class: "quiet" }, briefs.join("; ")) : null;
+}

@@ -189,7 +189,9 @@ export class LinePlot {
       weight ? this.lines.map((line) => ({ ...line, values: smoothValues(line.values, weight) })) : this.lines,
     );
     const spread = this.lines.map((line) => (line.low && line.high ? 3 : 1));
-    const series: uPlot.Series[] = [{ label: this.options.x }];
+    const series: uPlot.Series[] = [
+      { label: this.options.x, ...(this.options.time ? {} : { value: (_, value) => formatNumber(value) }) },
+    ];
     const bands: uPlot.Band[] = [];
     const styles = styleLines(this.lines, readTheme());
     this.lines.forEach((line, index) => {

@@ -1,25 +1,25 @@
 // Names of a heat map's rows, shortened to what fits beside them.
 
-const MOST_CHARACTERS = 26;
-
-/** The names without what all begin with, and cut in their middle, where they begin and end being what differs. */
-export function shortenNames(names: string[], most = MOST_CHARACTERS): string[] {
-  const common = findCommonStart(names);
-  return names.map((name) => cut(common ? `…${name.slice(common)}` : name, most));
+/** The names; where one does not fit, all without what they begin with, and cut in their middle: their ends differ. */
+export function shortenNames(names: string[], most: number): string[] {
+  const fits = (start: number): boolean => names.every((name) => name.length - start + (start ? 1 : 0) <= most);
+  // As much as fits stays: a layer is known by its name and number.
+  const start = [0, ...findCommonStarts(names)].find(fits) ?? findCommonStarts(names).at(-1) ?? 0;
+  return names.map((name) => cut(start ? `…${name.slice(start)}` : name, most));
 }
 
-function findCommonStart(names: string[]): number {
+/** Where names that begin alike may be cut off, after a separator: half a word tells nothing. */
+function findCommonStarts(names: string[]): number[] {
   const [first = "", ...others] = names;
-  if (!others.length) return 0;
+  if (!others.length) return [];
   let common = first.length;
   for (const name of others) {
     let same = 0;
     while (same < common && name[same] === first[same]) same++;
     common = same;
   }
-  // Up to the last separator: half a word tells nothing.
-  const start = Math.max(...["/", ".", "_", ":"].map((mark) => first.lastIndexOf(mark, common - 1))) + 1;
-  return start > 3 ? start : 0;
+  const starts = [...first.slice(0, common).matchAll(/[/._:]/g)].map((found) => found.index + 1);
+  return starts.filter((start) => start > 3);
 }
 
 function cut(name: string, most: number): string {

@@ -3,19 +3,21 @@ import { test } from "node:test";
 
 import { chooseLabelled, shortenNames } from "../src/row_names.ts";
 
-test("what all names begin with is left out, up to a separator", () => {
-  assert.deepEqual(shortenNames(["gradient/Net_layers.10.bias", "gradient/Net_layers.12.bias"]), [
-    "…10.bias",
-    "…12.bias",
-  ]);
-  assert.deepEqual(shortenNames(["f1", "f2"]), ["f1", "f2"]);
-  assert.deepEqual(shortenNames(["label 0", "label 1"]), ["label 0", "label 1"]);
-  assert.deepEqual(shortenNames(["gradient/only.weight"]), ["gradient/only.weight"]);
-  assert.deepEqual(shortenNames([]), []);
+test("of what all names begin with as little as needed is left out, up to a separator", () => {
+  const layers = ["gradient/Net_layers.10.bias", "gradient/Net_layers.12.bias"];
+  assert.deepEqual(shortenNames(layers, 27), layers);
+  assert.deepEqual(shortenNames(layers, 26), ["…Net_layers.10.bias", "…Net_layers.12.bias"]);
+  assert.deepEqual(shortenNames(layers, 17), ["…layers.10.bias", "…layers.12.bias"]);
+  assert.deepEqual(shortenNames(layers, 12), ["…10.bias", "…12.bias"]);
+  assert.deepEqual(shortenNames(["tensor/1", "tensor/2"], 26), ["tensor/1", "tensor/2"]);
+  assert.deepEqual(shortenNames(["f1", "f2"], 26), ["f1", "f2"]);
+  assert.deepEqual(shortenNames(["label 0", "label 1"], 26), ["label 0", "label 1"]);
+  assert.deepEqual(shortenNames(["gradient/only.weight"], 26), ["gradient/only.weight"]);
+  assert.deepEqual(shortenNames([], 26), []);
 });
 
 test("a long name keeps its end, and more of that than of its start", () => {
-  const [short = ""] = shortenNames(["encoder_".repeat(9) + "7.weight"]);
+  const [short = ""] = shortenNames(["encoder_".repeat(9) + "7.weight"], 26);
   assert.equal(short.length, 26);
   assert.ok(short.startsWith("encoder_") && short.endsWith("7.weight"));
 });

@@ -7,12 +7,12 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from container_runtime.machine import count_memory_bytes
 from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.model.training_job import FinalMetric
+from emulator.jobs.runs.measuring.agent_thread import AgentThread
 from emulator.jobs.staging.instance_types import find_memory_bytes
 from emulator.jobs.staging.job_files import RefusedError
 from emulator.moto_services.cloudwatch.metrics import Datum
@@ -61,8 +61,8 @@ class MeasuredHost:
     warnings: ReportedWarnings | None = None
 
 
-class HostAgent:
-    """A thread that measures one container until it ends."""
+class HostAgent(AgentThread):
+    """A thread that measures one container until it ends, and reads its metrics files to their end."""
 
     def __init__(
         self,
@@ -81,26 +81,13 @@ class HostAgent:
             on_metric: called with each metric that the job writes to its metrics files; None to read no files.
             metrics_folder: folder of the metrics files, relative to the host's files.
         """
+        super().__init__(f"agent-{host.name}")
         self._host = host
         self._metrics = metrics
         self._namespace = namespace
         self._on_metric = on_metric
         self._metrics_folder = metrics_folder
         self._offsets: dict[str, int] = {}
-        self._ended = Event()
-        self._thread: Thread | None = None
-
-    def start(self, runtime: ContainerRuntime, container_id: str) -> None:
-        """Start to measure."""
-        self._thread = Thread(target=self._run, args=(runtime, container_id), name=f"agent-{self._host.name}")
-        self._thread.start()
-
-    def finish(self) -> None:
-        """Read the metrics files to their end, and wait for the thread. Call it after the container has ended."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
 
     def _run(self, runtime: ContainerRuntime, container_id: str) -> None:
         try:

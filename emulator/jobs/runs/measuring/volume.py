@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeError
+from emulator.jobs.runs.measuring.agent_thread import AgentThread
 from emulator.jobs.staging.instance_types import GIB
 from emulator.jobs.staging.job_files import JobFolder
 
@@ -67,7 +67,7 @@ def find_limit(size_gb: int | None) -> int:
     return (size_gb or _DEFAULT_GB) * GIB
 
 
-class VolumeWatch:
+class VolumeWatch(AgentThread):
     """A thread that measures a container's volume, and stops the container when the volume is full.
 
     Attributes:
@@ -83,25 +83,12 @@ class VolumeWatch:
             volume: the volume.
             disk: the disk with the volume's folders.
         """
+        super().__init__(f"volume-{name}")
         self.volume = volume
         self.taken = 0
         self.reason: str | None = None
         self._name = name
         self._disk = disk
-        self._ended = Event()
-        self._thread: Thread | None = None
-
-    def start(self, runtime: ContainerRuntime, container_id: str) -> None:
-        """Start to measure."""
-        self._thread = Thread(target=self._run, args=(runtime, container_id), name=f"volume-{self._name}")
-        self._thread.start()
-
-    def finish(self) -> None:
-        """Wait for the thread. Call it after the container has ended."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
 
     def _run(self, runtime: ContainerRuntime, container_id: str) -> None:
         try:

@@ -150,11 +150,12 @@ def test_the_original_library_beside_ours_is_told(
 
 def test_a_second_emulator_on_the_folder_is_one_line(start: Start) -> None:
     first = start("--port", "0")
-    assert first_line(first)
+    address = first_line(first).split()[0]
     second = start("--port", "0")
     out, err = second.communicate(timeout=60)
     assert (second.returncode, out) == (1, "")
     assert err.startswith("Another emulator is using the state folder")
+    assert f"; it answers at {address}: use that one, stop it" in err
     assert err.count("\n") == 1
 
 

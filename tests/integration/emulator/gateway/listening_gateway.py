@@ -85,7 +85,13 @@ class MemoryTrainingJobs:
         if self.jobs.pop((region, name), None) is None:
             raise ResourceNotFound(NOT_FOUND)
 
-    def update(self, region: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> MemoryJob:
+    def update(
+        self,
+        region: str,
+        name: str,
+        change: Callable[[dict[str, Any]], dict[str, Any]],
+        pool_seconds: int | None = None,
+    ) -> MemoryJob:
         self.jobs[region, name] = MemoryJob(change(self.get(region, name)))
         return self.jobs[region, name]
 

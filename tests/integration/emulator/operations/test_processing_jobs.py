@@ -25,7 +25,7 @@ def test_warnings_are_in_the_answer_and_in_the_log(service: Service) -> None:
         )
         headers[name] = answer["ResponseMetadata"]["HTTPHeaders"]
     (warning,) = json.loads(headers["gpu"][WARNINGS_HEADER])
-    assert (warning["code"], warning["text"]) == ("NoGpu", "ml.g5.xlarge has GPUs; here the job runs on the CPU.")
+    assert (warning["code"], warning["text"]) == ("NoGpu", "ml.g5.xlarge: no GPU here. The job runs on the CPU.")
     assert WARNINGS_HEADER not in headers["cpu"]
 
     def describe() -> dict[str, Any]:

@@ -19,6 +19,8 @@ from smdebug.trials import create_trial
 if TYPE_CHECKING:
     from tests.unit.smdebug.scripts import RunScript
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import sys
 import mxnet as mx

@@ -18,6 +18,8 @@ from tests.unit.smdebug.written_run import WrittenRun
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # Each worker trains every kind twice, without a hook and with one, and writes down what the training showed.
 PARALLEL = """
 import json, sys, torch

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.unit.smdebug.scripts import RunScript
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 # Each worker trains twice, without a hook and with one, and writes down what either training showed.
 SHARDED = """
 import json, sys, torch

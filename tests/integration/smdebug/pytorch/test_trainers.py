@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 LIGHTNING = """
 import json, sys, torch
 import lightning

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 WATCH = """
 import json, sys, torch
 from torch import nn

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.unit.smdebug.scripts import RunScript
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 
 def test_names_come_from_torch_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert get_worker() == Worker("worker_0", is_chief=True, count=1)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 

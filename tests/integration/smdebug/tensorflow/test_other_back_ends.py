@@ -20,6 +20,8 @@ from tests.unit.smdebug.written_run import WrittenRun
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # One process for each back end: importing one takes seconds.
 TRAINS = """
 import json, os, sys

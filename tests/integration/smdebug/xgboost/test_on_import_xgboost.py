@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import sys
 import xgboost as xgb

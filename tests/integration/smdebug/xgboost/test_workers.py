@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tests.unit.smdebug.scripts import RunScript
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 DISTRIBUTED = """
 import json, multiprocessing, sys
 import numpy as np

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from container_runtime.images.catalogue import ImageCatalogue, ImageName, local_name, parse_image_name
+from container_runtime.images.catalogue import (
+    ImageCatalogue,
+    ImageName,
+    describe_substitution,
+    local_name,
+    parse_image_name,
+)
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, VersionRefusedError
 
 if TYPE_CHECKING:
@@ -85,6 +92,22 @@ def test_another_version_is_noted(tag: str, noted: bool) -> None:
     if noted:
         assert tag.lstrip(":@") in (resolved.substitution or "")
     assert ImageCatalogue().describe_substitution(image) == resolved.substitution
+
+
+@pytest.mark.parametrize(
+    ("tag", "brief"),
+    [
+        ("2.3.0-cpu-py311", "asked 2.3.0, runs 2.13.0"),
+        ("2.13-gpu-py312-cu130", "asked 2.13, runs 2.13.0"),
+        ("2.13.0-gpu-py312", "asked 2.13.0-gpu-py312, runs 2.13.0-cpu-py311"),
+    ],
+)
+def test_both_versions_are_said_first(tag: str, brief: str) -> None:
+    (newest,) = ImageCatalogue().select(["pytorch-training"])
+    newest = replace(newest, version="2.13.0-cpu-py311")
+    text = describe_substitution(newest, parse_image_name(f"pytorch-training:{tag}"))
+    assert text is not None
+    assert text.startswith(f"{brief}. The request is for pytorch-training:{tag}; ")
 
 
 @pytest.mark.parametrize("image", ["my-own-training:1", "no name"])

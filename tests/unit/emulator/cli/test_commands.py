@@ -78,7 +78,8 @@ def test_a_missing_package_of_the_service_is_named() -> None:
 
 
 def list_helps(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    shown = CliRunner().invoke(main, [*words, "--help"], prog_name="smdebug-emulator", env={"COLUMNS": "80"})
+    # Of 80 columns, click leaves two free.
+    shown = CliRunner().invoke(main, [*words, "--help"], prog_name="smdebug-emulator", terminal_width=78)
     yield words, shown.output
     if isinstance(command, click.Group):
         for name, each in command.commands.items():

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from tests.unit.smdebug.pytorch.small_training import MakeHook
 
+pytestmark = pytest.mark.slow
+
 STEPS = 4
 BATCH, FEATURES, CLASSES = 4, 6, 3
 MIXTURES = int(os.environ.get("SMDEBUG_FUZZ_TRAININGS", "20"))

@@ -131,19 +131,6 @@ def test_a_second_hook_on_the_same_run_is_silent_while_the_first_lives(
     assert "Net_fc1.weight" in run.values(1)
 
 
-def test_a_claim_left_by_a_killed_job_does_not_silence_the_next(
-    make_hook: MakeHook, training: Training, run: WrittenRun
-) -> None:
-    run.path.mkdir()
-    (run.path / "claim.smd").touch()
-    hook = make_hook(include_collections=["weights"])
-    hook.register_module(training.model)
-    training.step()
-    assert run.steps == [0]
-    hook.close()
-    assert not (run.path / "claim.smd").exists()
-
-
 KILLED = """
 import os, signal, sys, torch
 import smdebug.pytorch as smd

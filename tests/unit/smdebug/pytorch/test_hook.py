@@ -483,18 +483,6 @@ def test_index_entries_hold_the_checksum_of_the_payload(
         assert entry["crc32c"] == crc32c(payload)
 
 
-def test_the_end_is_left_to_sagemaker(
-    make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINING_JOB_NAME", "job")
-    hook = make_hook(include_collections=["weights"])
-    hook.register_module(training.model)
-    training.step()
-    hook.close()
-    assert not run.has_ended
-    assert sorted(path.name for path in run.path.iterdir()) == ["collections", "events", "index"]
-
-
 def test_an_ended_run_and_no_run_are_refused(run: WrittenRun) -> None:
     run.path.mkdir()
     (run.path / "training_job_end.ts").touch()

@@ -61,6 +61,41 @@ def test_a_forward_hook_of_a_class_in_a_script_says_what_is_saved_of_modules(tmp
     assert trial.tensor("gradient/image").value(2).shape == tuple(gradient.shape)
 
 
+class NumberedHook(smd.Hook):
+    """Looks modules' names up in the hook, as scripts for older versions of smdebug do, and numbers their calls."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.calls: dict[tuple[int, str], int] = {}
+
+    def forward_hook(self, module: Any, inputs: Any, outputs: Any) -> None:
+        name = self.module_maps[module]
+        outputs.register_hook(self.backward_hook(f"{name}_{module._get_name()}_output"))
+        number = self.calls[self.step, name] = self.calls.get((self.step, name), -1) + 1
+        self._write_inputs(f"{name}_{number}", inputs)
+        self._write_outputs(f"{name}_{number}", outputs)
+
+
+def test_names_are_in_the_hook_itself_too(tmp_path: Path) -> None:
+    hook = NumberedHook(str(tmp_path / "run"), save_all=True)
+    shared = torch.nn.ReLU()
+    model, loss = torch.nn.Sequential(torch.nn.Linear(3, 4), shared, torch.nn.Linear(4, 2), shared), torch.nn.MSELoss()
+    hook.register_module(model)
+    hook.register_loss(loss)
+    loss(model(torch.randn(5, 3)), torch.ones(5, 2)).backward()
+    hook.close()
+    assert dict(hook.module_maps) == {
+        model: "Sequential",
+        model[0]: "0",
+        shared: "1",
+        model[2]: "2",
+        loss: "MSELoss",
+    }
+    assert torch.nn.ReLU() not in hook.module_maps
+    names = set(create_trial(str(tmp_path / "run")).tensor_names())
+    assert {"1_0_output_0", "1_1_input_0", "MSELoss_0_input_1", "gradient/1_ReLU_output"} <= names
+
+
 def test_a_hook_without_a_forward_hook_of_its_own_leaves_modules_alone(tmp_path: Path) -> None:
     hook, model = smd.Hook(str(tmp_path / "run")), build_model()
     hook.register_module(model)

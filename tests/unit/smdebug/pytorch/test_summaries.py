@@ -166,6 +166,29 @@ def test_metrics_for_sagemaker(
     assert np.isnan(run.values(1)["scalar/broken"]).all()
 
 
+def test_a_metric_has_the_mode_in_which_the_script_gave_it(
+    make_hook: MakeHook, training: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    hook = make_hook(include_collections=[], save_config=smd.SaveConfig(save_interval=100))
+    hook.register_module(training.model)
+    hook.save_scalar("parameters", 12, sm_metric=True)
+    for epoch in range(2):
+        hook.set_mode(smd.modes.TRAIN)
+        training.step()
+        hook.save_scalar("loss", epoch, sm_metric=True)
+        hook.set_mode(smd.modes.EVAL)
+        training.step()
+    hook.close()
+    lines = (tmp_path / "metrics" / f"{os.getpid()}.json").read_text().splitlines()
+    metrics = [json.loads(line) for line in lines]
+    assert [(each["MetricName"], each["Value"], each["IterationNumber"]) for each in metrics] == [
+        ("scalar/parameters_GLOBAL", 12, 0),
+        ("scalar/loss_TRAIN", 0, 0),
+        ("scalar/loss_TRAIN", 1, 1),
+    ]
+
+
 def test_a_metrics_folder_that_cannot_be_made_costs_the_metrics_only(
     make_hook: MakeHook, training: Training, run: WrittenRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

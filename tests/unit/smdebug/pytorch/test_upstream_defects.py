@@ -181,6 +181,8 @@ def test_19_a_claim_that_a_killed_job_left_stops_nobody(
     hook.register_module(training.model)
     training.step()
     assert run.steps == [0]
+    hook.close()
+    assert not (run.path / "claim.smd").exists()
 
 
 def test_20_an_error_turns_nothing_off(
@@ -254,6 +256,7 @@ def test_24_the_end_in_sagemaker_is_the_services_to_write(
     hook.close()
     assert run.steps == [0]
     assert not run.has_ended
+    assert sorted(path.name for path in run.path.iterdir()) == ["collections", "events", "index"]
 
 
 def test_25_the_newest_step_is_there_when_it_is_complete(

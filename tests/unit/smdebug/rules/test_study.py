@@ -12,6 +12,8 @@ from examples.rule_study.judging import FORMULAS
 from examples.rule_study.trainings import HEALTHY, SICK
 from smdebug.rules.builtin import find_built_in_rule, list_names
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[4] / "docs/rules-study.md").read_text(encoding="utf-8")
 TABLES = re.findall(r"\| \| ([\w |]+) \|\n\|[-|]+\|\n((?:\| .*\n)+)", PAGE)
 

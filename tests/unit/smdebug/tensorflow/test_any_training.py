@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.unit.smdebug.tensorflow.small_models import MakeHook
 
+pytestmark = pytest.mark.slow
+
 L, optim = keras.layers, keras.optimizers
 ROWS, BATCH, FEATURES, CLASSES = 12, 4, 6, 3
 MIXTURES = int(os.environ.get("SMDEBUG_FUZZ_TRAININGS", "3"))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.unit.smdebug.scripts import RunScript
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 X, Y = make_data(16)
 
 

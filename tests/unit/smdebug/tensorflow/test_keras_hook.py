@@ -15,6 +15,8 @@ from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, make_
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 KERNEL, BIAS = "d1/weights/net/d1/kernel:0", "d1/weights/net/d1/bias:0"
 WEIGHTS = {KERNEL, BIAS, "d2/weights/net/d2/kernel:0", "d2/weights/net/d2/bias:0"}
 GRADIENTS = {f"gradients/net/{name}Grad" for name in ("d1/kernel", "d1/bias", "d2/kernel", "d2/bias")}

@@ -16,6 +16,8 @@ from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, Taped
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 X, Y = make_data(16)
 NUMBERS = {"loss", "batch"}
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.unit.smdebug.tensorflow.small_models import MakeHook
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 X = np.random.default_rng(0).random((40, 4), np.float32)
 Y = X @ np.random.default_rng(1).random((4, 2), np.float32)
 

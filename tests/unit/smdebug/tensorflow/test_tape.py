@@ -15,6 +15,8 @@ from tests.unit.smdebug.tensorflow.small_models import MakeHook, Taped, make_dat
 if TYPE_CHECKING:
     from tests.unit.smdebug.written_run import WrittenRun
 
+pytestmark = pytest.mark.slow
+
 X, Y = make_data()
 PATHS = ("net/d1/kernel", "net/d1/bias", "net/d2/kernel", "net/d2/bias")
 WEIGHTS = {f"weights/{path}:0" for path in PATHS}

@@ -22,6 +22,8 @@ from tests.unit.smdebug.tensorflow.small_models import MakeHook, make_data, make
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 X, Y = make_data()
 PARAMETERS = {
     "DataloaderProfilingConfig": "{'StartStep': 1, 'NumSteps': 2, }",

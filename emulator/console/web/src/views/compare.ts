@@ -162,12 +162,12 @@ export function showCompare(root: Element, names: string[]): View {
       if (had !== undefined && label.textContent === had) label.querySelector("select")?.focus();
     fill(
       chosen,
-      shown.map((each) =>
+      // The last one stays, and its picture names it.
+      (shown.length > 1 ? shown : []).map((each) =>
         h(
           "button",
           {
             type: "button",
-            disabled: shown.length === 1,
             "aria-label": `Remove ${describe(each)}`,
             click: () => {
               shown = shown.filter((other) => other !== each);
@@ -175,7 +175,7 @@ export function showCompare(root: Element, names: string[]): View {
             },
           },
           name(describe(each)),
-          shown.length > 1 ? " ×" : "",
+          " ×",
         ),
       ),
     );

@@ -23,7 +23,7 @@ import { showMetrics } from "./metrics";
 import { showProfiler } from "./profiler";
 import { hasEnded, linkToExecutionOf, linkToTuningJob, showLinks, showStatus } from "./status";
 import { showTags } from "./tags";
-import { showTensors } from "./tensors";
+import { askAhead, showTensors } from "./tensors";
 import { showTimeline } from "./timeline";
 import { load, type Part, type View } from "./view";
 
@@ -44,6 +44,7 @@ export function showJob(root: Element, region: string, jobName: string, part: st
   let shown: Part | null = null;
   let before = "";
   let [looks, timer] = [0, 0];
+  if (part === "tensors") askAhead(path);
   const refresh = (): Promise<void> =>
     load(content, async () => {
       const job = await ask<Job>(path);
@@ -80,7 +81,18 @@ export function showJob(root: Element, region: string, jobName: string, part: st
     "nav",
     { class: "tabs", "aria-label": "Parts of the job" },
     TABS.map(([each, text]) =>
-      h("a", { href: linkToJob(region, jobName, each), "aria-current": each === part ? "page" : null }, text),
+      h(
+        "a",
+        {
+          href: linkToJob(region, jobName, each),
+          "aria-current": each === part ? "page" : null,
+          // Who points at the tab will most likely open it.
+          ...(each === "tensors" && part !== each
+            ? { pointerenter: () => askAhead(path), focus: () => askAhead(path) }
+            : {}),
+        },
+        text,
+      ),
     ),
   );
   fill(

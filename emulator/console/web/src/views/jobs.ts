@@ -3,7 +3,7 @@
 import type { JobSummary } from "../api";
 import { h } from "../dom";
 import { linkToJob } from "../format";
-import { mark, markWarnings } from "../marks";
+import { mark, markWarnings, tellSubstitutions } from "../marks";
 import { nameCell, showJobList, STATUSES, statusCell, timeCells } from "./job_list";
 import { showNodes } from "./nodes";
 import type { View } from "./view";
@@ -48,10 +48,11 @@ export function showJobs(root: Element): View {
         job,
         job.secondaryStatus === job.status ? null : h("span", { class: "quiet" }, ` ${job.secondaryStatus}`),
         markWarnings(job.warnings),
+        tellSubstitutions(job.warnings),
       ),
       h(
         "td",
-        { "data-label": "Rules" },
+        { "data-label": "Rules", class: job.rules.length ? null : "none" },
         job.rules.length
           ? h(
               "ul",

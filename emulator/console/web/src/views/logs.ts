@@ -115,6 +115,7 @@ export function showLogs(root: Element, path: string): LogPanel {
         : words
           ? "No line has these words."
           : "Nothing was printed yet.";
+      list.hidden = !list.childElementCount;
       if (begin || atEnd) list.scrollTop = list.scrollHeight;
     });
     busy = false;

@@ -17,6 +17,26 @@ import { load, type Part } from "./view";
 
 const REFRESH_MS = 800;
 
+// An answer that was asked for ahead is good for so long.
+const AHEAD_MS = 10_000;
+let ahead: { path: string; at: number; run: Promise<Run> } | null = null;
+
+/** Ask what a job's run holds, before its view is shown: to open a run takes longer than to draw it. */
+export function askAhead(path: string): void {
+  if (reportedJob || (ahead?.path === path && Date.now() - ahead.at < AHEAD_MS)) return;
+  const run = ask<Run>(`${path}/tensors`);
+  // Whoever shows the run is told of an error, and nobody else.
+  run.catch(() => undefined);
+  ahead = { path, at: Date.now(), run };
+}
+
+/** The answer that was asked for ahead, once; else a new one. */
+function askForRun(path: string): Promise<Run> {
+  const found = ahead?.path === path && Date.now() - ahead.at < AHEAD_MS ? ahead.run : ask<Run>(`${path}/tensors`);
+  ahead = null;
+  return found;
+}
+
 export function showTensors(root: Element, path: string): Part {
   const kept = readParameters();
   const shared: SharedChoices = {
@@ -49,9 +69,10 @@ export function showTensors(root: Element, path: string): Part {
   let timer = 0;
 
   async function refresh(): Promise<void> {
+    const drawing: Promise<void>[] = [];
     await load(said, async () => {
       const before = run;
-      run = await ask<Run>(`${path}/tensors`);
+      run = await askForRun(path);
       fill(said, describeRun(run));
       if (run.damaged.length) said.append(h("span", { class: "problem" }, ` Damaged: ${run.damaged.join(" ")}`));
       if (JSON.stringify([before?.tensors, before?.modes]) === JSON.stringify([run.tensors, run.modes])) return;
@@ -60,10 +81,12 @@ export function showTensors(root: Element, path: string): Part {
       if (run.complete) tree.chosen = tree.chosen.filter((each) => known.has(each));
       if (!tree.chosen.length) tree.chosen = chooseFirst(run);
       if (!picture.isOffered(run)) picture = lines;
+      // The numbers come while the tree is made.
+      drawing.push(draw());
       tree.show(run);
       showControls(run);
     });
-    await draw();
+    await (drawing[0] ?? draw());
   }
 
   function showControls(run: Run): void {

@@ -24,8 +24,11 @@ from tests.waiting import ENDED, wait_until
 
 if TYPE_CHECKING:
     from container_runtime.runtime import Container
+    from container_runtime.spec import ContainerSpec
     from tests.integration.emulator.jobs.job_harness import JobHarness
     from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[5]
 
@@ -522,11 +525,8 @@ def test_job_outlasts_an_engine_that_goes_away(harness: JobHarness, away: Event,
     wait_until(lambda: "first" in harness.log("/aws/sagemaker/TrainingJobs", "job/"))
     if ends:
         (container,) = harness.runtime.find({JOB_LABEL: harness.store.list_running_jobs(TrainingJob)[0].arn})
-        with harness.runtime._watch(
-            harness.runtime._folder_of(container.id)
-        ) as watch:  # as an engine that ends ends it
-            watch.send(signal.SIGTERM)
-            assert watch.wait(60)
+        # As an engine that ends ends it.
+        harness.runtime._supervisors.stop(harness.runtime._folder_of(container.id), 60)
     away.set()
     if ends:
         wait_until(
@@ -541,3 +541,27 @@ def test_job_outlasts_an_engine_that_goes_away(harness: JobHarness, away: Event,
     wait_until(has_completed, harness.describe)
     assert harness.wait()["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
     assert harness.log("/aws/sagemaker/TrainingJobs", "job/").count("first") == 1 + ends
+
+
+def test_what_warm_pools_need_is_kept_ready_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[tuple[str, float | None]] = []
+
+    def keep_ready(_: LocalProcesses, spec: ContainerSpec, seconds: float | None = None) -> bool:
+        kept.append((spec.image, seconds))
+        return True
+
+    monkeypatch.setattr(LocalProcesses, "keep_ready", keep_ready)
+    resources = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1}
+    bucket = run_and_kill(
+        tmp_path,
+        "",
+        condition="harness.describe().get('WarmPoolStatus', {}).get('Status') == 'Available'",
+        members={"ResourceConfig": {**resources, "KeepAlivePeriodInSeconds": 3600}},
+    )
+    with recover(tmp_path, bucket) as harness:
+        harness.jobs.recover()
+        assert harness.describe()["WarmPoolStatus"]["Status"] == "Available"
+        image = harness.describe()["AlgorithmSpecification"]["TrainingImage"]
+        assert [name for name, _ in kept] == [image]
+        assert kept[0][1] is not None
+        assert 0 < kept[0][1] <= 3600

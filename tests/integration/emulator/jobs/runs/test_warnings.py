@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.api.job_exports import give_record, parse_record, parse_warnings, take_record
+from emulator.api.jobs.job_exports import give_record, parse_record, parse_warnings, take_record
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.warnings import build_warning
@@ -110,8 +110,8 @@ def test_all_warnings_of_a_job_are_one_list(versioned_harness: JobHarness) -> No
     ]
     log = "\n".join(harness.log("/aws/sagemaker/TrainingJobs", "warned-of-all"))
     for said in (
-        "smdebug-emulator: The request asks for framework:2.3.0; the local image is version 2.13.0 and runs in its",
-        "smdebug-emulator: ml.g5.xlarge has GPUs",
+        "smdebug-emulator: asked 2.3.0, runs 2.13.0. The request is for framework:2.3.0; the local image is version",
+        "smdebug-emulator: ml.g5.xlarge: no GPU here. The job runs on the CPU.",
         "smdebug-emulator: The metric 'loss' has no value",
         "smdebug-emulator: The job asks for tensors, and none were saved.",
     ):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Open = Callable[[], Bucket]
 
+pytestmark = pytest.mark.slow
+
 
 class Folder:
     """A state folder that is used as the stores use it."""

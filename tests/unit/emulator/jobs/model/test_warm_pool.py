@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.exceptions import ValidationException
 from emulator.jobs.model.training_job import TrainingJob, new_training_job
-from emulator.jobs.model.warm_pool import describe_warm_pool
+from emulator.jobs.model.warm_pool import change_period, count_seconds_left, describe_warm_pool, may_reuse
 from emulator.jobs.store.listing import parse_list_query
 from emulator.jobs.store.store import JobStore
 
@@ -48,7 +49,6 @@ def test_a_pool_lasts_as_long_as_was_asked_for() -> None:
     assert describe_warm_pool(ended, END_MS + 5_000) == available
     terminated = {"Status": "Terminated", "ResourceRetainedBillableTimeInSeconds": 60}
     assert describe_warm_pool(ended, END_MS + 90_000) == terminated
-    assert describe_warm_pool(job.fail(END_MS, "x"), END_MS) == {"Status": "Terminated"}
     assert describe_warm_pool(end(build("other", keep_alive=None)), END_MS) is None
 
 
@@ -80,3 +80,64 @@ def test_the_next_job_of_the_kind_has_the_instances(store: JobStore) -> None:
     with store.transaction() as transaction:
         transaction.delete_training_job(first)
     assert list_names("Reused") == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("AlgorithmError: ExecuteUserScriptError", "Available"),
+        ("ClientError: No data", "Available"),
+        ("InternalServerError: the engine is gone", "Terminated"),
+        ("CapacityError: no capacity", "Terminated"),
+    ],
+)
+def test_a_failed_job_leaves_healthy_instances_only(reason: str, status: str) -> None:
+    running = build("job").transition("Downloading", 2_000).transition("Training", 3_000)
+    pool = describe_warm_pool(running.fail(END_MS, reason), END_MS + 1)
+    assert pool is not None
+    assert pool["Status"] == status
+
+
+def test_a_stopped_job_leaves_the_instances_that_it_had() -> None:
+    job = build("job")
+    assert describe_warm_pool(job.begin_stop(2_000).end_stop(3_000), 3_001) == {"Status": "Terminated"}
+    stopped = job.transition("Downloading", 2_000).begin_stop(2_500).end_stop(3_000)
+    assert describe_warm_pool(stopped, 3_001) == {"Status": "Available", "ResourceRetainedBillableTimeInSeconds": 1}
+
+
+def test_the_period_is_changed_while_the_pool_is_available() -> None:
+    job = end(build("job"))
+    longer = change_period(job, 600, END_MS + 30_000)
+    assert longer.keep_alive_seconds == 600
+    assert count_seconds_left(longer, END_MS + 30_000) == 570
+    assert may_reuse(longer, build("next").request, END_MS + 599_000)
+    ended = change_period(longer, 0, END_MS + 90_000)
+    terminated = {"Status": "Terminated", "ResourceRetainedBillableTimeInSeconds": 90}
+    assert describe_warm_pool(ended, END_MS + 100_000) == terminated
+    assert describe_warm_pool(change_period(longer, 60, END_MS + 90_000), END_MS + 91_000) == terminated
+    assert (count_seconds_left(ended, END_MS + 91_000), ended.request["ResourceConfig"]["InstanceType"]) == (
+        0,
+        "ml.m5.large",
+    )
+    for other, now_ms, said in (
+        (ended, END_MS + 91_000, "its status is Terminated"),
+        (job, END_MS + 61_000, "its status is Terminated"),
+        (end(build("other", keep_alive=None)), END_MS, "it has none"),
+    ):
+        with pytest.raises(ValidationException, match=said):
+            change_period(other, 60, now_ms)
+
+
+def test_isolated_jobs_have_instances_of_their_own() -> None:
+    job = end(build("job"))
+    assert may_reuse(job, {**job.request, "EnableNetworkIsolation": False}, END_MS)
+    assert not may_reuse(job, {**job.request, "EnableNetworkIsolation": True}, END_MS)
+
+
+def test_a_pool_that_an_update_ended_is_listed(store: JobStore) -> None:
+    with store.transaction() as transaction:
+        transaction.create_training_job(end(build("job")), (), ())
+        transaction.save_job(change_period(end(build("job")), 0, END_MS + 1_000))
+    query = parse_list_query({"WarmPoolStatusEquals": "Terminated"})
+    assert [job.name for job in store.pages.list_training_jobs(REGION, query, END_MS + 5_000)[0]] == ["job"]
+    assert store.pages.list_warm_pools(REGION) == []

@@ -12,6 +12,7 @@ from emulator.jobs.model.warnings import (
     WARNINGS_HEADER,
     build_header,
     build_warning,
+    describe_warnings,
     parse_reported,
 )
 from smdebug import job_warnings
@@ -35,6 +36,21 @@ def test_every_code_says_what_it_is_and_what_to_do(code: str) -> None:
     assert warning.remedy.endswith(".")
     assert warning.line == f"{warning.text} {warning.remedy}"
     assert WARNING_KINDS[code].meaning.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "brief"),
+    [
+        ("ImageSubstituted", {"said": "asked 2.3.0, runs 2.13.0. The request is for x."}, "asked 2.3.0, runs 2.13.0"),
+        ("ImageSubstituted", {"said": "x runs in its place."}, "x runs in its place"),
+        ("NoGpu", {"instance_type": "ml.p4d.24xlarge"}, "ml.p4d.24xlarge: no GPU here"),
+        ("HookParameterIgnored", {"said": "a. b"}, ""),
+    ],
+)
+def test_substitutions_are_said_in_brief(code: str, details: dict[str, str], brief: str) -> None:
+    warning = build_warning(code, **details)
+    assert warning.brief == brief
+    assert [each["brief"] for each in describe_warnings([warning])] == [brief]
 
 
 def test_what_is_reported_twice_is_one_warning() -> None:

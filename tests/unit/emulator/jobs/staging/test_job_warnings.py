@@ -53,7 +53,7 @@ def test_what_is_known_when_a_job_is_created() -> None:
     assert say(find_request_warnings(request, "Asked 2.3, runs 2.13.", "It was never tried.")) == [
         ("ClientNotTried", "It was never tried."),
         ("ImageSubstituted", "Asked 2.3, runs 2.13."),
-        ("NoGpu", "ml.g5.xlarge has GPUs; here the job runs on the CPU."),
+        ("NoGpu", "ml.g5.xlarge: no GPU here. The job runs on the CPU."),
         (
             "HookParameterIgnored",
             (
@@ -77,7 +77,7 @@ def test_what_is_known_when_a_processing_job_is_created() -> None:
     assert say(find_processing_warnings(request, "Asked 2.3, runs 2.13.", "It was never tried.")) == [
         ("ClientNotTried", "It was never tried."),
         ("ImageSubstituted", "Asked 2.3, runs 2.13."),
-        ("NoGpu", "ml.g5.xlarge has GPUs; here the job runs on the CPU."),
+        ("NoGpu", "ml.g5.xlarge: no GPU here. The job runs on the CPU."),
     ]
 
 

@@ -1,0 +1,56 @@
+"""Tests of the component of the emulator's own pages."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from werkzeug.test import Client
+
+from emulator.components.administration import Administration
+from emulator.components.gateway import Pages
+from emulator.components.ports import Faults, Folder, Ports, ReplicaComponent
+from emulator.gateway.addresses import find_addresses
+from emulator.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from wsgiref.types import WSGIApplication
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Pages]:
+    settings = Settings(state_dir=tmp_path, port=0)
+    replica = ReplicaComponent(settings, None, Folder(settings))
+    ports = Ports(settings, find_addresses(settings), replica)
+    ports.start()
+    built = Pages(ports, Faults(settings), Administration(ports, replica, lambda: None))
+    built.start()
+    yield built
+    built.stop()
+    ports.stop()
+
+
+def test_first_requests_build_the_pages_once(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[WSGIApplication] = []
+    build = pages._build
+
+    def count() -> WSGIApplication:
+        built.append(build())
+        return built[-1]
+
+    monkeypatch.setattr(pages, "_build", count)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: Client(pages.answer).get("/_emulator/health"), range(4)))
+    assert [answer.json["status"] for answer in answers if answer.json] == ["starting"] * 4
+    pages.preload()
+    assert len(built) == 1
+
+
+def test_no_page_is_built_after_the_stop(pages: Pages) -> None:
+    pages.stop()
+    pages.preload()
+    with pytest.raises(CancelledError):
+        Client(pages.answer).get("/_emulator/health")
