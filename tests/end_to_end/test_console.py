@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from benchmarks._tensorboard import build_tensorboard
+from benchmarks.shared.tensorboard import build_tensorboard
 from emulator.console.build import build_console, install_packages
 from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
