@@ -35,7 +35,7 @@ from benchmarks.shared.rule_job import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks._rule_job import Endpoint
+    from benchmarks.shared.rule_job import Endpoint
 
 ROUNDS = int(os.environ.get("ROUNDS", "4"))
 _ACCOUNT = f"763104351884.dkr.ecr.{REGION}.amazonaws.com"

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import docker
 import docker.errors
+import requests.exceptions
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.images.emulator_images import EMULATOR, TAGS, build_tag, list_tags
@@ -278,6 +279,8 @@ def _remove_image(api: docker.APIClient, name: str) -> None:
         api.remove_image(name)
     except docker.errors.ImageNotFound:
         return
+    except requests.exceptions.ReadTimeout:
+        return  # the engine goes on: layers of gigabytes may take it minutes
     except docker.errors.APIError as exc:
         # A container still uses the image, or another image is built from it. The next build tries again.
         if exc.status_code != 409:

@@ -73,7 +73,8 @@ def use(endpoint_url: str) -> None:
         subprocess.run([_COMMAND, *arguments, "--remote", endpoint_url], check=True, stdout=subprocess.DEVNULL)
     os.environ.update(dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "any"))
     os.environ.update(AWS_DEFAULT_REGION="us-east-1")
-    clients: dict[str, Any] = {name: boto3.client(name, endpoint_url=endpoint_url) for name in _CALLS}
+    build: Any = boto3.client  # its type has an overload for each name of a service
+    clients = {name: build(name, endpoint_url=endpoint_url) for name in _CALLS}
     for name, call in _CALLS.items():
         getattr(clients[name], call)()
     clients["s3"].create_bucket(Bucket="first-use")

@@ -40,7 +40,7 @@ def cut_sections(path: Path) -> int:
         headers = file.read(e_phnum * e_phentsize)
         if e_phentsize != _PROGRAM_HEADER.size or len(headers) < e_phnum * e_phentsize:
             return 0
-        end = e_phoff + len(headers)
+        end: int = e_phoff + len(headers)
         for _, _, p_offset, _, _, p_filesz, _, _ in _PROGRAM_HEADER.iter_unpack(headers):
             end = max(end, p_offset + p_filesz)
         # Bytes after the section headers belong to nobody that ELF knows: a program with a payload.

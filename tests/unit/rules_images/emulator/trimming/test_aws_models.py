@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import botocore
 import botocore.loaders
@@ -47,7 +47,7 @@ def session(data: Path) -> Session:
 
 @pytest.mark.parametrize("service", SERVICES[:-2])
 def test_a_client_of_an_answered_service_is_as_before(session: Session, service: str) -> None:
-    keys = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), "any")
+    keys: dict[str, Any] = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), "any")
     small = session.create_client(service, region_name="us-east-1", **keys)
     whole = botocore.session.Session().create_client(service, region_name="us-east-1", **keys)
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks._rule_job import BUCKET, build_client, wait_until
-from benchmarks.seconds import ROUNDS, WORKS, store_script, time_job
+from benchmarks.service.seconds import ROUNDS, WORKS, store_script, time_job
+from benchmarks.shared.rule_job import BUCKET, build_client, wait_until
 from container_runtime.docker.images.image_build import build_images
 
 if TYPE_CHECKING:
