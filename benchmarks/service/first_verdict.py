@@ -1,4 +1,4 @@
-"""Seconds of a first verdict on a machine that has an engine and the image `emulator:pytorch`, and nothing else.
+"""Seconds of a first verdict on a machine with an engine and `emulator:pytorch`.
 
 From `docker run`, with a new volume and no package index, to Completed and the verdict of the rule of a small training.
 """
