@@ -1,4 +1,4 @@
-"""Removal of what is not run from folders of packages, as a step of an image's build.
+"""Removal of what is not run from packages, as a step of an image's build.
 
 The files are gone for the image only if its layer is written afterwards.
 """

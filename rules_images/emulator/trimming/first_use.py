@@ -1,4 +1,4 @@
-"""First use of the emulator during the build of its image: `python first_use.py`.
+"""First use of the emulator, as a step of the build of its image.
 
 Python stores the bytecode of what is imported on the way. All else is compiled when it is first imported, in a fraction
 of a second, which most containers never need: bytecode of all packages would be as large as their sources.
