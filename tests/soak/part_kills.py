@@ -1,6 +1,7 @@
 """Soak: one part of a job killed, while all other parts stay correct.
 
-The part is the training, a rule, a supervisor or the stop handler's worker.
+The part is the training, a rule, a supervisor, the stop handler's worker, or what waits with its imports done: the
+warm interpreters of local processes, the spare containers of Docker.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from tests.soak.stage import Stage
 if TYPE_CHECKING:
     from tests.soak.course import Course
 
-LONG, SHORT = 100, 2
+LONG, SHORT = 100, 5
 RUNTIMES = ("process", "docker")
-_PARTS = ("training", "rule", "supervisor", "worker")
+_PARTS = ("training", "rule", "supervisor", "worker", "warm")
 # What the command line, or the environment, of each holds.
 _MARKS = {"rule": "smdebug.rules.evaluator", "worker": "AWS_LAMBDA_FUNCTION_NAME="}
 
@@ -97,6 +98,8 @@ def _find(stage: Stage, name: str, part: str) -> list[int]:
         is_supervisor = b"supervisor.py" in command
         if part == "supervisor":
             is_it = is_supervisor and f"{stage.state_dir}/containers/smdebug-{name}-" in text
+        elif part == "warm":
+            is_it = _is_warm(stage, folder, command)
         elif part == "training":
             is_it = f"{stage.mark}-{name}" in text and not is_supervisor
         else:
@@ -104,3 +107,18 @@ def _find(stage: Stage, name: str, part: str) -> list[int]:
         if is_it:
             found.append(int(folder.name))
     return found
+
+
+def _is_warm(stage: Stage, folder: Path, command: bytes) -> bool:
+    """Return whether a process waits for a program, and has none yet."""
+    try:
+        if b"warm_interpreter.py" in command:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            return parent == stage.emulator.process.pid
+        if b"spare_program.py" in command:
+            # The folder is mounted until a program has begun.
+            given = f":{stage.emulator.port}".encode() in (folder / "environ").read_bytes()
+            return not given and f"{stage.state_dir}/" in (folder / "mountinfo").read_text()
+    except OSError:
+        pass
+    return False

@@ -231,7 +231,7 @@ def find_interpreter(runtime: LocalProcesses) -> WarmInterpreter:
 
 def wait_until_ready(runtime: LocalProcesses) -> None:
     interpreter = find_interpreter(runtime)
-    wait_until(lambda: interpreter.is_ready, lambda: interpreter.has_ended and interpreter.read_output())
+    wait_until(lambda: interpreter.is_ready, lambda: interpreter.has_ended and interpreter.describe_end())
 
 
 def build_spec(programs: Path, program: str, **environment: str) -> ContainerSpec:
@@ -463,3 +463,29 @@ def is_alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_imports_that_were_killed_once_are_tried_again(tmp_path: Path, programs: Path) -> None:
+    marker = tmp_path / "killed"
+    # As the kernel kills it where memory is short.
+    text = f"import os, pathlib\nif not os.path.exists({str(marker)!r}):\n    pathlib.Path({str(marker)!r}).touch()\n"
+    text += "    os.kill(os.getpid(), 9)\n"
+    (programs.parent / "modules" / "imported.py").write_text(text)
+    runtime = make_runtime(tmp_path, "killed_once", WarmOptions(()))
+    (line, was_warm, _), code = run(runtime, build_spec(programs, "sees"))
+    assert line.endswith("no warm interpreter can be made: it was killed during its imports")
+    assert (was_warm, code) == ("False", 0)
+    assert run(runtime, build_spec(programs, "sees"))[0][0] == "True"
+    runtime.close()
+
+
+def test_an_interpreter_killed_while_it_is_asked_costs_no_container(warm: LocalProcesses, programs: Path) -> None:
+    process = psutil.Process(find_interpreter(warm).process.pid)
+    process.suspend()
+    with ThreadPoolExecutor() as pool:
+        started = pool.submit(run, warm, build_spec(programs, "sees"))
+        # The request is in its socket, which it does not read, or is about to be sent.
+        wait_until(lambda: list((programs.parent / "warm").rglob("process.json")))
+        process.kill()
+        lines, code = started.result()
+    assert (lines[-2] in ("True", "False"), code) == (True, 0)
