@@ -103,7 +103,9 @@ def _find(stage: Stage, name: str, part: str) -> list[int]:
         elif part == "training":
             is_it = f"{stage.mark}-{name}" in text and not is_supervisor
         else:
-            is_it = _MARKS[part] in text and endpoint and not is_supervisor
+            # A rule that is a fork has the command line of the warm interpreter.
+            is_fork = b"warm_interpreter.py" in command and _MARKS["worker"] not in text and stage.mark not in text
+            is_it = endpoint and not is_supervisor and (_MARKS[part] in text or (part == "rule" and is_fork))
         if is_it:
             found.append(int(folder.name))
     return found

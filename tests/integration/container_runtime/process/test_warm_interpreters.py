@@ -22,6 +22,7 @@ from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.supervised import read_supervisor_pid
 from container_runtime.process.warm_interpreters import WarmOptions
 from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.warm import warm_interpreter
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -426,6 +427,7 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.warm_interpreters import WarmOptions
 from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.warm import warm_interpreter
 from pathlib import PosixPath
 folder = pathlib.Path({str(tmp_path)!r})
 runtime = LocalProcesses(folder / "killed", ImageCatalogue(folder / "images"), warm=WarmOptions(("tiny",)))
@@ -489,3 +491,20 @@ def test_an_interpreter_killed_while_it_is_asked_costs_no_container(warm: LocalP
         process.kill()
         lines, code = started.result()
     assert (lines[-2] in ("True", "False"), code) == (True, 0)
+
+
+def test_pages_that_only_imports_needed_are_given_back() -> None:
+    program = f"""
+import sys
+sys.path.insert(0, {str(Path(warm_interpreter.__file__).parent)!r})
+import numpy, interpreter_start
+
+def count_pages_of_files():
+    return int(open("/proc/self/statm").read().split()[2])
+
+before = count_pages_of_files()
+interpreter_start.drop_clean_pages()
+print(count_pages_of_files() < before / 2, numpy.linalg.inv(numpy.eye(3) * 2)[0, 0])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True 0.5\n", "")
