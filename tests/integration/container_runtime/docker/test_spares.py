@@ -253,7 +253,8 @@ def test_a_spare_container_killed_during_its_imports_is_replaced(
     spec = build_spec(tmp_path, IS_WARM)
     engine.keep_ready(spec, 60.0)
     spares = partial(list_containers, make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
-    (spare,) = wait_until(spares)
+    # One that is created, but not started yet, cannot be killed.
+    (spare,) = wait_until(lambda: [each for each in spares() if each["State"] == "running"])
     api = connect()
     try:
         # As the kernel does where memory is short.
