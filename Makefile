@@ -54,7 +54,7 @@ console-format: .venv/.runs ## format the console's sources with Prettier
 	@$(BIN)/python -m emulator.console.check --format
 
 console-types: .venv/.runs ## make the console's types of the API's OpenAPI document
-	@$(BIN)/python -m emulator.api.typescript
+	@$(BIN)/python -m emulator.api.description.typescript
 
 setup: .venv/.runs ## only set up .venv
 	@-$(MAKE) --no-print-directory console

@@ -35,9 +35,9 @@ _PART = re.compile("(a fault of|it is|it has|it does not|only objects for|the an
 _LEFT_OUT = (
     "sdk_compat/emulator_client.py",
     "emulator/gateway/request_schema.py",
-    "emulator/jobs/runs/pipeline_run.py",
-    "emulator/jobs/runs/pipeline_steps.py",
-    "emulator/jobs/runs/tuning_job_run.py",
+    "emulator/jobs/runs/pipelines/pipeline_run.py",
+    "emulator/jobs/runs/pipelines/pipeline_steps.py",
+    "emulator/jobs/runs/tuning/tuning_job_run.py",
 )
 _IMPERATIVES = (
     "add|ask|change|choose|close|correct|create|delete|do|end|export|first delete|free|give|import|install|leave|load|"

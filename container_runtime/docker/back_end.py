@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from container_runtime.back_ends import BackEnd, ChosenRuntime
 from container_runtime.docker.engine import DockerEngine
-from container_runtime.docker.image_build import build_images
-from container_runtime.docker.local_images import missing_images
+from container_runtime.docker.images.image_build import build_images
+from container_runtime.docker.images.local_images import missing_images
 from container_runtime.docker.own_container import check_mounted_folder
-from container_runtime.docker.spares import SpareOptions
+from container_runtime.docker.spares.spares import SpareOptions
 from container_runtime.machine import count_memory_bytes
 from container_runtime.runtime import ImageNotFoundError
 

@@ -14,11 +14,10 @@ from docker.types import Mount as EngineMount
 
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
-from container_runtime.docker.given_away import GivenAway
 from container_runtime.docker.gpus import GPUS_LABEL, EngineGpus
-from container_runtime.docker.image_files import copy_image_files
+from container_runtime.docker.images.image_files import copy_image_files
+from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.docker.left_behind import LeftBehind
-from container_runtime.docker.local_images import LocalImages
 from container_runtime.docker.log import parse_timestamp
 from container_runtime.docker.network import (
     NOBODY,
@@ -31,8 +30,9 @@ from container_runtime.docker.network import (
 )
 from container_runtime.docker.scratch import choose_user, find_folders, prepare_folders
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, Sidecars, explain_network, read_sidecar
-from container_runtime.docker.spare import SPARE_LABEL
-from container_runtime.docker.spares import Spares
+from container_runtime.docker.spares.given_away import GivenAway
+from container_runtime.docker.spares.spare import SPARE_LABEL
+from container_runtime.docker.spares.spares import Spares
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
 from container_runtime.runtime import STARTED_COLD, Container, EngineUnavailableError, LogLine, OneMachine
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from docker.types import DeviceRequest
 
-    from container_runtime.docker.local_images import LocalImage
-    from container_runtime.docker.spares import SpareOptions
+    from container_runtime.docker.images.local_images import LocalImage
+    from container_runtime.docker.spares.spares import SpareOptions
     from container_runtime.runtime import FoundNetwork, Network, ResolvedImage
     from container_runtime.spec import ContainerSpec, Mount
 

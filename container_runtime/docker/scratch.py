@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from container_runtime.docker.local_images import LocalImage
+    from container_runtime.docker.images.local_images import LocalImage
     from container_runtime.spec import ContainerSpec
 
 DEFAULT_USER = (1000, 1000)

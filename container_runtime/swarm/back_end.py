@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from container_runtime.back_ends import BackEnd, ChosenRuntime, Traits
-from container_runtime.docker.image_build import build_images
+from container_runtime.docker.images.image_build import build_images
 from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.swarm.engine import SwarmEngine
 from container_runtime.swarm.survey import survey

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from container_runtime.docker.border import connect, find_engine_address, translated
 from container_runtime.docker.engine import INSTANCE_LABEL
-from container_runtime.docker.local_images import LocalImages
+from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.docker.scratch import choose_user
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, explain_network
 from container_runtime.images.catalogue import ImageCatalogue
@@ -21,15 +21,15 @@ from container_runtime.runtime import (
     EngineUnavailableError,
 )
 from container_runtime.swarm.capacity import Capacity
-from container_runtime.swarm.container_starts import ContainerStarts
+from container_runtime.swarm.containers.container_starts import ContainerStarts
+from container_runtime.swarm.containers.swarm_containers import FILES_LABEL, SwarmContainers, name_own_network
+from container_runtime.swarm.containers.tasks import NAME_LABEL, Tasks
 from container_runtime.swarm.networks import (
     create_overlay,
     find_overlays,
     remove_overlay,
 )
 from container_runtime.swarm.nodes import Nodes
-from container_runtime.swarm.swarm_containers import FILES_LABEL, SwarmContainers, name_own_network
-from container_runtime.swarm.tasks import NAME_LABEL, Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ class SwarmEngine:
             image = self._images.resolve(AGENT_IMAGE).id
             self._tasks = Tasks(self._api, own_labels)
             self._nodes = Nodes(self._api, folder, registry)
-            self._capacity = Capacity(self._api)
+            self._capacity = Capacity(self._api, instance_id)
             self._nodes.start(image)
             self._is_open = allow_internet
             self._containers = SwarmContainers(

@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from container_runtime.docker.border import connect, translated
-from container_runtime.docker.local_images import LocalImages
+from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.swarm.agent_service import describe_image_copy, name_node, takes_tasks

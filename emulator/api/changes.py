@@ -10,7 +10,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from emulator.api import PREFIX
 from emulator.api.account_services import read_number
-from emulator.api.jobs import list_events
+from emulator.api.jobs.training_jobs import list_events
 from emulator.exceptions import ResourceLimitExceeded
 
 if TYPE_CHECKING:

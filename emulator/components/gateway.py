@@ -78,27 +78,27 @@ class Pages(Component):
 
     def _build(self) -> WSGIApplication:
         from emulator.api.account_services import RequestAccounts
+        from emulator.api.administration.authority import build_authority_pages
+        from emulator.api.administration.faults import build_fault_pages
+        from emulator.api.administration.prune import build_prune_pages
+        from emulator.api.administration.reset import build_reset_pages
+        from emulator.api.administration.state import build_state_pages
         from emulator.api.application import build_pages
-        from emulator.api.authority import build_authority_pages
         from emulator.api.changes import Streams, build_changes_pages
-        from emulator.api.faults import build_fault_pages
-        from emulator.api.job_exports import build_job_exports_pages
-        from emulator.api.job_tags import build_tags_pages
-        from emulator.api.jobs import build_jobs_pages
+        from emulator.api.description.openapi import build_openapi_pages
+        from emulator.api.jobs.job_exports import build_job_exports_pages
+        from emulator.api.jobs.job_tags import build_tags_pages
+        from emulator.api.jobs.pipeline_executions import build_pipeline_executions_pages
+        from emulator.api.jobs.processing_jobs import build_processing_jobs_pages
+        from emulator.api.jobs.short_names import build_names_pages
+        from emulator.api.jobs.spot import build_spot_pages
+        from emulator.api.jobs.training_jobs import build_jobs_pages
+        from emulator.api.jobs.tuning_jobs import build_tuning_jobs_pages
         from emulator.api.objects import build_objects_pages
-        from emulator.api.openapi import build_openapi_pages
-        from emulator.api.pipeline_executions import build_pipeline_executions_pages
-        from emulator.api.processing_jobs import build_processing_jobs_pages
         from emulator.api.profiles import build_profiles_pages
-        from emulator.api.prune import build_prune_pages
-        from emulator.api.reset import build_reset_pages
         from emulator.api.run_readers import RunReaders
-        from emulator.api.short_names import build_names_pages
-        from emulator.api.spot import build_spot_pages
-        from emulator.api.state import build_state_pages
         from emulator.api.tensorboards import TensorBoards, build_tensorboard_command, build_tensorboards_pages
         from emulator.api.tensors import build_tensors_pages
-        from emulator.api.tuning_jobs import build_tuning_jobs_pages
         from emulator.console.page import build_console_pages
 
         settings, administration = self._ports.settings, self._administration

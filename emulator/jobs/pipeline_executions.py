@@ -13,7 +13,7 @@ from emulator.jobs.model.pipeline_execution import (
     copy_results,
     read_definition,
 )
-from emulator.jobs.runs.pipeline_run import PipelineRun
+from emulator.jobs.runs.pipelines.pipeline_run import PipelineRun
 from emulator.jobs.store.listing import cut_page
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from emulator.jobs.model.descriptions import (
     describe_tuning_job,
 )
 from emulator.jobs.model.tuning_job import TuningJob, build_tuning_job_arn
-from emulator.jobs.runs.tuning_job_run import TuningJobRun
+from emulator.jobs.runs.tuning.tuning_job_run import TuningJobRun
 from emulator.jobs.store.listing import cut_page, parse_list_query
 
 if TYPE_CHECKING:

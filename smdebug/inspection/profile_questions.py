@@ -8,7 +8,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.inspection.arguments import Arguments, read_count
 from smdebug.inspection.flame_graph import Call, add_calls, find_longest, read_profile, render_tree
 from smdebug.inspection.watched_profile import WatchedProfile
-from smdebug.profiler.time_bands import Bands
+from smdebug.profiler.summary.time_bands import Bands
 
 Answer = dict[str, Any]
 

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from smdebug.profiler.job_profile import JobProfile
-from smdebug.profiler.usage_series import UsageSeries
-from smdebug.profiler.where_time_goes import LoopTime
+from smdebug.profiler.summary.job_profile import JobProfile
+from smdebug.profiler.summary.usage_series import UsageSeries
+from smdebug.profiler.summary.where_time_goes import LoopTime
 
 # <framework>/<profiler>/<process>/<from>_<to>/<file>
 _PYTHON_PROFILE = re.compile(

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from smdebug.exceptions import SMDebugError
-from smdebug.profiler.job_profile import JobProfile
-from smdebug.profiler.usage_series import UsageSeries
-from smdebug.profiler.where_time_goes import LoopTime
+from smdebug.profiler.summary.job_profile import JobProfile
+from smdebug.profiler.summary.usage_series import UsageSeries
+from smdebug.profiler.summary.where_time_goes import LoopTime
 
 _PARTS = ("forward", "backward", "data_loading", "other")
 _NO_PROFILE = "there is no profile: the job was not profiled, or its first minute is not over"

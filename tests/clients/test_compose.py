@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from container_runtime.docker.image_build import build_images
+from container_runtime.docker.images.image_build import build_images
 from tests.waiting import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

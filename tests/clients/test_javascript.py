@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks._environments import build_node_modules
+from benchmarks.shared.environments import build_node_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks._environments import build_environment
+from benchmarks.shared.environments import build_environment
 
 if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator

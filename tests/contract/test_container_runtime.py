@@ -80,7 +80,7 @@ class DockerWithSpares(Target):
 
     def open(self) -> ContainerRuntime:
         from container_runtime.docker.engine import DockerEngine
-        from container_runtime.docker.spares import SpareOptions
+        from container_runtime.docker.spares.spares import SpareOptions
 
         class WaitingEngine(DockerEngine):
             def start(self, spec: ContainerSpec) -> str:

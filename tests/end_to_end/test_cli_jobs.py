@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from benchmarks._tensorboard import build_tensorboard
+from benchmarks.shared.tensorboard import build_tensorboard
 from emulator.cli.jobs.tensorboard import fetch_changed
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
 from tests.boto3_client import make_client

@@ -17,7 +17,7 @@ import docker
 import numpy as np
 import pytest
 
-from container_runtime.docker.image_build import plan_builds
+from container_runtime.docker.images.image_build import plan_builds
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.job import BUCKET, build_request, stage_scripts

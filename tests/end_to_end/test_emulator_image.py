@@ -21,7 +21,7 @@ import pytest
 from container_runtime.back_ends import RuntimeOptions
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import INSTANCE_LABEL
-from container_runtime.docker.image_build import build_images
+from container_runtime.docker.images.image_build import build_images
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
 from container_runtime.images.lock_files import read_requirements

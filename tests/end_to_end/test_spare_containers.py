@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import docker
 import pytest
 
-from container_runtime.docker.spare_shape import PYTHON
+from container_runtime.docker.spares.spare_shape import PYTHON
 from container_runtime.images.catalogue import ImageCatalogue, local_name
 from sdk_compat.demo.training_job import HEALTHY, build_request, stage_inputs
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended

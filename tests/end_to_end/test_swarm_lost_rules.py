@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from container_runtime.swarm.tasks import NAME_LABEL
+from container_runtime.swarm.containers.tasks import NAME_LABEL
 from sdk_compat.demo.training_job import RULES_IMAGE, build_rule
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import LARGE, create_job, start_nodes

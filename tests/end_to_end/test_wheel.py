@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from container_runtime.docker.image_build import build_images, plan_builds
+from container_runtime.docker.images.image_build import build_images, plan_builds
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import fetch_wheels
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # installed in the same place: its smdebug is a link there.
 KEPT = CHECKOUT / ".cache" / "wheel-test"
 PLANNING = (
-    "from container_runtime.docker.image_build import plan_builds; "
+    "from container_runtime.docker.images.image_build import plan_builds; "
     "from container_runtime.images.catalogue import ImageCatalogue"
 )
 OURS = ("smdebug", "emulator", "container_runtime", "sdk_compat", "rules_images")

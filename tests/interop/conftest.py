@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks._environments import build_upstream
+from benchmarks.shared.environments import build_upstream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks._environments import build_packages
+from benchmarks.shared.environments import build_packages
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.environments import build_environment
 from tests.interop.keras_scenarios import HIDDEN, SCENARIOS

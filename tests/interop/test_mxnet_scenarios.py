@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks._environments import build_upstream
-from benchmarks.hook_cost_mxnet import REQUIREMENTS
+from benchmarks.hooks.hook_cost_mxnet import REQUIREMENTS
+from benchmarks.shared.environments import build_upstream
 from tests.interop.mxnet_scenarios import SCENARIOS
 from tests.interop.scenario_runs import ScenarioRuns, check_scenario, run_scenarios
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks._environments import build_upstream
+from benchmarks.shared.environments import build_upstream
 from tests.interop.pytorch_scenarios import SCENARIOS
 from tests.interop.scenario_runs import ScenarioRuns, check_scenario, run_scenarios
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks._environments import build_environment
+from benchmarks.shared.environments import build_environment
 from tests.interop.scenario_runs import HERE, ScenarioRuns, check_scenario, run_scenarios
 from tests.interop.xgboost_scenarios import SCENARIOS
 

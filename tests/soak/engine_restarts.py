@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from container_runtime.docker.local_images import missing_images
+from container_runtime.docker.images.local_images import missing_images
 from container_runtime.images.catalogue import ImageCatalogue
 from tests.soak.small_job import IMAGE, build_job
 from tests.soak.stage import Stage

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from benchmarks import service
+from benchmarks.service import service
 
 if TYPE_CHECKING:
     from tests.soak.course import Course

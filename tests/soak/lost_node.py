@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from container_runtime.docker.local_images import missing_images
+from container_runtime.docker.images.local_images import missing_images
 from container_runtime.images.catalogue import ImageCatalogue
 from tests.soak.course import is_true_within
 from tests.soak.small_job import BUCKET, IMAGE, build_job, find_wrong_end

@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from benchmarks.service import build_ending_request
+from benchmarks.service.service import build_ending_request
 from tests.other_s3 import VARIABLES, run_other_s3
 from tests.running_emulator import RunningEmulator
 

@@ -112,7 +112,7 @@ def build_for(back_end: str, names: Collection[str], platform: str | None = None
         return
     if back_end == "process":
         fail("--platform is for images, and local processes run on this machine's own: leave it out.")
-    from container_runtime.docker.image_build import build_images
+    from container_runtime.docker.images.image_build import build_images
 
     _show_progress(lambda report: build_images(names, report, platform=platform))
 
@@ -145,7 +145,7 @@ def _show_progress(build_all: Callable[[Callable[[str, str], None]], list[str]])
 def describe_docker_images() -> dict[str, str]:
     """State of every image on the engine, by its name; nothing where no engine answers."""
     from container_runtime.docker.border import connect
-    from container_runtime.docker.image_build import find_size, find_stale, plan_builds
+    from container_runtime.docker.images.image_build import find_size, find_stale, plan_builds
 
     try:
         api = connect()

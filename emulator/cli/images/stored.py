@@ -25,7 +25,7 @@ from emulator.cli.tables import count_of, format_table, wrap
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from container_runtime.docker.stored_images import StoredImage
+    from container_runtime.docker.images.stored_images import StoredImage
     from container_runtime.process.stored_environments import StoredFolder
 
 _OUTDATED, _CURRENT = "outdated", "current"
@@ -134,7 +134,7 @@ def _remove(environments: list[StoredFolder], images: list[StoredImage], folders
 
 
 def _remove_image(stored: StoredImage) -> None:
-    from container_runtime.docker.stored_images import remove_image
+    from container_runtime.docker.images.stored_images import remove_image
 
     remove_image(stored)
 
@@ -174,7 +174,7 @@ def _list_environments() -> list[StoredFolder]:
 
 def _list_images() -> list[StoredImage] | None:
     """List this project's images on the engine; None where none answers."""
-    from container_runtime.docker.stored_images import list_images
+    from container_runtime.docker.images.stored_images import list_images
 
     try:
         return list_images()

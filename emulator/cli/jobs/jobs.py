@@ -124,7 +124,7 @@ def list_summaries(
 def find_job(emulator: Emulator, name: str) -> Job:
     """Find a training job by its name, or a part that only its name has; end the command if there is none, or several.
 
-    Which jobs a part means is said at ``emulator/api/short_names.py``.
+    Which jobs a part means is said at ``emulator/api/jobs/short_names.py``.
     """
     matches = ask(emulator, "job-names", [("text", name)])
     if not matches["count"]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.api.short_names import choose_named
+from emulator.api.jobs.short_names import choose_named
 from emulator.cli.jobs.jobs import ENDED, NO_SUCH_JOB, find_job, name_argument, refuse_several
 from emulator.cli.own_api import ask
 from emulator.cli.running import connect, emulator_option, fail, json_option

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.tuning_job import TuningJob
-from emulator.jobs.runs.hyperparameters import count_combinations
+from emulator.jobs.runs.tuning.hyperparameters import count_combinations
 from emulator.operations.validation import training_job
 from emulator.operations.validation.surroundings import check_surroundings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, warn_user
 from smdebug.logger import get_logger
-from smdebug.profiler.job_profile import JobProfile
+from smdebug.profiler.summary.job_profile import JobProfile
 from smdebug.rules.container.rule_config import RuleConfig
 from smdebug.rules.container.verdict import ISSUES_FOUND, NO_ISSUES_FOUND, Verdict
 from smdebug.rules.profiling.builtin import find_profiler_rule

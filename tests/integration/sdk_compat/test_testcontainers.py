@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from container_runtime.docker.image_build import build_images
+from container_runtime.docker.images.image_build import build_images
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-// Types of the API's answers, made of its OpenAPI document by `python -m emulator.api.typescript`: do not edit.
+// Types of the API's answers, made of its OpenAPI document by `python -m emulator.api.description.typescript`: do not edit.
 
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;

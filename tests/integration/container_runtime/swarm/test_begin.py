@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from container_runtime.docker.local_images import LocalImage
+from container_runtime.docker.images.local_images import LocalImage
 from container_runtime.runtime import ResolvedImage
 from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.swarm.capacity import Promise, build_promise, read_promise
+from container_runtime.swarm.containers.service import build_service
 from container_runtime.swarm.nodes import SwarmNode
-from container_runtime.swarm.service import build_service
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

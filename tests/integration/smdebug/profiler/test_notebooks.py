@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 from nbclient import NotebookClient
 
-from smdebug.profiler.job_profile import JobProfile
+from smdebug.profiler.summary.job_profile import JobProfile
 from smdebug.rules.drawing.notebook import build_notebook
 from smdebug.rules.profiling.builtin.profiler_report import ProfilerReport
 from smdebug.rules.profiling.evaluation import follow_job, write_report

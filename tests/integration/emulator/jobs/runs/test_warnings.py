@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.api.job_exports import give_record, parse_record, parse_warnings, take_record
+from emulator.api.jobs.job_exports import give_record, parse_record, parse_warnings, take_record
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.warnings import build_warning

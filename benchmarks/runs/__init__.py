@@ -1,0 +1,1 @@
+"""Benchmarks of runs: their upload and reading."""

@@ -1,0 +1,1 @@
+"""Peers, environments and clients that several benchmarks use."""

@@ -1,0 +1,1 @@
+"""Images on a Docker engine: builds, lookup, content and removal."""

@@ -1,0 +1,1 @@
+"""Spare containers of the Docker back end."""

@@ -1,0 +1,429 @@
+"""Spare containers of the Docker back end: created ahead, given away, replaced.
+
+Which spare containers there are follows from the containers that were asked for: after one of a shape, another of that
+shape is kept ready, until none was asked for for a while.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import docker
+import docker.errors
+import requests.exceptions
+
+from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status
+from container_runtime.docker.images.image_files import copy_image_files
+from container_runtime.docker.scratch import build_environment
+from container_runtime.docker.spares.spare import LONGEST_IMPORTS_SECONDS, Spare, SpareLostError
+from container_runtime.docker.spares.spare_shape import find_obstacle, find_program, find_shape, has_spares
+from container_runtime.runtime import ContainerRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from container_runtime.docker.images.local_images import LocalImage
+    from container_runtime.docker.spares.given_away import GivenAway
+    from container_runtime.docker.spares.spare_shape import Shape
+    from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
+    from container_runtime.runtime import Usage
+    from container_runtime.spec import ContainerSpec
+
+logger = logging.getLogger(__name__)
+
+IDLE_SECONDS = 600.0
+# While a job starts, the engine has no time for another container.
+_PAUSE_SECONDS = 1.0
+# Containers of one shape that start within this time are the hosts of one user's work, such as the rules of a job.
+_BURST_SECONDS = 2.0
+_MOST_OF_A_SHAPE = 4
+# Share of the processors of a spare container, and of any other, while both have work.
+_SPARE_SHARES = 2
+_SHARES = 1024
+# Memory of a spare container of an image of which there was none yet.
+_GUESSED_BYTES = 400 * 1024**2
+# Spare containers that are made at the same time.
+_MAKERS = 2
+_NEVER = float("inf")
+# Longer than a container takes to end after its program.
+_END_SECONDS = 10
+_KILLED_CODE = 128 + signal.SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class SpareOptions:
+    """How the Docker back end keeps spare containers.
+
+    Attributes:
+        folder: folder for their files, on the disk of the folders that containers mount.
+        memory_bytes: most memory of all spare containers together; 0 for none.
+        idle_seconds: the spare containers of a shape are removed this long after the last container of that shape.
+    """
+
+    folder: Path
+    memory_bytes: int
+    idle_seconds: float = IDLE_SECONDS
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The spare containers of one shape.
+
+    Attributes:
+        definition: their image.
+        until: monotonic time at which they are removed; infinite for never.
+        wanted: how many there should be.
+        started: monotonic times of the last starts.
+        spares: those that wait, and those that do their imports.
+        ready: those that wait.
+    """
+
+    definition: ImageDefinition
+    until: float = 0.0
+    wanted: int = 1
+    started: list[float] = field(default_factory=list)
+    spares: list[Spare] = field(default_factory=list)
+    ready: list[Spare] = field(default_factory=list)
+
+
+class Spares:
+    """The spare containers of one back end. Thread-safe.
+
+    Args:
+        api: client of the engine.
+        options: how they are kept.
+        catalogue: this project's images.
+        given: records of what was given away.
+        labels: labels of every container of this back end.
+        user: uid and gid of containers.
+        start: starts a new container.
+        remove: removes a container.
+        read_usage: measures a container.
+        machine_cpus: processors of the engine's machine.
+    """
+
+    def __init__(
+        self,
+        api: docker.APIClient,
+        options: SpareOptions,
+        catalogue: ImageCatalogue,
+        *,
+        given: GivenAway,
+        labels: Mapping[str, str],
+        user: tuple[int, int],
+        start: Callable[[ContainerSpec], str],
+        remove: Callable[[str], None],
+        read_usage: Callable[[str], Usage | None],
+        machine_cpus: int,
+    ) -> None:
+        self._api = api
+        self._options = options
+        self._definitions = {definition.name: definition for definition in catalogue}
+        self._given = given
+        self._labels = dict(labels)
+        self._user = user
+        self._start = start
+        self._remove = remove
+        self._read_usage = read_usage
+        self._machine_cpus = machine_cpus
+        self._kept: dict[Shape, _Kept] = {}
+        # Images whose modules could not be imported; another try would end in the same way.
+        self._failed: set[str] = set()
+        # Images of which a spare container was killed once during its imports.
+        self._killed: set[str] = set()
+        self._sizes: dict[str, int] = {}
+        self._not_before = 0.0
+        self._makers: set[threading.Thread] = set()
+        self._changed = threading.Condition()
+        self._handing_over = threading.Lock()
+        # Folders that spare containers have taken.
+        self._folders: set[Path] = set()
+        self._closed = False
+        options.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._keeper = threading.Thread(target=self._keep, name="spares", daemon=True)
+        self._keeper.start()
+
+    def give(self, spec: ContainerSpec, image: LocalImage) -> tuple[str | None, str | None]:
+        """Make a spare container the container of ``spec``.
+
+        Returns:
+            The container's id, or None if there is none to give; and why there can be none, or None.
+
+        Raises:
+            docker.errors.APIError, requests.exceptions.RequestException: also if the name is in use.
+            ContainerStartError: the image's files could not be copied.
+        """
+        definition = self._find_definition(image)
+        if definition is None or not all(mount.source.is_dir() for mount in spec.mounts):
+            return None, None
+        obstacle = find_obstacle(spec, image, definition)
+        if obstacle is not None:
+            return None, obstacle
+        shape = self._find_shape(spec, image)
+        while (spare := self._take(shape, definition)) is not None:
+            try:
+                with self._handing_over:
+                    obstacle = self._claim_folders(spec) or self._hand_over(spare, spec, image)
+            except SpareLostError as error:
+                logger.info("The spare container %s is lost: %s", spare.name, error)
+                with self._handing_over:
+                    self._folders -= {mount.source for mount in spec.mounts}
+                self._discard(spare)
+                continue
+            except BaseException:
+                self._discard(spare)
+                raise
+            if obstacle is None:
+                return spare.container_id, None
+            self._discard(spare)
+            return None, obstacle
+        return None, None
+
+    def keep_ready(self, spec: ContainerSpec, image: LocalImage, seconds: float | None) -> bool:
+        """Keep a spare container for a container like ``spec``, for some seconds or, if None, without an end.
+
+        Returns:
+            Whether a spare container can become one like it.
+        """
+        definition = self._find_definition(image)
+        if definition is None or find_obstacle(spec, image, definition) is not None:
+            return False
+        shape = self._find_shape(spec, image)
+        with self._changed:
+            kept = self._find_kept(shape, definition)
+            kept.until = max(kept.until, _NEVER if seconds is None else time.monotonic() + seconds)
+            self._changed.notify_all()
+        return True
+
+    def has_ready(self, spec: ContainerSpec, image: LocalImage) -> bool:
+        """Return whether a spare container waits for a container like ``spec``."""
+        shape = self._find_shape(spec, image)
+        with self._changed:
+            return shape in self._kept and bool(self._kept[shape].ready)
+
+    def close(self) -> None:
+        """Remove all spare containers."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            makers = list(self._makers)
+            ready = [spare for kept in self._kept.values() for spare in kept.ready]
+            others = [spare for kept in self._kept.values() for spare in kept.spares if spare not in ready]
+        self._keeper.join()
+        with ThreadPoolExecutor(max(1, len(ready) + len(others))) as pool:
+            ended = [pool.submit(self._discard, spare) for spare in ready]
+            # Their threads wait for them; they end with the containers.
+            ended += [pool.submit(self._remove, spare.container_id) for spare in others if spare.container_id]
+        for each in ended:
+            each.result()
+        for thread in makers:
+            thread.join()
+
+    def _find_definition(self, image: LocalImage) -> ImageDefinition | None:
+        name = image.resolved.local.rpartition("/")[2].partition(":")[0]
+        definition = self._definitions.get(name)
+        return definition if has_spares(image, definition) and image.resolved.local not in self._failed else None
+
+    def _find_shape(self, spec: ContainerSpec, image: LocalImage) -> Shape:
+        # The name may mean a newer build by now.
+        found = self._api.inspect_image(image.resolved.local)  # type: ignore[no-untyped-call]
+        return find_shape(spec, image, found["Id"])
+
+    def _take(self, shape: Shape, definition: ImageDefinition) -> Spare | None:
+        """Take a spare container out of the store, and wait for its imports; a new container would do the same ones."""
+        now = time.monotonic()
+        with self._changed:
+            kept = self._find_kept(shape, definition)
+            kept.until = max(kept.until, now + self._options.idle_seconds)
+            kept.started = [at for at in kept.started if now - at < _BURST_SECONDS] + [now]
+            kept.wanted = min(max(kept.wanted, len(kept.started)), _MOST_OF_A_SHAPE)
+            self._not_before = now + _PAUSE_SECONDS
+            self._changed.notify_all()
+            awaited = None if kept.ready else next((each for each in kept.spares if not each.is_awaited), None)
+            if awaited is not None:
+                awaited.is_awaited = True
+        if awaited is not None and awaited.container_id:
+            with suppress(docker.errors.APIError):  # it may have ended
+                self._update(awaited.container_id, {"CpuShares": _SHARES})
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or kept.ready or not kept.spares, timeout=LONGEST_IMPORTS_SECONDS
+            )
+            if self._closed or not kept.ready:
+                return None
+            spare = kept.ready.pop(0)
+            kept.spares.remove(spare)
+            return spare
+
+    def _claim_folders(self, spec: ContainerSpec) -> str | None:
+        """Note that a spare container takes the folders of ``spec``, or return why none may.
+
+        It moves them into its own, which another container that has them does not see.
+        """
+        folders = {mount.source for mount in spec.mounts}
+        self._folders = {each for each in self._folders if each.exists()}
+        if shared := sorted(folders & self._folders):
+            return f"{shared[0]} is or was another container's"
+        self._folders |= folders
+        return None
+
+    def _hand_over(self, spare: Spare, spec: ContainerSpec, image: LocalImage) -> str | None:
+        """Give a spare container the name, the limits, the folders and the program of ``spec``.
+
+        Returns:
+            Why it cannot become that container, or None.
+        """
+        argv = find_program(image.find_argv(spec), spare.definition)
+        assert argv is not None
+        if not spare.shares_disk(spec):
+            return "its folders are on another disk than the state folder"
+        if spec.memory_bytes is not None and spec.memory_bytes < 2 * spare.memory_bytes:
+            return "its memory is not much more than the imported modules take"
+        self._given.add(spare.container_id, spec.labels)
+        self._api.rename(spare.container_id, spec.name)
+        self._update(spare.container_id, self._list_limits(spec))
+        copy_image_files(self._api, spec, image, image.resolved.local, self._labels)
+        spare.fill(spec, self._user)
+        spare.begin(argv, build_environment(spec, image, self._user))
+        return None
+
+    def _list_limits(self, spec: ContainerSpec) -> dict[str, int]:
+        limits = {"CpuShares": _SHARES, "PidsLimit": spec.max_processes}
+        if spec.memory_bytes is not None:
+            limits |= {"Memory": spec.memory_bytes, "MemorySwap": spec.memory_bytes}
+        if spec.cpus is not None and spec.cpus < self._machine_cpus:
+            limits["NanoCpus"] = 10**9 * spec.cpus
+        return limits
+
+    def _update(self, container_id: str, limits: Mapping[str, int]) -> None:
+        # The client's method does not know all limits.
+        url = build_url(self._api, f"/containers/{container_id}/update")
+        raise_for_status(self._api.post(url, json=dict(limits), timeout=REQUEST_SECONDS))
+
+    # Making and removing
+
+    def _find_kept(self, shape: Shape, definition: ImageDefinition) -> _Kept:
+        """Return the spare containers of a shape; those of older builds of its image are removed soon."""
+        for other, kept in self._kept.items():
+            if other.image == shape.image and other.identity != shape.identity:
+                kept.until = 0.0
+        return self._kept.setdefault(shape, _Kept(definition))
+
+    def _keep(self) -> None:
+        """Make and remove spare containers, until this back end is closed."""
+        while True:
+            with self._changed:
+                if self._closed:
+                    return
+                now = time.monotonic()
+                removed = self._drop_expired(now)
+                made = self._choose(removed) if now >= self._not_before else None
+                if not removed and made is None:
+                    self._changed.wait(self._find_pause(now))
+                    continue
+                if made is not None:
+                    shape, kept = made
+                    spare = Spare(self._options.folder, shape, kept.definition)
+                    kept.spares.append(spare)
+                    thread = threading.Thread(target=self._make, args=(spare, kept), name=spare.name)
+                    self._makers.add(thread)
+                    thread.start()
+            for each in removed:
+                self._discard(each)
+
+    def _drop_expired(self, now: float) -> list[Spare]:
+        expired = [shape for shape, kept in self._kept.items() if kept.until <= now]
+        return [spare for shape in expired for spare in self._kept.pop(shape).ready]
+
+    def _choose(self, removed: list[Spare]) -> tuple[Shape, _Kept] | None:
+        """Return the shape of the next spare container, the one asked for last first; None if none is needed.
+
+        Spare containers that have to make room for it are added to ``removed``.
+        """
+        if len(self._makers) >= _MAKERS:
+            return None
+        for shape, kept in sorted(self._kept.items(), key=lambda item: item[1].until, reverse=True):
+            if len(kept.spares) >= kept.wanted or shape.image in self._failed:
+                continue
+            room = self._options.memory_bytes - sum(
+                each.memory_bytes or self._estimate(each.shape) for some in self._kept.values() for each in some.spares
+            )
+            for other in sorted(self._kept.values(), key=lambda other: other.until):
+                while room < self._estimate(shape) and other.until < kept.until and other.ready:
+                    spare = other.ready.pop()
+                    other.spares.remove(spare)
+                    other.wanted = max(1, len(other.spares))
+                    other.until = other.until if other.spares else 0.0
+                    removed.append(spare)
+                    room += spare.memory_bytes
+            if room >= self._estimate(shape):
+                return shape, kept
+        return None
+
+    def _estimate(self, shape: Shape) -> int:
+        return self._sizes.get(shape.image, _GUESSED_BYTES)
+
+    def _find_pause(self, now: float) -> float | None:
+        """Return the seconds until there is something to do, if nothing changes; None for never."""
+        times = [kept.until for kept in self._kept.values()]
+        if any(len(kept.spares) < kept.wanted for kept in self._kept.values()):
+            times.append(max(self._not_before, now + _PAUSE_SECONDS))
+        soonest = min(times, default=_NEVER)
+        return None if soonest == _NEVER else max(0.0, soonest - now)
+
+    def _make(self, spare: Spare, kept: _Kept) -> None:
+        """Make one spare container, in a thread of its own."""
+        is_ready = False
+        try:
+            spare.start(self._start)
+            self._update(spare.container_id, {"CpuShares": _SPARE_SHARES})
+            if spare.is_awaited:
+                self._update(spare.container_id, {"CpuShares": _SHARES})
+            if not self._closed:
+                spare.wait_for_imports()
+                usage = self._read_usage(spare.container_id)
+                spare.memory_bytes = 0 if usage is None else usage.memory_bytes
+                is_ready = usage is not None
+        except SpareLostError as error:
+            if not self._closed:
+                logger.warning("No container of %s is kept ready: %s", spare.shape.image, error)
+                # The kernel may have killed it for want of memory, which the next one may find.
+                if spare.shape.image in self._killed or not self._was_killed(spare):
+                    self._failed.add(spare.shape.image)
+                self._killed.add(spare.shape.image)
+        except (ContainerRuntimeError, docker.errors.DockerException, requests.exceptions.RequestException) as error:
+            logger.info("No container of %s could be made ahead: %s", spare.shape.image, error)
+        except OSError as error:
+            logger.warning("No container of %s could be made ahead: %s", spare.shape.image, error)
+        with self._changed:
+            self._makers.discard(threading.current_thread())
+            is_kept = is_ready and not self._closed and kept in self._kept.values()
+            if is_kept:
+                self._sizes[spare.shape.image] = spare.memory_bytes
+                kept.ready.append(spare)
+            else:
+                kept.spares.remove(spare)
+                self._not_before = max(self._not_before, time.monotonic() + _PAUSE_SECONDS)
+            self._changed.notify_all()
+        if not is_kept:
+            self._discard(spare)
+
+    def _was_killed(self, spare: Spare) -> bool:
+        """Return whether a spare container whose socket has closed was killed from outside."""
+        with suppress(docker.errors.DockerException, requests.exceptions.RequestException):
+            ended = self._api.wait(spare.container_id, timeout=_END_SECONDS)
+            return bool(ended["StatusCode"] == _KILLED_CODE)
+        return False
+
+    def _discard(self, spare: Spare) -> None:
+        spare.close()
+        if spare.container_id:
+            self._remove(spare.container_id)

@@ -1,0 +1,1 @@
+"""Containers of a Swarm, each the only task of a service."""

@@ -1,0 +1,1 @@
+"""Pages that act on the emulator as a whole."""

@@ -1,0 +1,1 @@
+"""Description of the API: answers, OpenAPI document, types for the console."""

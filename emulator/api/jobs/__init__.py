@@ -1,0 +1,1 @@
+"""Pages about jobs of every kind, their logs, tags and exports."""

@@ -1,0 +1,1 @@
+"""Runs of pipelines, which are clients of the API."""

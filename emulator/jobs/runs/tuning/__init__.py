@@ -1,0 +1,1 @@
+"""Runs of tuning jobs, which are clients of the API."""

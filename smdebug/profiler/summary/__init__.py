@@ -1,0 +1,1 @@
+"""Summaries of a job's profile, for its page and its report."""
