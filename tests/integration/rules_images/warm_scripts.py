@@ -106,8 +106,8 @@ import subprocess, sys
 print("number", torch.initial_seed() if "--seed" in sys.argv else torch.rand(1).item())
 # PyTorch sets this at the first step, and a fork has it from the beginning.
 environment = {name: value for name, value in _os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
-print(subprocess.run([sys.executable, "-c", "import os, sys; print(sorted(os.environ.items()), sys.path)"], env=environment,
-    capture_output=True, text=True).stdout)
+print(subprocess.run([sys.executable, "-c", "import os, sys; print(sorted(os.environ.items()), sys.path)"],
+    env=environment, capture_output=True, text=True).stdout)
 """,
     "shared_memory": """
 import torch.multiprocessing as processes
