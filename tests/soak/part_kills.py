@@ -117,7 +117,8 @@ def _is_warm(stage: Stage, folder: Path, command: bytes) -> bool:
         if b"warm_interpreter.py" in command:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             return parent == stage.emulator.process.pid
-        if b"spare_program.py" in command:
+        # Not the container's init process, which has the same arguments and never the program's variables.
+        if command.partition(b"\0")[2].partition(b"\0")[0].endswith(b"spare_program.py"):
             # The folder is mounted until a program has begun.
             given = f":{stage.emulator.port}".encode() in (folder / "environ").read_bytes()
             return not given and f"{stage.state_dir}/" in (folder / "mountinfo").read_text()
