@@ -9,7 +9,10 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -63,6 +66,9 @@ class Meter(Protocol):
     def gpus(self) -> tuple[str, ...] | None:
         """The UUIDs of the GPUs that the container holds; None if it holds all of its machine."""
 
+    def list_processes(self) -> Collection[int]:
+        """Return the ids of the container's processes on this machine, at the last ``read`` or now; none if unknown."""
+
     def read(self) -> Load | None:
         """Read the container's counters; None if the container has ended.
 
@@ -87,6 +93,10 @@ class LocalMeter:
     def is_local(self) -> bool:
         """See ``Meter``."""
         return True
+
+    def list_processes(self) -> Collection[int]:
+        """See ``Meter``."""
+        return ()
 
     def read_machine(self) -> Machine:
         """See ``Meter``."""

@@ -1,4 +1,4 @@
-"""CPU share of the profiler's agent beside a container, by interval."""
+"""CPU share of the profiler beside a container, its start and uploads included."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.spec import ContainerSpec
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
+from emulator.jobs.staging.job_files import JobFolder
+from emulator.jobs.uploads.folder import FolderSync, FolderUpload
+from emulator.jobs.uploads.live import UNFINISHED
+from emulator.moto_services.s3.backend import open_s3
+from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS = 10.0
+SECONDS = 30.0
 # AWS's shortest interval and its default interval, in seconds, and the largest share of a core that each may take.
-LIMITS = {0.1: 0.03, 0.5: 0.01}
+LIMITS = {0.1: 0.03, 0.5: 0.005}
+BUCKET = "bench"
 BUSY = """
 import os
 held = bytearray(200 << 20)
@@ -42,6 +48,8 @@ WORKS = {"four busy processes": ("-I", "-S", "-c", BUSY), "a Keras training": ("
 def measure() -> Iterator[str]:
     """Measure a container with four busy processes of 200 MiB, then one that trains, at each interval."""
     with TemporaryDirectory() as folder:
+        s3 = open_s3(Path(folder, "s3"))
+        ObjectStore("123456789012", "us-east-1").create_bucket(BUCKET)
         tiny = Path(folder, "images", "tiny")
         tiny.mkdir(parents=True)
         (tiny / "image.toml").write_text('name = "tiny"\nentrypoint = []\n')
@@ -55,27 +63,28 @@ def measure() -> Iterator[str]:
                     raise RuntimeError(f"The container of {work} ended before it began.")
                 for interval, limit in LIMITS.items():
                     share = measure_share(runtime, container, interval, Path(folder, f"{number}-{interval:g}"))
-                    yield f"{work}, every {1000 * interval:.0f} ms: {share:.2%} of a core (at most {limit:.0%})"
+                    yield f"{work}, every {1000 * interval:.0f} ms: {share:.2%} of a core (at most {limit:.1%})"
             finally:
                 runtime.remove(container)
+        s3.close()
 
 
 def measure_share(runtime: LocalProcesses, container: str, interval: float, folder: Path) -> float:
-    """Return the processor time of the agent's thread as a share of the elapsed time."""
-    monitor = SystemMonitor("job", "algo-1", 1 << 33, folder)
-    before = set(Path("/proc/self/task").iterdir())
+    """Return the processor time of the profiler's threads as a share of the elapsed time, from start to last upload."""
+    folder.mkdir()
+    store = ObjectStore("123456789012", "us-east-1")
+    used, began = time.process_time(), time.monotonic()
+    monitor = SystemMonitor("job", "algo-1", 1 << 33, folder / "measures")
+    uploads = [
+        FolderSync(FolderUpload(JobFolder(folder / part), store, S3Uri(BUCKET, part), UNFINISHED), part)
+        for part in ("measures", "traces")
+    ]
     monitor.start(runtime, container)
-    (thread,) = set(Path("/proc/self/task").iterdir()) - before
     monitor.set_interval(interval)
-    # Work that happens only once, at the start, is not measured.
-    time.sleep(1)
-    used, began = read_nanoseconds(thread), time.monotonic()
+    for upload in uploads:
+        upload.start()
     time.sleep(SECONDS)
-    share = (read_nanoseconds(thread) - used) / 1e9 / (time.monotonic() - began)
     monitor.finish()
-    return share
-
-
-def read_nanoseconds(thread: Path) -> int:
-    """Return the processor time of a thread of this process, in nanoseconds."""
-    return int((thread / "schedstat").read_text().split()[0])
+    for upload in uploads:
+        upload.finish()
+    return (time.process_time() - used) / (time.monotonic() - began)

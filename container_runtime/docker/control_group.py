@@ -60,6 +60,7 @@ class ControlGroupMeter(LocalMeter):
             for _, names, path in (line.split(":", 2) for line in lines)
             for name in names.split(",")
         }
+        self._group = root / ("cpuacct" if "cpuacct" in groups else "") / groups.get("cpuacct", groups.get("", ""))
         if "cpuacct" in groups:
             cpu, memory, io = (root / name / groups.get(name, "") for name in ("cpuacct", "memory", "blkio"))
             self._read_group: Callable[[], Load] = lambda: self._read_first(cpu, memory, io)
@@ -68,6 +69,13 @@ class ControlGroupMeter(LocalMeter):
             cpu, self._read_group = folder, lambda: self._read_second(folder)
         if not cpu.is_dir():
             raise ContainerRuntimeError(f"The container's control group is not at {cpu}.")
+
+    def list_processes(self) -> list[int]:
+        """See ``Meter``."""
+        try:
+            return self._list_processes(self._group)
+        except OSError:
+            return []  # the container has ended
 
     def read(self) -> Load | None:
         """See ``Meter``."""

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Least time between two scans of the tree, which also measure shared pages, and the most share of a core they may take.
-_WALK_SECONDS = 0.5
-_WALK_SHARE = 0.002
+# Least time between two scans of the tree, and between two measurements of shared pages, and the most share of a core
+# that each of them may take; the latter may take more where the tree has other processes than at the last one.
+_LEAST_SECONDS = 0.5
+_MOST_SHARE = 0.001
+_MOST_SHARE_OF_CHANGES = 0.004
 
 
 class ProcessTreeMeter(LocalMeter):
@@ -32,37 +34,47 @@ class ProcessTreeMeter(LocalMeter):
         self._folder = folder
         self._supervisor: int | None = None
         self._tree: Sequence[int] = ()
-        self._walk_at = 0.0
-        # The resident memory of each process includes shared pages. This is the memory that the tree really holds,
-        # divided by the sum of the processes' resident memory.
+        self._scan_at = 0.0
+        # The resident memory of each process includes shared pages. This is the memory that some processes really
+        # hold, divided by the sum of their resident memory. Others count when they are measured, too.
         self._part_of_resident = 1.0
+        self._weighed: Sequence[int] = ()
+        self._weigh_at = self._weigh_changed_at = 0.0
         self._network: str | None = None
         self._has_run = False
+
+    def list_processes(self) -> Sequence[int]:
+        """See ``Meter``."""
+        return self._tree
 
     def read(self) -> Load | None:
         """See ``Meter``."""
         if not is_running(self._folder):
             return None
-        if not self._has_run or time.monotonic() >= self._walk_at:
-            self._walk()
+        now = time.monotonic()
+        if not self._has_run or now >= self._scan_at:
+            self._scan()
         supervisor = self._supervisor
         if supervisor is None:
             return None
-        stats = [_read_stat(pid) for pid in self._tree]
-        if self._has_run and not any(resident for _, resident in stats):
+        stats = {pid: _read_stat(pid) for pid in self._tree}
+        if self._has_run and not any(resident for _, resident in stats.values()):
             # The known processes have ended: either there are new ones, or only the supervisor is left.
-            self._walk()
-            stats = [_read_stat(pid) for pid in self._tree]
-            if not any(resident for _, resident in stats):
+            self._scan()
+            stats = {pid: _read_stat(pid) for pid in self._tree}
+            if not any(resident for _, resident in stats.values()):
                 return None
+        due = self._weigh_at if self._weighed == self._tree else self._weigh_changed_at
+        if now >= due or not any(stats[pid][1] for pid in self._weighed if pid in stats):
+            self._weigh(now)
         # On a busy machine the container's first process may not have started yet.
-        self._has_run = self._has_run or any(resident for _, resident in stats)
+        self._has_run = self._has_run or any(resident for _, resident in stats.values())
         reaped, _ = _read_stat(supervisor, of_children=True)
         ios = [read_io(pid) for pid in self._tree]
         received, sent = self._read_network()
         return Load(
-            cpu_seconds=(reaped + sum(ticks for ticks, _ in stats)) / _TICKS_PER_SECOND,
-            memory_bytes=round(sum(resident for _, resident in stats) * self._part_of_resident),
+            cpu_seconds=(reaped + sum(ticks for ticks, _ in stats.values())) / _TICKS_PER_SECOND,
+            memory_bytes=round(sum(stats[pid][1] for pid in self._weighed if pid in stats) * self._part_of_resident),
             read_bytes=sum(each[0] for each in ios),
             written_bytes=sum(each[1] for each in ios),
             io_operations=sum(each[2] for each in ios),
@@ -70,19 +82,27 @@ class ProcessTreeMeter(LocalMeter):
             sent_bytes=sent,
         )
 
-    def _walk(self) -> None:
+    def _scan(self) -> None:
         began = time.thread_time()
         guardian = read_supervisor_pid(self._folder)
         if guardian is None:
             return
         # The first is the supervisor. Its memory does not count for the container; the processes that it reaped do.
         self._supervisor, *self._tree = find_descendants(guardian) or [guardian]
+        if self._network is None and self._tree and has_own_network(self._tree[-1]):
+            self._network = f"/proc/{self._tree[-1]}/net/dev"
+        self._scan_at = time.monotonic() + max(_LEAST_SECONDS, (time.thread_time() - began) / _MOST_SHARE)
+
+    def _weigh(self, now: float) -> None:
+        """Measure which part of their resident memory the processes really hold; slow for large ones."""
+        began = time.thread_time()
         proportional = sum(map(read_proportional_bytes, self._tree))
         resident = sum(_read_stat(pid)[1] for pid in self._tree)
         self._part_of_resident = min(1.0, proportional / resident) if resident and proportional else 1.0
-        if self._network is None and self._tree and has_own_network(self._tree[-1]):
-            self._network = f"/proc/{self._tree[-1]}/net/dev"
-        self._walk_at = time.monotonic() + max(_WALK_SECONDS, (time.thread_time() - began) / _WALK_SHARE)
+        self._weighed = self._tree
+        took = time.thread_time() - began
+        self._weigh_at = now + max(_LEAST_SECONDS, took / _MOST_SHARE)
+        self._weigh_changed_at = now + max(_LEAST_SECONDS, took / _MOST_SHARE_OF_CHANGES)
 
     def _read_network(self) -> tuple[int | None, int | None]:
         if self._network is None:

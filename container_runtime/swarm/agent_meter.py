@@ -44,6 +44,10 @@ class AgentMeter:
         """See ``Meter``: a Swarm hands out none."""
         return ()
 
+    def list_processes(self) -> tuple[int, ...]:
+        """See ``Meter``: none of them is on this machine."""
+        return ()
+
     def read(self) -> Load | None:
         """See ``Meter``."""
         if self._file.closed:

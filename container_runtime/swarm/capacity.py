@@ -21,7 +21,8 @@ import docker
 import docker.errors
 
 from container_runtime.docker.border import build_url, raise_for_status, translated
-from container_runtime.runtime import NetworkExhaustedError
+from container_runtime.runtime import ContainerRuntimeError, NetworkExhaustedError
+from container_runtime.swarm.reservations import Reservations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -54,8 +55,13 @@ class Promise(NamedTuple):
     memory_bytes: int
 
     def write(self) -> str:
-        """Return the promise as a label's value, which ``read_promise`` parses."""
+        """Return the promise as a label's value, which ``read`` parses."""
         return f"{self.nano_cpus} {self.memory_bytes}"
+
+    @classmethod
+    def read(cls, text: str) -> Promise:
+        """Return what ``write`` has written."""
+        return cls(*map(int, text.split()))
 
     def is_within(self, other: Promise) -> bool:
         """Return whether no resource exceeds that of another promise."""
@@ -75,7 +81,7 @@ def read_promise(service: Mapping[str, Any]) -> Promise:
     """Return the promise of each task of a service: the label, or what other services reserve."""
     label = service["Labels"].get(PROMISE_LABEL)
     if label is not None:
-        return Promise(*map(int, label.split()))
+        return Promise.read(label)
     reserved = service["TaskTemplate"].get("Resources", {}).get("Reservations", {})
     return Promise(reserved.get("NanoCPUs", 0), reserved.get("MemoryBytes", 0))
 
@@ -142,10 +148,12 @@ class _Turn:
     Attributes:
         wanted: the containers, which start together or not at all.
         hopeless_since: time since which they would not fit even on idle nodes; None if they would.
+        reservation: id of their reservation that all emulators of the Swarm see.
     """
 
     wanted: Sequence[Wanted]
     hopeless_since: float | None = None
+    reservation: str | None = None
 
     @property
     def names(self) -> str:
@@ -165,9 +173,12 @@ class Capacity:
     are as large or smaller. Smaller requests are placed in the meantime.
     """
 
-    def __init__(self, api: docker.APIClient) -> None:
-        """Start without reservations, with the client of a manager's engine."""
+    def __init__(self, api: docker.APIClient, instance_id: str) -> None:
+        """Start without reservations, with the client of a manager's engine and the id of this emulator."""
         self._api = api
+        self._shared = Reservations(api, instance_id)
+        with translated("end reservations of an earlier process"):
+            self._shared.withdraw_all()
         self._lock = threading.Lock()
         # Chosen node and promise by container, until its service has a task there.
         self._kept: dict[str, tuple[SwarmNode, Promise]] = {}
@@ -204,6 +215,7 @@ class Capacity:
             yield
         finally:
             self._leave(turn)
+            self._withdraw(turn)
             with self._lock:
                 for each in wanted:
                     self._kept.pop(each.name, None)
@@ -257,7 +269,8 @@ class Capacity:
             chosen = taken.choose(lists)
             if chosen is not None:
                 self._kept |= {each.name: (node, each.promise) for each, node in chosen.items()}
-                return None
+        if chosen is not None:
+            return self._share(turn, chosen)
         if _Taken().choose(lists) is not None:
             turn.hopeless_since = None
         elif turn.hopeless_since is None:
@@ -271,12 +284,51 @@ class Capacity:
             return "the only node has too little free capacity"
         return f"{len(full)} of {len(nodes)} nodes {'has' if len(full) == 1 else 'have'} too little free capacity"
 
-    def _find_taken(self) -> _Taken:
-        """Return all promised resources. The caller holds the lock."""
+    def _share(self, turn: _Turn, chosen: Mapping[Wanted, SwarmNode]) -> str | None:
+        """Reserve the chosen nodes for all emulators to see; return the reason if another one was first."""
+        try:
+            with translated("reserve nodes of the Swarm"):
+                turn.reservation = self._shared.publish(
+                    (node.id, each.promise.write()) for each, node in chosen.items()
+                )
+            with self._lock:
+                taken = self._find_taken(turn)
+            if taken.choose({each: [node] for each, node in chosen.items()}) is not None:
+                return None
+        except BaseException:
+            self._give_back(turn)
+            raise
+        self._give_back(turn)
+        return "another emulator has reserved the nodes first"
+
+    def _give_back(self, turn: _Turn) -> None:
+        with self._lock:
+            for each in turn.wanted:
+                self._kept.pop(each.name, None)
+        self._withdraw(turn)
+
+    def _withdraw(self, turn: _Turn) -> None:
+        reservation, turn.reservation = turn.reservation, None
+        if reservation is not None:
+            # If no manager answers, it ends by itself.
+            with suppress(ContainerRuntimeError), translated("end a reservation of nodes of the Swarm"):
+                self._shared.withdraw(reservation)
+
+    def _find_taken(self, turn: _Turn | None = None) -> _Taken:
+        """Return all promised resources. The caller holds the lock.
+
+        Args:
+            turn: a request that has reserved nodes: its own do not count, nor what others have reserved after it.
+        """
         taken = _Taken()
-        for node, promise in self._kept.values():
-            taken.add(node.id, promise)
+        own = {each.name for each in turn.wanted} if turn is not None else set()
+        for name, (node, promise) in self._kept.items():
+            if name not in own:
+                taken.add(node.id, promise)
         with translated("look what the nodes of the Swarm have left"):
+            # Reservations first: one that is gone by then is a service that is listed.
+            for node_id, text in self._shared.list_others(turn.reservation if turn is not None else None):
+                taken.add(node_id, Promise.read(text))
             promised, tasks = self._list_promised()
         for task in tasks:
             if task["Status"]["State"] not in _ENDED and task["ServiceID"] in promised:

@@ -101,7 +101,7 @@ class SwarmEngine:
             image = self._images.resolve(AGENT_IMAGE).id
             self._tasks = Tasks(self._api, own_labels)
             self._nodes = Nodes(self._api, folder, registry)
-            self._capacity = Capacity(self._api)
+            self._capacity = Capacity(self._api, instance_id)
             self._nodes.start(image)
             self._is_open = allow_internet
             self._containers = SwarmContainers(

@@ -74,6 +74,18 @@ def _of(owner: str, *rows: tuple[str, str, str]) -> tuple[Replacement, ...]:
     return tuple(Replacement(owner, *row) for row in rows)
 
 
+# Kinds of ``emulator.moto_services.sagemaker.stored_kinds``: name, plural and verbs.
+_VERBS = "create describe update delete"
+_STORED_KINDS = (
+    ("code_repository", "code_repositories", _VERBS),
+    ("image", "images", _VERBS),
+    ("app_image_config", "app_image_configs", _VERBS),
+    ("studio_lifecycle_config", "studio_lifecycle_configs", "create describe delete"),
+    ("user_profile", "user_profiles", _VERBS),
+    ("space", "spaces", _VERBS),
+    ("monitoring_schedule", "monitoring_schedules", _VERBS),
+)
+
 REPLACED = (
     # moto's state is durable.
     *_of(
@@ -126,6 +138,7 @@ REPLACED = (
         ("_get_key", "", "the body of an answer is not read into memory"),
         ("key_response", "request", "the body of an answer is sent from its file"),
         ("serialized", "action_result", "a listing of 1,000 keys is written faster"),
+        ("get_bucket_notification", "", "EventBridge's part is described"),
     ),
     *_of(
         "moto.s3.models:FakeBucket",
@@ -138,6 +151,12 @@ REPLACED = (
         ("__init__", "account_id spec", "DeadLetterConfig is kept"),
         ("update_configuration", "config_updates", "DeadLetterConfig is kept"),
         ("get_configuration", "", "DeadLetterConfig is described"),
+    ),
+    *_of(
+        "moto.awslambda.responses:LambdaResponse",
+        ("get_policy", "", "each version and alias has its own policy"),
+        ("add_permission", "", "each version and alias has its own policy"),
+        ("remove_permission", "", "each version and alias has its own policy"),
     ),
     *_of(
         "moto.events.models:Rule",
@@ -185,8 +204,27 @@ REPLACED = (
     ),
     # Answers match those of AWS.
     *_of(
+        "moto.sqs.models:Queue",
+        ("_set_attributes", "attributes now", "the Policy is kept where a change does not name it"),
+        ("attributes", "", "RedrivePolicy is returned as it was set; RedriveAllowPolicy"),
+        ("KMS_ATTRIBUTES", "", "RedriveAllowPolicy can be asked for"),
+        ("redrive_allow_policy", "new", "RedriveAllowPolicy can be asked for"),
+    ),
+    *_of(
+        "moto.kms.models:KmsBackend",
+        ("disable_key", "key_id", "keys are found by ARN"),
+        ("enable_key", "key_id", "keys are found by ARN"),
+        ("cancel_key_deletion", "key_id", "keys are found by ARN"),
+        ("schedule_key_deletion", "key_id pending_window_in_days", "keys are found by ARN"),
+    ),
+    *_of(
         "moto.iam.models:IAMBackend",
         ("get_policy", "policy_arn", "creates an AWS-managed policy first"),
+        (
+            "list_policies",
+            "marker max_items only_attached path_prefix scope",
+            "AWS-managed policies that nothing has created yet are listed",
+        ),
         ("attach_role_policy", "policy_arn role_name", "creates an AWS-managed policy first"),
         ("attach_group_policy", "policy_arn group_name", "creates an AWS-managed policy first"),
         ("attach_user_policy", "policy_arn user_name", "creates an AWS-managed policy first"),
@@ -206,6 +244,7 @@ REPLACED = (
         "moto.sagemaker.models:SageMakerModelBackend",
         ("_get_resource_from_arn", "arn", "feature groups and resources without tags are found"),
         ("add_tags", "arn tags", "a key that is there gets the new value"),
+        ("create_feature_group", "feature_group_name", "an offline store is not required"),
     ),
     *_of(
         "moto.sagemaker.models",
@@ -213,9 +252,17 @@ REPLACED = (
     ),
     *_of(
         "moto.sagemaker.responses:SageMakerResponse",
+        ("serialized", "action_result", "what a resource lacks is not described as an empty structure"),
+        ("create_domain", "", "the answer has the DomainId; TagPropagation is kept"),
+        ("describe_domain", "", "TagPropagation is described; the error is SageMaker's"),
+        ("update_domain", "new", "UpdateDomain"),
+        ("create_feature_group", "", "the online store is kept"),
+        ("describe_feature_group", "", "the online store is described; a name that does not exist is refused"),
+        ("delete_feature_group", "new", "DeleteFeatureGroup"),
         ("create_experiment", "", "tags are kept; a name that exists is refused"),
         ("create_trial", "", "tags are kept; a name that exists is refused"),
         ("create_trial_component", "", "tags are kept; a name that exists is refused"),
+        ("create_notebook_instance_lifecycle_config", "", "tags are kept"),
         ("describe_experiment", "", "the display name and the description are kept"),
         ("describe_trial", "", "the display name is kept"),
         ("describe_trial_component", "", "the members are SageMaker's"),
@@ -236,6 +283,14 @@ REPLACED = (
         ("create_model_package_group", "", "a name that exists is refused"),
         ("describe_model_package_group", "", "the error is SageMaker's"),
         ("delete_model_package_group", "new", "DeleteModelPackageGroup"),
+        ("put_model_package_group_policy", "new", "PutModelPackageGroupPolicy"),
+        ("get_model_package_group_policy", "new", "GetModelPackageGroupPolicy"),
+        ("delete_model_package_group_policy", "new", "DeleteModelPackageGroupPolicy"),
+        *(
+            (f"{verb}_{name}", "new", "a resource that is stored and described as it came")
+            for name, plural, verbs in _STORED_KINDS
+            for verb, name in [*((each, name) for each in verbs.split()), ("list", plural)]
+        ),
         ("search", "", "every property of experiments and their parts is searched"),
     ),
 )

@@ -46,17 +46,22 @@ class MotoStore:
         from emulator.moto_services.cloudwatch.metrics import list_metrics_once
         from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
         from emulator.moto_services.durable import DurableBackends
+        from emulator.moto_services.function_policies import keeping_policies_apart
         from emulator.moto_services.iam.attached_policies import refusing_attached_policies
         from emulator.moto_services.iam.aws_managed_policies import creating_aws_managed_policies
         from emulator.moto_services.iam.missing_roles import explaining_missing_roles
         from emulator.moto_services.iam.policy_simulation import simulating_policies
         from emulator.moto_services.iam.principals import KNOWN_SESSIONS
         from emulator.moto_services.instances import untracked
+        from emulator.moto_services.keys import finding_keys_by_arn
+        from emulator.moto_services.queues import keeping_queue_attributes
         from emulator.moto_services.s3.backend import open_s3
+        from emulator.moto_services.sagemaker.descriptions import describing_like_sagemaker
         from emulator.moto_services.sagemaker.experiments import keeping_experiments
         from emulator.moto_services.sagemaker.model_registry import keeping_model_packages
         from emulator.moto_services.sagemaker.pipeline_versions import keeping_versions
         from emulator.moto_services.sagemaker.pipelines import keeping_definitions
+        from emulator.moto_services.sagemaker.stored_kinds import storing_more_kinds
         from emulator.moto_services.sagemaker.tags import keeping_tags
 
         with ExitStack() as closers:
@@ -67,6 +72,7 @@ class MotoStore:
             self._backends = DurableBackends(
                 folder / "moto",
                 {
+                    "awslambda": [keeping_policies_apart],
                     "cloudwatch": [list_metrics_once],
                     "iam": [
                         refusing_attached_policies,
@@ -74,15 +80,19 @@ class MotoStore:
                         explaining_missing_roles,
                         simulating_policies,
                     ],
+                    "kms": [finding_keys_by_arn],
                     "logs": [count_log_events],
                     "sagemaker": [
+                        describing_like_sagemaker,
                         keeping_experiments,
                         keeping_definitions,
                         keeping_versions,
                         keeping_model_packages,
+                        storing_more_kinds,
                         keeping_tags,
                     ],
                     "sagemakermetrics": [count_missing_steps],
+                    "sqs": [keeping_queue_attributes],
                     "sts": [KNOWN_SESSIONS.known_to_sts],
                 },
                 followed=follower is not None,

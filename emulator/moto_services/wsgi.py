@@ -186,8 +186,10 @@ def _discard(_data: bytes) -> None:
 
 def has_sagemaker_operation(method_name: str) -> bool:
     """Check whether moto answers a SageMaker operation, given in snake case, e.g. ``create_model``."""
+    from moto.sagemaker.models import sagemaker_backends
     from moto.sagemaker.responses import SageMakerResponse
 
+    sagemaker_backends.items()  # its first use adds the operations that moto lacks
     return method_name in vars(SageMakerResponse)
 
 
@@ -195,11 +197,8 @@ def has_sagemaker_resource(account_id: str, region: str, arn: str) -> bool:
     """Check whether moto has the SageMaker resource with this ARN, of a kind whose tags it stores."""
     from moto.sagemaker.models import sagemaker_backends
 
-    _, _, resource = arn.rpartition(":")
-    if resource.count("/") != 1:
-        return False  # moto's own look-up supports only ARNs that end in kind/name
     try:
         found = sagemaker_backends[account_id][region]._get_resource_from_arn(arn)  # noqa: SLF001 - moto has no other
-    except AttributeError:
-        return False  # a kind whose tags moto does not store
+    except (AttributeError, ValueError):
+        return False  # a kind whose tags moto does not store, or an ARN that does not end in kind/name
     return found is not None

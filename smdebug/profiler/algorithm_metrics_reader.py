@@ -4,16 +4,24 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable
-from typing import Any
 
 from smdebug.profiler import trace_events
 from smdebug.profiler.metrics_reader_base import MetricsReaderBase, read_time_buffer
 from smdebug.profiler.profiler_constants import DEFAULT_PREFIX, LAST, PYTHONTIMELINE_SUFFIX, SUFFIXES
-from smdebug.profiler.trace_event_file_parser import TraceEvent
+from smdebug.profiler.trace_event_file_parser import TraceEvent, build_event
+from smdebug.profiler.utils import name_host_first
 
 _DETAILED = re.compile(r"(.*/detailed_profiling/.+)/plugins/profile/.+trace\.json\.gz")
 _METADATA = re.compile(r"(.*/detailed_profiling/.+)/([^/_]+)_(\d+)_(\d+)\.metadata")
-_NODE = re.compile(r"(.*?)-(algo.*)")
+# By suffix, in the order of SUFFIXES; the last is that of any other file.
+_FILE_TYPES = (
+    "PythontimelineMetrics",
+    "DetailedframeworkMetrics",
+    "TFProfilerMetrics",
+    "",
+    "SMDataParallelMetrics",
+    "",
+)
 
 
 class AlgorithmMetricsReader(MetricsReaderBase[TraceEvent]):
@@ -66,17 +74,15 @@ class AlgorithmMetricsReader(MetricsReaderBase[TraceEvent]):
         detailed = _DETAILED.fullmatch(name)
         if detailed:
             told = self._metadata.get(detailed[1])
-            node, base_us = (told[2], float(told[3])) if told else ("", 0.0)
+            node, base_us = name.rpartition("/")[2].partition(".")[0], float(told[3]) if told else 0.0
             try:
                 content = gzip.decompress(content)
             except (OSError, EOFError, zlib.error):
                 self.damaged += 1
                 return []
-        # The host comes first, so that the processes of a host are listed together.
-        swapped = _NODE.fullmatch(node)
-        node = f"{swapped[2]}-{swapped[1]}" if swapped else node
-        suffix = SUFFIXES[find_suffix(name)] if find_suffix(name) < len(SUFFIXES) else ""
-        found = [build_event(event, suffix) for event in parser.parse(node, content, base_us)]
+        node = name_host_first(node)
+        kind = _FILE_TYPES[find_suffix(name)]
+        found = [build_event(event, kind) for event in parser.parse(node, content, base_us)]
         self.damaged += parser.damaged
         return found
 
@@ -84,29 +90,6 @@ class AlgorithmMetricsReader(MetricsReaderBase[TraceEvent]):
 def find_suffix(name: str) -> int:
     """Return the index of the suffix that a file's name ends in; the number of suffixes if there is none."""
     return next((at for at, suffix in enumerate(SUFFIXES) if name.endswith(suffix)), len(SUFFIXES))
-
-
-def build_event(event: trace_events.TraceEvent, suffix: str) -> TraceEvent:
-    """Return an event with upstream's attribute names."""
-    start, duration = round(event.start * 1e6), round(event.duration * 1e6)
-    return TraceEvent(
-        event_phase=event.phase or "Unknown",
-        event_name=event.name,
-        start_time=start,
-        duration=duration,
-        end_time=start + duration,
-        node_id=event.node,
-        pid=_make_plain(event.args.get("pid", event.row)),
-        tid=_make_plain(event.args.get("thread_id", event.thread)),
-        phase_pid=_make_plain(event.row),
-        event_args=event.args or None,
-        file_type=suffix,
-    )
-
-
-def _make_plain(value: Any) -> Any:
-    """Return a number or text unchanged, and other values as text, since frames and charts cannot compare them."""
-    return value if isinstance(value, (int, float, str)) else str(value)
 
 
 class LocalAlgorithmMetricsReader(AlgorithmMetricsReader):

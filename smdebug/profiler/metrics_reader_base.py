@@ -100,7 +100,7 @@ class MetricsReaderBase(ABC, Generic[Event]):
             ObjectStoreError: S3 refuses or cannot be reached.
             OSError: a file cannot be read.
         """
-        start, end = (convert_utc_timestamp_to_microseconds(each, unit) for each in (start_time, end_time))
+        start, end = (int(convert_utc_timestamp_to_microseconds(each, unit)) for each in (start_time, end_time))
         self.refresh_event_file_list()
         damaged = self.damaged
         found = [

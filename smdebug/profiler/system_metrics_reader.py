@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from smdebug.profiler.algorithm_metrics_reader import AlgorithmMetricsReader
 from smdebug.profiler.metrics_reader_base import MetricsReaderBase, read_time_buffer
-from smdebug.profiler.system_profiler_file_parser import ProfilerSystemEvent
+from smdebug.profiler.system_profiler_file_parser import ProfilerSystemEvent, build_system_event
 from smdebug.profiler.system_samples import FILE_NAME, parse_rows
 from smdebug.unsupported import make_unsupported
 
@@ -34,10 +34,7 @@ class SystemMetricsReader(MetricsReaderBase[ProfilerSystemEvent]):
     def _parse(self, name: str, content: bytes) -> list[ProfilerSystemEvent]:  # noqa: ARG002 -- lines tell the node
         rows, damaged = parse_rows(content)
         self.damaged += damaged
-        return [
-            ProfilerSystemEvent(row.kind[0], row.name or None, row.kind[1], row.value, row.node, row.time)
-            for row in rows
-        ]
+        return [build_system_event(row) for row in rows]
 
 
 class LocalSystemMetricsReader(SystemMetricsReader):

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 FILE_NAME = re.compile(r".+/(\d{10})\.algo-\d+\.json")
 
@@ -67,11 +68,22 @@ def parse_row(line: bytes) -> Row:
     Row(node='algo-1', time=10.25, kind=('cpu', 'CPUUtilization'), name='cpu0', value=7.5)
     """
     try:
-        content = json.loads(line)
+        return build_row(json.loads(line))
+    except RecursionError as error:
+        raise ValueError(f"no system metric: {error!r}") from error
+
+
+def build_row(content: Any) -> Row:
+    """Return what a line's JSON says.
+
+    Raises:
+        ValueError: it is no system metric.
+    """
+    try:
         kind = (str(content["Type"]), str(content.get("Dimension") or ""))
         name, node = str(content.get("Name") or ""), str(content["NodeId"])
         time, value = float(content["Timestamp"]), float(content["Value"])
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no system metric: {error!r}") from error
     if not (abs(time) < _LAST_S and math.isfinite(value)):
         raise ValueError("a system metric without a number")

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,10 +68,14 @@ class TraceParser:
 
     Attributes:
         damaged: number of lines, or items in them, that could not be read.
+        rows: names of the rows of the files, by their numbers.
+        threads: names of the threads that have one, by the numbers of row and thread.
     """
 
     def __init__(self) -> None:
         self.damaged = 0
+        self.rows: dict[Any, str] = {}
+        self.threads: dict[tuple[Any, Any], str] = {}
 
     def parse(self, node: str, content: bytes, base_us: float = 0.0) -> Iterator[TraceEvent]:
         """Yield a file's events in order; of a truncated file, the complete ones.
@@ -81,15 +85,21 @@ class TraceParser:
             content: content of the file.
             base_us: origin of the times if the file does not contain it, in microseconds since the epoch.
         """
+        yield from self.parse_items(node, self._read_items(content), base_us)
+
+    def parse_items(self, node: str, items: Iterable[Any], base_us: float = 0.0) -> Iterator[TraceEvent]:
+        """Yield the events of a file's items, which are what its JSON has; see ``parse``."""
         phases: dict[Any, str] = {}
         begun: dict[tuple[Any, Any], list[tuple[str, float, Mapping[str, Any]]]] = {}
-        for item in self._read_items(content):
+        for item in items:
             try:
                 kind, pid, args = item["ph"], item.get("pid"), item.get("args") or {}
                 if kind == "M":
                     if item["name"] == "process_name":
                         base_us = float(args.get("start_time_since_epoch_in_micros", base_us))
-                        phases[pid] = str(args.get("name", ""))
+                        self.rows[pid] = phases[pid] = str(args.get("name", ""))
+                    elif item["name"] == "thread_name":
+                        self.threads[pid, item.get("tid", 0)] = str(args["name"])
                     continue
                 where = pid, item.get("tid", 0)
                 stack = begun.setdefault(where, [])

@@ -182,6 +182,10 @@ class Hook(BaseHook):
         """Return whether a loss module is registered."""
         return not self._losses.is_empty
 
+    def knows_loss(self, loss: nn.Module) -> bool:
+        """Return whether a loss module is registered."""
+        return loss in self._losses
+
     @guarded("a value given to record_tensor_value")
     def record_tensor_value(self, tensor_name: str, tensor_value: torch.Tensor) -> None:
         """Save a value as `<tensor_name>_output_<i>`, like a module's output, if the current step selects that name.

@@ -208,7 +208,7 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
     details += f"{report.last_step}."
     if not isinstance(rule, BuiltInRule):
         return details
-    code = silence = ""
+    code = ""
     if not rule.inspected:
         code = RULE_WITHOUT_COLLECTION
         details = (
@@ -216,21 +216,18 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
             f"{rule.inspects}. Add the collection to the job's DebugHookConfig."
         )
     elif report.with_values < report.evaluated or report.evaluated == 1:
-        silence = describe_silence(rule, report)
-        details = f"{details} {silence}"
         # The first step of a rule that compares steps has no value, which needs no warning.
         if report.with_values <= 1 or 2 * report.with_values < report.evaluated + report.passed_over:
             code = RULE_HAD_LITTLE_TO_JUDGE
+        details += f" It {'had little to judge' if code else 'judged'}: {describe_values(rule, report)}."
     details = " ".join(filter(None, (details, rule.remark())))
     if code:
         warn_user(code, "%s", details)
-    elif silence:
-        rule.logger.warning("%s", details)
     return details
 
 
-def describe_silence(rule: BuiltInRule, report: RuleReport) -> str:
-    """Describe a rule that had little to judge: how many steps had data, and how often its collections are saved."""
+def describe_values(rule: BuiltInRule, report: RuleReport) -> str:
+    """Describe how many of the steps had something to judge, and how often the rule's collections are saved."""
     steps = report.evaluated + report.passed_over
     saved = rule.base_trial.collections()
     wanted = rule.values.get("collection_names") or rule.collections
@@ -240,8 +237,7 @@ def describe_silence(rule: BuiltInRule, report: RuleReport) -> str:
         interval = 1 if config is None else max(mode.save_interval for mode in config.distinct())
         if interval > 1:
             intervals.append(f"collection {name} is saved every {interval} steps")
-    text = "; ".join([f"values in {report.with_values} of {count_noun(steps, 'saved step')}", *intervals])
-    return f"It had little to judge: {text}."
+    return "; ".join([f"values in {report.with_values} of {count_noun(steps, 'saved step')}", *intervals])
 
 
 def describe_firing(rule: Rule, met: RuleEvaluationConditionMet) -> Verdict:

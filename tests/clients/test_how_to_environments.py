@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,21 +69,32 @@ def emulator(start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
     return start_emulator("process")
 
 
-@pytest.mark.nightly
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("page", RUN)
-def test_a_page_runs_with_what_it_names(page: str, wheel: Path, emulator: RunningEmulator, tmp_path: Path) -> None:
+# Pages that name the same follow each other, and share an environment.
+SORTED: list[str] = sorted(RUN, key=find_named)
+
+
+@lru_cache(maxsize=1)
+def install(wheel: Path, named: tuple[str, ...]) -> Path:
+    """Make the environment anew with the wheel and what a page names; return the folder of its programs."""
     shutil.rmtree(KEPT / "venv", ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", KEPT / "venv"], check=True)
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed = fetch_wheels(project["dependencies"] + project["optional-dependencies"]["emulator"], CHECKOUT / ".cache")
     programs = KEPT / "venv" / "bin"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(programs / "python")]
-    install = [*pip, "install", "--quiet", "--no-compile", "--find-links", str(needed)]
-    subprocess.run([*install, "--no-index", f"{wheel}[emulator]"], check=True)
-    if named := find_named(page):
+    command = [*pip, "install", "--quiet", "--no-compile", "--find-links", str(needed)]
+    subprocess.run([*command, "--no-index", f"{wheel}[emulator]"], check=True)
+    if named:
         pinned = "tests/clients/requirements-sagemaker-v3.txt" if "sagemaker>=3" in named else "constraints.txt"
-        subprocess.run([*install, "--constraint", str(CHECKOUT / pinned), *named], check=True)
+        subprocess.run([*command, "--constraint", str(CHECKOUT / pinned), *named], check=True)
+    return programs
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("page", SORTED)
+def test_a_page_runs_with_what_it_names(page: str, wheel: Path, emulator: RunningEmulator, tmp_path: Path) -> None:
+    programs = install(wheel, tuple(find_named(page)))
     folder = tmp_path / "reader"
     folder.mkdir()
     variables = {"PATH": f"{programs}:/usr/bin:/bin", "XDG_CACHE_HOME": str(KEPT / "cache"), "PYTHONPATH": ""}

@@ -1,6 +1,6 @@
 """Calls that Terraform's resources take: apply, plan, destroy, apply again.
 
-boto3 sends them: Terraform was not found where the tests run, see docs/clients.md.
+boto3 sends them, so that they are tried where Terraform is not installed; test_terraform.py runs Terraform itself.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -14,16 +15,30 @@ from docker.types import ServiceMode, TaskTemplate
 
 from container_runtime.runtime import NetworkExhaustedError
 from container_runtime.swarm import capacity
+from container_runtime.swarm.reservations import RESERVED_LABEL, Reservations
 from tests.contract.test_docker_networks import build_spec
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from container_runtime.spec import ContainerSpec
     from container_runtime.swarm.engine import SwarmEngine
     from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
 SLEEP = "import time; time.sleep(100000)"
+
+
+@pytest.fixture
+def second_engine(swarm_engine: SwarmEngine, tmp_path: Path) -> Iterator[SwarmEngine]:
+    """The back end of another emulator on the same Swarm."""
+    engine = type(swarm_engine)(f"test-{uuid.uuid4().hex[:12]}", tmp_path / "key")
+    yield engine
+    for container in engine.find({}):
+        engine.remove(container.id)
+    engine.close()
 
 
 def build_large(source: str) -> ContainerSpec:
@@ -88,6 +103,49 @@ def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine
             swarm_engine.remove(each)
         assert coming.result() in {each.id for each in swarm_engine.find({}) if each.running}
     assert list_waiting() == {}
+
+
+def test_two_emulators_do_not_wait_for_each_others_halves(
+    swarm_engine: SwarmEngine, second_engine: SwarmEngine
+) -> None:
+    """Each wants both nodes, at once: one gets both, and the other both when they are free again."""
+    at_once = threading.Barrier(2)
+    lock = threading.Lock()
+    running: list[int] = [0, 0]
+
+    def run_pair(engine: SwarmEngine) -> None:
+        pair = [build_large(SLEEP) for _ in range(2)]
+        at_once.wait(60)
+        with engine.reserve_capacity(pair, lambda: None):
+            started = [engine.start(each) for each in pair]
+        with lock:
+            running[0] += 2
+            running[1] = max(running)
+        for each in started:
+            engine.remove(each)
+            with lock:
+                running[0] -= 1
+
+    with ThreadPoolExecutor(2) as pool:
+        for each in [pool.submit(run_pair, engine) for engine in (swarm_engine, second_engine)]:
+            each.result(120)
+    assert running == [0, 2]
+    assert swarm_engine.describe()["waiting"] == second_engine.describe()["waiting"] == []
+
+
+def test_of_two_reservations_at_once_the_earlier_counts(swarm_nodes: SwarmNodes) -> None:
+    with closing(swarm_nodes.manager.connect()) as api:
+        one, other = Reservations(api, "one"), Reservations(api, "other")
+        first = one.publish([("n1", "5 6"), ("n2", "7 8")])
+        second = other.publish([("n1", "9 9")])
+        assert list(one.list_others(first)) == []
+        assert list(other.list_others(second)) == [("n1", "5 6"), ("n2", "7 8")]
+        assert list(one.list_others()) == [("n1", "9 9")]
+        one.withdraw_all()
+        assert list(other.list_others()) == []
+        other.withdraw(second)
+        other.withdraw(second)
+        assert api.configs(filters={"label": [RESERVED_LABEL]}) == []
 
 
 def test_who_waits_is_asked_whether_it_still_does(swarm_engine: SwarmEngine) -> None:

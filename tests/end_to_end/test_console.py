@@ -707,8 +707,11 @@ def press_until(page: Page, condition: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
-def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: str, width: int, scheme: Any) -> None:
+def test_every_view_is_accessible_and_fits(
+    console: Console, ended: str, deep: str, strange: str, axe: str, width: int, scheme: Any
+) -> None:
     page = console.page
+    many = ",".join(f"{REGION}/{name}" for name in (ended, "console-sick", deep, strange))
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 800})
     job = f"jobs/{REGION}/{ended}"
@@ -721,6 +724,8 @@ def test_every_view_is_accessible_and_fits(console: Console, ended: str, axe: st
         f"{job}/profiler": "canvas.flames",
         f"{job}/configuration": "pre",
         f"compare?jobs={REGION}/{ended},{REGION}/console-sick": "figure canvas",
+        f"compare?jobs={many}": "figure canvas",
+        "s3": "tbody tr",
         f"s3/{BUCKET}/output/": "tbody tr",
         f"s3/{BUCKET}/output/{ended}/output/model.tar.gz": "tbody tr",
         f"s3/{BUCKET}/output/{ended}/rule-output/VanishingGradient/report.json": "pre",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -368,7 +369,8 @@ def test_the_command_line_lists_all_kinds(running: RunningEmulator) -> None:
 
 def run_command(emulator: RunningEmulator, *arguments: str, code: int = 0) -> str:
     command = [sys.executable, "-P", "-m", "emulator", *arguments, "--state-dir", str(emulator.state_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_MS / 1000)
+    wide = os.environ | {"COLUMNS": "200"}
+    done = subprocess.run(command, env=wide, capture_output=True, text=True, check=False, timeout=PATIENCE_MS / 1000)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout if code == 0 else done.stderr
 
@@ -381,17 +383,26 @@ def test_lists_and_pages_of_all_kinds_are_accessible_and_fit(
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 800})
     (execution,) = ask(running, "pipeline-executions")["jobs"]
-    processing = ask(running, "processing-jobs")["jobs"][0]["name"]
+    processing = ask(running, "processing-jobs")["jobs"]
+    of_rule, own = (
+        next(each["name"] for each in processing if bool(each["rule"]) is is_rule) for is_rule in (True, False)
+    )
+    many = ",".join(f"{REGION}/churn-{number:04}" for number in range(40))
     views = {
         "jobs?page=2": "tbody tr",
         "jobs?words=nothing-like-it": "text=No job matches.",
         f"jobs/{REGION}/{FAILING}": "[data-last-lines]",
         "processing": "tbody tr",
-        f"processing/{REGION}/{processing}": "[role=log]",
+        "processing?words=nothing-like-it": "text=No processing job matches.",
+        f"processing/{REGION}/{of_rule}": "text=Nothing was printed yet.",
+        f"processing/{REGION}/{own}": "[role=log]",
+        f"jobs/{REGION}/churn-0003/logs": "text=Nothing was printed yet.",
+        f"compare?jobs={many}": "main table",
         "tuning": "tbody tr",
         f"tuning/{REGION}/{TUNING}": ".parallel svg",
         "pipelines": "tbody tr",
         f"pipelines/{REGION}/{execution['name']}": ".step",
+        **{f"{kind}/{REGION}/nobody": ".problem" for kind in ("processing", "tuning", "pipelines")},
     }
     for address, ready in views.items():
         page.goto(f"/console#/{address}")

@@ -5,8 +5,10 @@ Its readers and its PandasFrame are used.
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +46,67 @@ def read_profile(upstream_smdebug_python: Path) -> Callable[[Path], Any]:
         return json.loads(line)
 
     return read
+
+
+CALLS = Path(__file__).parent / "profile_reader_calls.py"
+
+
+def write_profile_of_all_kinds(folder: Path) -> None:
+    """Write system metrics of two minutes and trace events of the hook, its model timeline, Horovod and TensorFlow."""
+    for host in ("algo-1", "algo-2"):
+        files = MinuteFiles(folder, host)
+        for half in range(130):
+            figures = [Figure("cpu", "cpu0", "CPUUtilization", half / 2), Figure("gpu", "gpu0", "GPUUtilization", 5.5)]
+            files.append([*figures, Figure("memory", "MemoryUsedPercent", "", 6.25)], MINUTE + half / 2)
+        files.close()
+        timeline = Timeline(folder, f"0-{host}", max_bytes=1500, max_seconds=60.0, max_failures=50)
+        for step in range(12):
+            began, args = MINUTE + 0.5 * step, {"step_num": str(step), "pid": 7}
+            timeline.record("Forward", "Net", began, 0.25, args)
+            timeline.record("Step:ModeKeys.TRAIN", "Step:ModeKeys.TRAIN", began, 0.375, args)
+        timeline.close()
+    origin = {"start_time_since_epoch_in_micros": MINUTE * 10**6}
+    events = folder / "framework" / "pevents" / "2023111422"
+    rows = [
+        {"name": "process_name", "ph": "M", "pid": number, "args": {"name": name, **origin}}
+        for number, name in enumerate(("DataIterator", "Step"))
+    ]
+    threads = [{"name": "thread_name", "ph": "M", "pid": 1, "tid": 3, "args": {"name": "loop"}}]
+    spans = [
+        {"name": f"batch {at}", "ph": "X", "pid": at % 2, "tid": 3, "ts": at * 250_000, "dur": 100_000}
+        for at in range(8)
+    ]
+    spans[1]["args"] = {"step_num": "1", "pid": 9, "thread_id": 11}
+    model = events / f"{(MINUTE + 2) * 10**6}_0001_model_timeline.json"
+    model.write_text(json.dumps([*rows, *threads, *spans]))
+    # With a name at each end: the original's parser dies of Horovod's own, which have none there.
+    pairs = [
+        {"ph": phase, "pid": 0, "tid": 1, "ts": 250_000 * at, "name": f"NEGOTIATE {at}"}
+        for at, phase in enumerate("BEBBEE")
+    ]
+    (events / f"{(MINUTE + 2) * 10**6}_5-algo-1_horovod_timeline.json").write_text(json.dumps([*rows, *pairs]))
+    detailed = folder / "framework" / "tensorflow" / "detailed_profiling" / "2023111422" / "000000002"
+    profile = detailed / "plugins" / "profile" / "2023_11_14_22_14_00"
+    profile.mkdir(parents=True)
+    (detailed / f"7-algo-1_{MINUTE * 10**6}_{(MINUTE + 3) * 10**6}.metadata").touch()
+    unplaced = [{**each, "args": {"name": "/host:CPU"}} for each in rows[:1]]
+    (profile / "host.trace.json.gz").write_bytes(
+        gzip.compress(json.dumps({"traceEvents": [*unplaced, *(each for each in spans if each["pid"] == 0)]}).encode())
+    )
+
+
+def test_each_call_of_the_readers_tells_the_same(tmp_path: Path, upstream_smdebug_python: Path) -> None:
+    folder = tmp_path / "profiler-output"
+    write_profile_of_all_kinds(folder)
+    told = []
+    for python in (sys.executable, str(upstream_smdebug_python)):
+        command = [python, "-W", "ignore", str(CALLS), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        told.append(json.loads(done.stdout.rpartition("FOUND ")[2]))
+    ours, theirs = told
+    assert ours.keys() == theirs.keys()
+    assert {call: found for call, found in ours.items() if found != theirs[call]} == {}
 
 
 def test_system_metrics_of_two_hosts_over_two_minutes(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:

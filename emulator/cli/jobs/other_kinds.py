@@ -54,7 +54,8 @@ def processing(state_dir: Path | None, name: str | None, limit: int, status: str
     for each in found:
         judges = f"{each['trainingJob']} by {each['rule']}" if each["trainingJob"] else "-"
         rows.append([each["name"], each["status"], judges, _format_time(each["creationMs"])])
-    click.echo(format_table(rows) if found else "No processing jobs.")
+    # The name is what the command takes: it stays whole.
+    click.echo(format_table(rows, cut=2) if found else "No processing jobs.")
 
 
 @click.command()

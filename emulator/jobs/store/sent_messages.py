@@ -96,7 +96,8 @@ def format_sent(message: SentMessage) -> str:
     detail = content["detail"]
     if "ProcessingJobName" in detail:
         said = [f"processing job {detail['ProcessingJobName']}", detail["ProcessingJobStatus"]]
-        said += [" ".join(str(detail["ExitMessage"]).split())] if detail.get("ExitMessage") else []
+        # A rule's message goes on with what to do: here the line says what happened.
+        said += str(detail.get("ExitMessage") or "").strip().splitlines()[:1]
     else:
         said = [
             f"training job {detail['TrainingJobName']}",

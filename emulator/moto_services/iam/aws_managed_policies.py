@@ -21,13 +21,36 @@ _METHODS = ("get_policy", "attach_role_policy", "attach_group_policy", "attach_u
 
 @contextmanager
 def creating_aws_managed_policies() -> Iterator[None]:
-    """Create an AWS-managed policy before it is read or attached."""
+    """Create an AWS-managed policy before it is read or attached; list those not created yet, too."""
     from moto.iam.models import IAMBackend
 
     with ExitStack() as stack:
         for name in _METHODS:
             stack.enter_context(replaced(IAMBackend, name, _create_before(getattr(IAMBackend, name))))
+        stack.enter_context(replaced(IAMBackend, "list_policies", _list_policies))
         yield
+
+
+def _list_policies(
+    backend: Any, marker: str | None, max_items: int, only_attached: bool, path_prefix: str, scope: str
+) -> tuple[Any, str | None]:
+    policies = dict(backend.managed_policies)
+    if scope == "AWS" or (scope == "All" and not only_attached):
+        policies = _build_all(backend.account_id, backend.region_name) | policies
+    if scope != "All":
+        policies = {arn: each for arn, each in policies.items() if (":iam::aws:" in arn) == (scope == "AWS")}
+    chosen = [each for each in policies.values() if each.attachment_count or not only_attached]
+    page: tuple[Any, str | None] = backend._filter_attached_policies(chosen, marker, max_items, path_prefix)  # noqa: SLF001
+    return page
+
+
+@cache
+def _build_all(account_id: str, region: str) -> dict[str, Any]:
+    """Build every AWS-managed policy, by its ARN; none becomes part of IAM's state."""
+    from moto.iam.models import AWSManagedPolicy
+
+    built = [AWSManagedPolicy.from_data(name, account_id, region, data) for name, data in _read_documents().items()]
+    return {policy.arn: policy for policy in built}
 
 
 def _create_before(method: Any) -> Any:

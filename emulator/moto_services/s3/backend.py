@@ -34,6 +34,7 @@ from emulator.moto_services.s3.index_rows import (
 from emulator.moto_services.s3.journal import S3Journal
 from emulator.moto_services.s3.journalled_backend import JournalledBackend, forget_instances
 from emulator.moto_services.s3.listings import writing_contents
+from emulator.moto_services.s3.notifications import describing_eventbridge
 from emulator.moto_services.s3.policy import judge_permission
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFoll
         closers.enter_context(replaced(S3Response, "_get_key", serving_in_pieces(vars(S3Response)["_get_key"])))
         serialized = writing_contents(S3Response.serialized)
         closers.enter_context(replaced(S3Response, "serialized", serialized))
+        closers.enter_context(describing_eventbridge())
         closers.enter_context(replaced(S3Response, "key_response", passing_on(S3Response.key_response)))
         closers.enter_context(replaced(FakeBucket, "get_permission", judge_permission(FakeBucket.get_permission)))
         try:

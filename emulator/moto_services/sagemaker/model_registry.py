@@ -34,6 +34,9 @@ def keeping_model_packages() -> Iterator[None]:
         "create_model_package_group": partial(_create_group, SageMakerResponse.create_model_package_group),
         "describe_model_package_group": partial(_describe_group, SageMakerResponse.describe_model_package_group),
         "delete_model_package_group": _delete_group,
+        "put_model_package_group_policy": _put_policy,
+        "get_model_package_group_policy": _get_policy,
+        "delete_model_package_group_policy": _delete_policy,
     }
     with ExitStack() as closers:
         for name, answer in own.items():
@@ -161,6 +164,35 @@ def _delete_group(response: Any) -> Any:
         )
     del backend.model_package_groups[name]
     return EmptyResult()
+
+
+def _put_policy(response: Any) -> Any:
+    from moto.core.responses import ActionResult
+
+    group = _find_group(response.sagemaker_backend, _read(response, "ModelPackageGroupName"))
+    group.resource_policy = _read(response, "ResourcePolicy")
+    return ActionResult({"ModelPackageGroupArn": group.arn})
+
+
+def _get_policy(response: Any) -> Any:
+    from moto.core.responses import ActionResult
+
+    return ActionResult({"ResourcePolicy": _find_policy(response).resource_policy})
+
+
+def _delete_policy(response: Any) -> Any:
+    from moto.core.responses import EmptyResult
+
+    del _find_policy(response).resource_policy
+    return EmptyResult()
+
+
+def _find_policy(response: Any) -> Any:
+    """Find the group of a request, if it has a resource policy."""
+    group = _find_group(response.sagemaker_backend, _read(response, "ModelPackageGroupName"))
+    if "resource_policy" not in vars(group):
+        raise ValidationException(f"Cannot find resource policy for: {group.arn}.")
+    return group
 
 
 def _announce(backend: Any, package: Any) -> None:

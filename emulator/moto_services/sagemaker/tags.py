@@ -10,6 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker.stored_kinds import find_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ _DROPPING = {
     "create_experiment": "ExperimentArn",
     "create_trial": "TrialArn",
     "create_trial_component": "TrialComponentArn",
+    "create_notebook_instance_lifecycle_config": "NotebookInstanceLifecycleConfigArn",
 }
 
 
@@ -31,8 +33,16 @@ def keeping_tags() -> Iterator[None]:
     find = SageMakerModelBackend._get_resource_from_arn  # noqa: SLF001 - moto has no other
 
     def find_with_tags(backend: Any, arn: str) -> Any:
-        resource = backend.feature_groups.get(arn) if ":feature-group/" in arn else find(backend, arn)
-        if resource is not None and resource.tags is None:
+        kind, _, name = arn.rpartition(":")[2].partition("/")
+        if (stored := find_stored(backend, arn)) is not None:
+            resource = stored
+        elif kind == "feature-group":
+            resource = backend.feature_groups.get(arn)
+        elif kind == "notebook-instance-lifecycle-config":
+            resource = backend.notebook_instance_lifecycle_configurations.get(name)
+        else:
+            resource = find(backend, arn)
+        if resource is not None and getattr(resource, "tags", None) is None:
             resource.tags = []
         return resource
 

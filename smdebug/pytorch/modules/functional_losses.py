@@ -42,6 +42,9 @@ _INPUT_KEYWORDS = ("input", "target")
 class TakesLosses(Protocol):
     """The part of a hook that records losses."""
 
+    def knows_loss(self, loss: _Loss) -> bool:
+        """Return whether the script has registered a loss, which the hook then captures itself."""
+
     def record_loss(self, name: str, inputs: object, result: object) -> None:
         """Save the inputs and the result of a loss."""
 
@@ -100,12 +103,18 @@ class FunctionalLosses:
         def watched(loss: _Loss, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return call_module(loss, *args, **kwargs)
-            return call(type(loss).__name__, args, call_module, (loss, *args), kwargs)
+            return call(type(loss).__name__, args, call_module, (loss, *args), kwargs, loss)
 
         return watched
 
     def _call(
-        self, name: str, inputs: tuple[Any, ...], function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+        self,
+        name: str,
+        inputs: tuple[Any, ...],
+        function: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        module: _Loss | None = None,
     ) -> Any:
         self._depth += 1
         try:
@@ -114,6 +123,6 @@ class FunctionalLosses:
             self._depth -= 1
         if self._depth == 0:
             hook = self._get_hook()
-            if hook is not None:
+            if hook is not None and (module is None or not hook.knows_loss(module)):
                 hook.record_loss(name, inputs, result)
         return result

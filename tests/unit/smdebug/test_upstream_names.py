@@ -44,6 +44,6 @@ def test_small_functions_that_scripts_import_from_the_profiler() -> None:
     assert [str2bool(text) for text in (True, "true", "no", "1", "0")] == [True, True, False, True, False]
     with pytest.raises(ValueError, match="neither on nor off"):
         str2bool("perhaps")
-    assert get_node_id_from_system_profiler_filename("a/system/1591160700.algo-2.json") == "algo-2"
+    assert get_node_id_from_system_profiler_filename("a/system/incremental/1591160700.algo-2.json") == "algo-2"
     assert get_node_id_from_system_profiler_filename("system/other.json") is None
     assert convert_utc_timestamp_to_nanoseconds(2) == 2000

@@ -43,3 +43,21 @@ export function stackLabels(labels: { x: number; length: number }[], near: numbe
     return from;
   });
 }
+
+/** The ends of an axis of one step: it is in the middle, and not at the edge of a hundred steps or of three years. */
+export function spreadOne(at: number): [number, number] {
+  return [at - 1, at + 1];
+}
+
+/** Of the ticks of a logarithmic axis the powers of ten: lines for all between them are a grey area. */
+export function keepDecades(ticks: (number | null)[]): (number | null)[] {
+  return ticks.map((tick) => (tick !== null && Math.abs(Math.log10(tick) % 1) < 1e-9 ? tick : null));
+}
+
+/** The ends of a logarithmic axis: whole powers of ten that have all numbers between them. */
+export function coverDecades(numbers: (number | null | undefined)[]): [number, number] {
+  const exponents = numbers.flatMap((each) => (typeof each === "number" && each > 0 ? [Math.log10(each)] : []));
+  if (!exponents.length) return [0.1, 10];
+  const [low, high] = [Math.floor(Math.min(...exponents)), Math.ceil(Math.max(...exponents))];
+  return [10 ** low, 10 ** (high > low ? high : low + 1)];
+}

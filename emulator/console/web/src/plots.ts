@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import { h } from "./dom";
 import { formatNumber } from "./format";
 import { styleLines } from "./lines";
-import { smoothValues, stackLabels, writeCsv } from "./plot_data";
+import { coverDecades, keepDecades, smoothValues, spreadOne, stackLabels, writeCsv } from "./plot_data";
 
 // Of more lines the names would take more room than the picture.
 const MOST_NAMED = 40;
@@ -260,12 +260,23 @@ export class LinePlot {
         },
         focus: { alpha: 0.3 },
         scales: {
-          x: { time: this.options.time === true },
-          y: logarithmic ? { distr: 3 } : { range: (_, low, high) => this.range(low, high) },
+          x: {
+            time: this.options.time === true,
+            range: (_, first, last) => (at.length === 1 ? spreadOne(at[0] ?? 0) : [first, last]),
+          },
+          y: logarithmic
+            ? { distr: 3, range: (_, low, high) => coverDecades([low, high, this.options.threshold]) }
+            : { range: (_, low, high) => this.range(low, high) },
         },
         axes: [
           { ...axis, label: this.options.x, labelSize: 20, labelFont: "12px system-ui, sans-serif" },
-          { ...axis, size: 72, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick))) },
+          {
+            ...axis,
+            grid: { ...axis.grid, ...(logarithmic ? { filter: (_, ticks) => keepDecades(ticks) } : {}) },
+            ticks: { ...axis.ticks, ...(logarithmic ? { filter: (_, ticks) => keepDecades(ticks) } : {}) },
+            size: 72,
+            values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : formatNumber(tick))),
+          },
         ],
         cursor: {
           drag: { x: true, y: false },

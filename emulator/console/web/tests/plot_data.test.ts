@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { smoothValues, stackLabels, writeCsv } from "../src/plot_data.ts";
+import { coverDecades, keepDecades, smoothValues, spreadOne, stackLabels, writeCsv } from "../src/plot_data.ts";
 
 test("smoothing begins at the first value and passes over what is no number", () => {
   assert.deepEqual(smoothValues([4, 2, null, 8], 0), [4, 2, null, 8]);
@@ -30,4 +30,15 @@ test("labels of lines close together are put one below the other", () => {
     { x: 102, length: 10 },
   ];
   assert.deepEqual(stackLabels(labels, 16, 8), [0, 58, 0, 96]);
+});
+
+test("a step that stands alone is in the middle of its axis", () => {
+  assert.deepEqual(spreadOne(5), [4, 6]);
+});
+
+test("a logarithmic axis has the values and the threshold between its ends", () => {
+  assert.deepEqual(coverDecades([2.3e-11, 2.3e-11, 1e-7]), [1e-11, 1e-7]);
+  assert.deepEqual(coverDecades([10, 10, null]), [10, 100]);
+  assert.deepEqual(coverDecades([null, null, 0]), [0.1, 10]);
+  assert.deepEqual(keepDecades([1e-11, 2e-11, 1e-10, 9e-10, 1, 1000, null]), [1e-11, null, 1e-10, null, 1, 1000, null]);
 });

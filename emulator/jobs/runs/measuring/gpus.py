@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import importlib
 import logging
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.runs.measuring.machine import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 logger = logging.getLogger(__name__)
+
+# NVML's samples of processes come up to a second apart.
+_SAMPLED_SECONDS = 1.0
+# NVML_ERROR_NOT_FOUND.
+_NOT_FOUND = 6
 
 
 class Gpus:
@@ -88,33 +96,68 @@ class Gpus:
                 # There is no instance with this number.
                 continue
 
-    def measure(self) -> list[Figure]:
+    def measure(self, processes: Collection[int] = ()) -> list[Figure]:
         """Return utilization and memory use of each GPU in percent, without values that are currently unavailable.
 
         For MIG instances, only the memory use is available.
+
+        Args:
+            processes: the ids of the container's processes. Where others compute on a GPU, too, and NVML tells each
+                one's part, these processes' part is returned.
         """
         figures: list[Figure] = []
         for name, handle in self._devices.items():
+            shared = self._list_own(handle, processes)
             for dimension, read in (
                 ("GPUUtilization", self._read_utilization),
                 ("GPUMemoryUtilization", self._read_memory),
             ):
                 try:
-                    figures.append(Figure("gpu", name, dimension, read(handle)))
+                    figures.append(Figure("gpu", name, dimension, read(handle, shared)))
                 except self._nvml.NVMLError as error:
                     logger.debug("%s does not tell %s: %s", name, dimension, error)
         return figures
 
-    def _read_utilization(self, handle: Any) -> float:
+    def _list_own(self, handle: Any, processes: Collection[int]) -> dict[int, int | None] | None:
+        """Return the memory of those processes that compute on a GPU; None if no others do, or that is not known."""
+        try:
+            running = {each.pid: each.usedGpuMemory for each in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+        except self._nvml.NVMLError:
+            return None
+        # In a container, NVML names processes that are not to be seen from here.
+        if not processes or running.keys() <= set(processes) or not all(map(_is_seen, running)):
+            return None
+        return {pid: memory for pid, memory in running.items() if pid in processes}
+
+    def _read_utilization(self, handle: Any, own: Mapping[int, int | None] | None) -> float:
+        if own is not None:
+            with suppress(self._nvml.NVMLError):
+                return self._read_own_utilization(handle, own)
         return float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
 
-    def _read_memory(self, handle: Any) -> float:
+    def _read_own_utilization(self, handle: Any, own: Collection[int]) -> float:
+        since = int((time.time() - _SAMPLED_SECONDS) * 1e6)
+        try:
+            samples = self._nvml.nvmlDeviceGetProcessUtilization(handle, since)
+        except self._nvml.NVMLError as error:
+            if getattr(error, "value", None) == _NOT_FOUND:  # no process has computed since
+                return 0.0
+            raise
+        found = [[each.smUtil for each in samples if each.pid == pid] for pid in own]
+        return min(100.0, float(sum(sum(each) / len(each) for each in found if each)))
+
+    def _read_memory(self, handle: Any, own: Mapping[int, int | None] | None) -> float:
         memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-        used, total = float(memory.used), float(memory.total)
-        return 100 * used / total
+        parts = [] if own is None else [part for part in own.values() if part is not None]
+        used = memory.used if own is None or len(parts) < len(own) else sum(parts)
+        return 100 * float(used) / float(memory.total)
 
     def close(self) -> None:
         """Shut NVML down. Idempotent."""
         if self._nvml is not None:
             self._nvml.nvmlShutdown()
             self._nvml, self._devices = None, {}
+
+
+def _is_seen(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()

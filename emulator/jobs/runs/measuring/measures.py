@@ -31,6 +31,7 @@ class MinuteFiles:
         self._folder = folder / "system" / "incremental"
         self._host = host
         self._path: Path | None = None
+        self._minute = -1
         self._file: BinaryIO | None = None
         finish_measures(folder, host)
 
@@ -45,17 +46,17 @@ class MinuteFiles:
             OSError: the figures were not written, for example because the disk is full.
         """
         minute = int(timestamp) // 60 * 60
-        hour = time.strftime("%Y%m%d%H", time.gmtime(minute))
-        path = self._folder / hour / f"{minute:010d}.{self._host}.json"
-        if path != self._path or self._file is None:
+        if minute != self._minute or self._file is None:
             self.close()
-            self._file, self._path = _open(path), path
-        lines = [json.dumps(self._describe(figure, timestamp), separators=(", ", ": ")) for figure in figures]
+            hour = time.strftime("%Y%m%d%H", time.gmtime(minute))
+            path = self._folder / hour / f"{minute:010d}.{self._host}.json"
+            self._file, self._path, self._minute = _open(path), path, minute
+        lines = [json.dumps(self._describe(figure, timestamp)) for figure in figures]
         content, size = ("\n".join(lines) + "\n").encode(), self._file.seek(0, os.SEEK_END)
         # If there is not enough space, a part is written, and no error is raised.
         if self._file.write(content) < len(content):
             self._file.truncate(size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     def close(self) -> None:
         """Finish the current file, so that it is uploaded."""

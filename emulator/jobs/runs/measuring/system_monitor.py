@@ -107,7 +107,7 @@ class SystemMonitor:
                 # After a late reading, the next interval still has its full length.
                 before, before_at = now, now_at
                 try:
-                    files.append([*figures, *(gpus.measure() if gpus else ())], time.time())
+                    files.append([*figures, *(gpus.measure(meter.list_processes()) if gpus else ())], time.time())
                     failed = False
                 except OSError as error:
                     if not failed:

@@ -16,10 +16,12 @@ from emulator.gateway.gateway import Gateway, GatewayServices
 from emulator.gateway.listener import Listener
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
+from emulator.moto_services.sagemaker.descriptions import describing_like_sagemaker
 from emulator.moto_services.sagemaker.experiments import keeping_experiments
 from emulator.moto_services.sagemaker.model_registry import keeping_model_packages
 from emulator.moto_services.sagemaker.pipeline_versions import keeping_versions
 from emulator.moto_services.sagemaker.pipelines import keeping_definitions
+from emulator.moto_services.sagemaker.stored_kinds import storing_more_kinds
 from emulator.moto_services.sagemaker.tags import keeping_tags
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from tests.boto3_client import make_client
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EXTENSIONS = (
+    describing_like_sagemaker,
     keeping_experiments,
     keeping_definitions,
     keeping_versions,
     keeping_model_packages,
+    storing_more_kinds,
     keeping_tags,
     count_missing_steps,
 )

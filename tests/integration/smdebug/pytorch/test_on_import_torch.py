@@ -176,9 +176,11 @@ def test_a_script_that_only_asks_for_the_hook_leaves_its_model_to_it(
     ).replace(
         "optimizer = ", "import smdebug.pytorch as smd\nhook = smd.get_hook(create_if_not_exists=True)\noptimizer = "
     )
+    # A loss that the script registers is saved once.
+    asking = asking.replace("CrossEntropyLoss()\n", "CrossEntropyLoss()\nhook.register_loss(criterion)\n")
     done = run_script(START + asking, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 3, done.stderr
-    assert {"scalar/mine", "CrossEntropyLoss_output_0"} <= set(run.values(0))
+    assert set(run.values(0)) == {"scalar/mine", "CrossEntropyLoss_output_0", "MSELoss_output_0"}
 
 
 WITH_PROCESSES = """

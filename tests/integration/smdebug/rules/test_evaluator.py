@@ -217,6 +217,8 @@ def test_users_of_a_job_are_warned_of_a_verdict_on_little(
     run.end()
     verdict = evaluate(rule)
     assert verdict.status == "NoIssuesFound"
+    assert ("had little to judge" in verdict.details) == ("RuleHadLittleToJudge" in warned)
+    assert ("It judged: values in 9 of 16 saved steps." in verdict.details) == (steps_with_values == 9)
     found = [json.loads(line) for line in path.read_text().splitlines()]
     assert [each["Code"] for each in found] == warned
     assert {each["Text"] for each in found} <= {verdict.details}

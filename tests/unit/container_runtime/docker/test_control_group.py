@@ -43,6 +43,9 @@ def test_the_second_version(tmp_path: Path) -> None:
     )
     meter = ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc")
     assert meter.read() == LOAD
+    assert list(meter.list_processes()) == []
+    (tmp_path / group / "cgroup.procs").write_text("7\n9\n")
+    assert list(meter.list_processes()) == [7, 9]
     # The engine leaves out io.stat where no group above has that controller.
     (tmp_path / group / "io.stat").unlink()
     load = meter.read()
@@ -59,13 +62,16 @@ def test_the_first_version(tmp_path: Path) -> None:
             "proc/7/cgroup": "11:cpu,cpuacct:/docker/1a\n4:memory:/docker/1a\n3:blkio:/docker/1a\n0::/system.slice\n",
             "proc/7/net/dev": NETWORK,
             "groups/cpuacct/docker/1a/cpuacct.usage": "1500000000\n",
+            "groups/cpuacct/docker/1a/cgroup.procs": "7\n8\n",
             "groups/memory/docker/1a/memory.usage_in_bytes": "1000\n",
             "groups/memory/docker/1a/memory.stat": "cache 5\ntotal_inactive_file 100\n",
             "groups/blkio/docker/1a/blkio.throttle.io_service_bytes": "8:0 Read 10\n8:0 Write 20\nTotal 30\n",
             "groups/blkio/docker/1a/blkio.throttle.io_serviced": "8:0 Read 4\n8:0 Write 3\n8:0 Total 7\nTotal 7\n",
         },
     )
-    assert ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc").read() == LOAD
+    meter = ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc")
+    assert meter.read() == LOAD
+    assert list(meter.list_processes()) == [7, 8]
 
 
 def test_a_container_of_another_machine(tmp_path: Path) -> None:

@@ -41,3 +41,39 @@ def test_a_container_is_measured_whose_first_process_comes_late(
         process.kill()
     tree.pop()
     assert meter.read() is None
+
+
+def test_a_process_that_starts_later_counts_before_its_pages_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are measured seldom where that takes long, but a loader's processes shall not work unseen meanwhile."""
+    supervisor = os.getpid()
+    program = [sys.executable, "-c", "print('begun', flush=True); input()"]
+    with (
+        subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first,
+        subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as later,
+    ):
+        for process in (first, later):
+            assert process.stdout is not None
+            process.stdout.readline()
+        tree = [supervisor, first.pid]
+        now = [100.0]
+        monkeypatch.setattr(process_tree, "is_running", lambda _: True)
+        monkeypatch.setattr(process_tree, "read_supervisor_pid", lambda _: supervisor)
+        monkeypatch.setattr(process_tree, "find_descendants", lambda _: list(tree))
+        monkeypatch.setattr(process_tree, "read_proportional_bytes", lambda _: 1 << 20)
+        monkeypatch.setattr("container_runtime.process.process_tree.time.monotonic", lambda: now[0])
+        # The first measurement takes 20 ms of the processor, each scan nothing.
+        spent = iter([0.0, 0.0, 0.0, 0.02])
+        monkeypatch.setattr("container_runtime.process.process_tree.time.thread_time", lambda: next(spent, 1.0))
+        monkeypatch.setattr(process_tree, "_read_stat", lambda pid, **_: (0 if pid == supervisor else 7, 1 << 20))
+        meter = ProcessTreeMeter(tmp_path)
+        loads = [meter.read()]
+        tree.append(later.pid)
+        for seconds in (1.0, 3.9, 0.2):
+            now[0] += seconds
+            loads.append(meter.read())
+        for process in (first, later):
+            process.kill()
+    found = [(round(load.cpu_seconds * process_tree._TICKS_PER_SECOND), load.memory_bytes) for load in loads if load]
+    assert found == [(7, 1 << 20), (14, 1 << 20), (14, 1 << 20), (14, 2 << 20)]

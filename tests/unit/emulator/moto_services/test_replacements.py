@@ -97,9 +97,10 @@ def test_the_table_lists_exactly_what_is_replaced(tmp_path: Path) -> None:
         capture_published(lambda _: None),
         bound_http_endpoints(allow_internet=False),
     ):
-        for service in ("cloudwatch", "iam", "logs", "sagemaker", "sagemakermetrics", "sts"):
+        for service in ("awslambda", "cloudwatch", "iam", "kms", "logs", "sagemaker", "sagemakermetrics", "sqs", "sts"):
             models = importlib.import_module(f"moto.{service}.models")
-            assert vars(models)[f"{service}_backends"]["123456789012"] is not None
+            backends = f"{service.removeprefix('aws')}_backends"
+            assert vars(models)[backends]["123456789012"] is not None
         assert set(list_replaced()) == set(REPLACED)
         changed = {(owner, name) for owner, name, value in _read_attributes() if before.get((owner, name)) is not value}
     assert {(row.owner, row.name) for row in REPLACED} == changed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.profiler import python_profile_utils, utils
+from smdebug.profiler import ProfilerSystemEvents, SMProfilerEvents, python_profile_utils, utils
 from smdebug.profiler.algorithm_metrics_reader import LocalAlgorithmMetricsReader
 from smdebug.profiler.profiler_constants import LAST, PYTHONTIMELINE_SUFFIX
 from smdebug.profiler.system_metrics_reader import LocalSystemMetricsReader
@@ -129,9 +129,31 @@ def test_tensorflow_s_own_profile_is_read(tmp_path: Path) -> None:
     reader = LocalAlgorithmMetricsReader(tmp_path)
     (event,) = reader.get_events(START_US, START_US + 10_000)
     assert (event.event_phase, event.event_name, event.start_time) == ("/host:CPU", "MatMul", START_US + 1000)
-    assert (event.node_id, event.tid, event.file_type) == ("algo-1-0", 3, "trace.json.gz")
+    assert (event.node_id, event.tid, event.file_type) == ("host", 3, "TFProfilerMetrics")
     place.write_bytes(place.read_bytes()[:-9])
     assert LocalAlgorithmMetricsReader(tmp_path).get_events(0, LAST) == []
+
+
+def test_parsers_pass_over_what_is_damaged_or_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    events, measures = SMProfilerEvents(), ProfilerSystemEvents()
+    gone = tmp_path / "framework/pevents/2023111422/5_0-algo-1_pythontimeline.json"
+    events.read_events_from_file(str(gone))
+    assert f"{gone} cannot be read" in caplog.text
+    gone.parent.mkdir(parents=True)
+    gone.write_text('[\n{"ph": "X", "pid": 1, "ts": 5, "dur": 2, "name": "a"},\n{"ph": "X", "pi')
+    events.read_events_from_file(str(gone))
+    (event,) = events.get_all_events()
+    assert (event.event_phase, event.start_time, event.node_id) == ("Unknown", 5, "algo-1-0")
+    assert events.get_process_info(1).get_thread_info(0).tid == 0
+    file = tmp_path / "measures.json"
+    whole = {"Type": "cpu", "Name": "cpu0", "Dimension": "CPUUtilization", "Value": 1, "NodeId": "a", "Timestamp": 2}
+    file.write_text(f"{json.dumps(whole)}\n{{\n{json.dumps(whole)}\n")
+    measures.read_events_from_file(str(file))
+    measures.read_events_from_json_data([whole])
+    assert len(measures.get_all_events()) == 3
+    assert f"Damaged lines of {file} are passed over: 1." in caplog.text
+    with pytest.raises(ValueError, match="no system metric"):
+        measures.read_event_from_dict({})
 
 
 def test_a_time_buffer_that_is_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

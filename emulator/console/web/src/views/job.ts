@@ -286,12 +286,14 @@ function showReport(report: Report, title: string, plots: LinePlot[]): HTMLEleme
     const values = quantity.Values.map((value) => (Number.isFinite(Number(value)) ? Number(value) : null));
     const limit = quantity.Threshold === null ? null : Number(quantity.Threshold);
     const positive = values.filter((value): value is number => value !== null && value > 0);
+    // The threshold is a part of the picture.
+    const shown = limit !== null && limit > 0 ? [...positive, limit] : positive;
     const plot = new LinePlot({
       title: `${title}: ${quantity.Quantity}`,
       x: "global step",
       threshold: limit,
       height: 200,
-      logarithmic: positive.length === values.length && Math.max(...positive) > 1000 * Math.min(...positive),
+      logarithmic: positive.length === values.length && Math.max(...shown) > 1000 * Math.min(...shown),
       firings: fired === null ? [] : [{ step: fired, rule: "fired" }],
     });
     plot.show(splitByMode(quantity, values));

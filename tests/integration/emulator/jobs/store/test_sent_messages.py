@@ -14,7 +14,7 @@ from emulator.cli.commands import main
 from emulator.exceptions import StartupError
 from emulator.jobs.accounts import name_store
 from emulator.jobs.store import transaction as transaction_module
-from emulator.jobs.store.sent_messages import SNS, format_sent, read_sent, record_message
+from emulator.jobs.store.sent_messages import SNS, SentMessage, format_sent, read_sent, record_message
 from emulator.jobs.store.store import JobStore
 from emulator.moto_services.sns import PublishedMessage, capture_published
 from tests.integration.emulator.jobs.job_harness import REGION
@@ -153,3 +153,13 @@ def test_without_a_store(tmp_path: Path) -> None:
     assert other.output.startswith("Nothing was sent for the account 222222222222 from the state folder")
     with pytest.raises(StartupError):
         read_sent(tmp_path / "none.sqlite")
+
+
+def test_of_what_a_rule_said_the_line_has_what_happened() -> None:
+    detail = {
+        "ProcessingJobName": "job-Rule-1",
+        "ProcessingJobStatus": "Completed",
+        "ExitMessage": "It fired.\nWhat to do",
+    }
+    shown = format_sent(SentMessage(1, 0, "EventBridge", "us-east-1", {"detail": detail}))
+    assert shown.endswith("processing job job-Rule-1  Completed  It fired.")

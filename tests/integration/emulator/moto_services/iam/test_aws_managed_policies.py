@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.integration.emulator.small_emulator import Emulator
 
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
+DOCUMENT = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}'
 EXECUTION = "arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
 
 
@@ -61,4 +62,20 @@ def test_others_are_not_found(emulator: Emulator, arn: str) -> None:
     iam.create_role(RoleName="jobs", AssumeRolePolicyDocument="{}")
     with pytest.raises(ClientError, match="NoSuchEntity"):
         iam.attach_role_policy(RoleName="jobs", PolicyArn=arn)
-    assert [each for each in iam.list_policies()["Policies"] if "SageMaker" in each["PolicyName"]] == []
+    assert iam.list_policies(OnlyAttached=True)["Policies"] == []
+
+
+def test_all_are_listed_and_found_by_scope_without_becoming_state(emulator: Emulator) -> None:
+    iam = emulator.client("iam")
+    own = iam.create_policy(PolicyName="own", PolicyDocument=DOCUMENT)["Policy"]["Arn"]
+
+    def list_arns(**asked: str) -> set[str]:
+        pages = iam.get_paginator("list_policies").paginate(**asked)
+        return {each["Arn"] for page in pages for each in page["Policies"]}
+
+    assert {own, FULL_ACCESS, EXECUTION} <= list_arns()
+    assert own in list_arns(Scope="Local")
+    assert not list_arns(Scope="Local") & {FULL_ACCESS, EXECUTION}
+    assert own not in list_arns(Scope="AWS")
+    assert EXECUTION in list_arns(Scope="AWS", PathPrefix="/service-role/")
+    assert iam.list_policies(Scope="All", OnlyAttached=True)["Policies"] == []

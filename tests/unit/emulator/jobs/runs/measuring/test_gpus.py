@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,7 +13,11 @@ from emulator.jobs.runs.measuring.gpus import Gpus
 
 
 class NVMLError(Exception):
-    pass
+    value = 999
+
+
+class NotFoundError(NVMLError):
+    value = 6
 
 
 class Nvml(ModuleType):
@@ -22,6 +27,9 @@ class Nvml(ModuleType):
         super().__init__("pynvml")
         self.driver, self.open = driver, False
         self.lost, self.divided = lost, divided
+        # Memory by process, and what NVML tells of each one's use; an error where it does not.
+        self.running: dict[int, int | None] | NVMLError = NVMLError("Not Supported")
+        self.used: list[tuple[int, int]] | NVMLError = NVMLError("Not Supported")
 
     def nvmlInit(self) -> None:
         if not self.driver:
@@ -61,6 +69,16 @@ class Nvml(ModuleType):
         if handle == "instance":
             raise NVMLError("Not Supported")
         return SimpleNamespace(gpu=87, memory=3)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: int | str) -> list[Any]:
+        if isinstance(self.running, NVMLError):
+            raise self.running
+        return [SimpleNamespace(pid=pid, usedGpuMemory=memory) for pid, memory in self.running.items()]
+
+    def nvmlDeviceGetProcessUtilization(self, handle: int | str, since_us: int) -> list[Any]:
+        if isinstance(self.used, NVMLError):
+            raise self.used
+        return [SimpleNamespace(pid=pid, smUtil=used) for pid, used in self.used]
 
     def nvmlDeviceGetMemoryInfo(self, handle: int | str) -> Any:
         if handle == 1:
@@ -119,6 +137,33 @@ def test_a_container_that_holds_the_second_gpu_sees_it_as_its_first(monkeypatch:
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     rows = [(each.name, each.dimension, each.value) for each in Gpus(["GPU-1"]).measure()]
     assert rows == [("gpu0", "GPUUtilization", 11.0), ("gpu0", "GPUMemoryUtilization", 25.0)]
+
+
+OWN, OTHER, UNSEEN = os.getpid(), os.getppid(), 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("running", "used", "utilization", "memory"),
+    [
+        ({OWN: 3 << 30}, [(OWN, 30)], 87.0, 25.0),
+        ({OWN: 3 << 30, OTHER: 3 << 30}, [(OWN, 30), (OTHER, 50), (OWN, 40)], 35.0, 12.5),
+        ({OTHER: 6 << 30}, [(OTHER, 50)], 0.0, 0.0),
+        ({OWN: 3 << 30, OTHER: 3 << 30}, NotFoundError("Not Found"), 0.0, 12.5),
+        ({OWN: 3 << 30, OTHER: 3 << 30}, NVMLError("Not Supported"), 87.0, 12.5),
+        ({OWN: None, OTHER: None}, [(OWN, 30)], 30.0, 25.0),
+        ({OWN: 3 << 30, UNSEEN: 3 << 30}, [(OWN, 30)], 87.0, 25.0),
+        (NVMLError("Not Supported"), [(OWN, 30)], 87.0, 25.0),
+    ],
+    ids=["alone", "both", "idle", "unsampled", "no-utilization", "no-memory", "other-namespace", "no-processes"],
+)
+def test_a_job_is_measured_by_its_part_of_a_gpu_that_others_use_too(
+    monkeypatch: pytest.MonkeyPatch, running: Any, used: Any, utilization: float, memory: float
+) -> None:
+    nvml = Nvml()
+    nvml.running, nvml.used = running, used
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    rows = [(each.name, each.dimension, each.value) for each in Gpus(["GPU-0"]).measure([OWN])]
+    assert rows == [("gpu0", "GPUUtilization", utilization), ("gpu0", "GPUMemoryUtilization", memory)]
 
 
 @pytest.mark.parametrize("module", [None, Nvml(driver=False)])

@@ -1,0 +1,86 @@
+"""Resource policies of Lambda functions, one for each version and alias."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from emulator.exceptions import AwsError
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OF_ARN = 7  # parts of a function's ARN without a qualifier
+
+
+@contextmanager
+def keeping_policies_apart() -> Iterator[None]:
+    """Let AddPermission, GetPolicy and RemovePermission see only statements of the qualifier that they name."""
+    from moto.awslambda.responses import LambdaResponse
+
+    with ExitStack() as closers:
+        for name, answer in (("get_policy", _get), ("add_permission", _add), ("remove_permission", _remove)):
+            closers.enter_context(replaced(LambdaResponse, name, answer))
+        yield
+
+
+def _find(response: Any, position: int) -> tuple[Any, str | None, list[dict[str, Any]]]:
+    """Find the function of a request, the qualifier, and the statements that apply to it."""
+    name = unquote(response.path.split("/")[position])
+    qualifier: str | None = response.querystring.get("Qualifier", [None])[0]
+    parts = name.split(":")
+    of_name = _OF_ARN if parts[0] == "arn" else 1
+    if qualifier is None and len(parts) > of_name:
+        qualifier = parts[of_name]
+    function = response.backend.get_function(name, qualifier)
+    policy = function.policy
+    return function, qualifier, [each for each in policy.statements if _read_qualifier(each) == qualifier]
+
+
+def _read_qualifier(statement: dict[str, Any]) -> str | None:
+    parts = statement.get("Resource", "").split(":")
+    return parts[_OF_ARN] if len(parts) > _OF_ARN else None
+
+
+def _refuse(text: str) -> AwsError:
+    return AwsError(text, code="ResourceNotFoundException", status=404)
+
+
+def _get(response: Any) -> str:
+    function, _, statements = _find(response, -2)
+    if not statements:
+        raise _refuse("The resource you requested does not exist.")
+    document = {"Version": "2012-10-17", "Id": "default", "Statement": statements}
+    return json.dumps({"Policy": json.dumps(document), "RevisionId": function.policy.revision})
+
+
+def _add(response: Any) -> str:
+    function, qualifier, statements = _find(response, -2)
+    sid = json.loads(response.body).get("StatementId")
+    if any(each["Sid"] == sid for each in statements):
+        raise AwsError(
+            f"The statement id ({sid}) provided already exists. Please provide a new statement id, or remove the "
+            "existing statement.",
+            code="ResourceConflictException",
+            status=409,
+        )
+    statement, _ = function.policy.add_statement(response.body, qualifier)
+    return json.dumps({"Statement": json.dumps(statement)})
+
+
+def _remove(response: Any) -> tuple[int, dict[str, int], str]:
+    function, _, statements = _find(response, -3)
+    sid = unquote(response.path.split("/")[-1].partition("?")[0])
+    found = next((each for each in statements if each["Sid"] == sid), None)
+    if found is None:
+        raise _refuse(f"Statement {sid} is not found in resource policy.")
+    policy, revision = function.policy, response.querystring.get("RevisionId", [""])[0]
+    if revision and revision != policy.revision:
+        text = "The RevisionId provided does not match the latest RevisionId for the Lambda function or alias."
+        raise AwsError(text, code="PreconditionFailedException", status=412)
+    # By identity: two qualifiers may have the same Sid.
+    policy.statements = [each for each in policy.statements if each is not found]
+    return 204, {"status": 204}, ""

@@ -1,0 +1,33 @@
+"""KMS keys named by ARN or alias where moto takes an ID alone."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_METHODS = ("disable_key", "enable_key", "cancel_key_deletion", "schedule_key_deletion")
+
+
+@contextmanager
+def finding_keys_by_arn() -> Iterator[None]:
+    """Find the key of each operation by its ARN, too."""
+    from moto.kms.models import KmsBackend
+
+    with ExitStack() as closers:
+        for name in _METHODS:
+            closers.enter_context(replaced(KmsBackend, name, _find_first(getattr(KmsBackend, name))))
+        yield
+
+
+def _find_first(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def find_and_call(backend: Any, key_id: str, *arguments: Any, **named: Any) -> Any:
+        return method(backend, backend.any_id_to_key_id(key_id), *arguments, **named)
+
+    return find_and_call

@@ -1,0 +1,46 @@
+"""SQS queues' attributes, returned as they were set."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ALLOW = "RedriveAllowPolicy"
+
+
+@contextmanager
+def keeping_queue_attributes() -> Iterator[None]:
+    """Keep RedriveAllowPolicy, the text of RedrivePolicy, and a Policy that a change does not name."""
+    from moto.sqs.models import Queue
+
+    set_attributes, attributes = Queue._set_attributes, vars(Queue)["attributes"]  # noqa: SLF001 - moto has no other
+
+    def set_and_keep(queue: Any, changed: dict[str, Any], now: float | None = None) -> None:
+        policy = getattr(queue, "policy", None)
+        set_attributes(queue, changed, now)
+        if "Policy" not in changed:
+            queue.policy = policy
+        if "RedrivePolicy" in changed:
+            text = changed["RedrivePolicy"]
+            queue.redrive_policy_text = text if isinstance(text, str) else None
+
+    def describe(queue: Any) -> dict[str, Any]:
+        described: dict[str, Any] = attributes.fget(queue)
+        text = vars(queue).get("redrive_policy_text")
+        if text and described.get("RedrivePolicy"):
+            described["RedrivePolicy"] = text
+        described[_ALLOW] = queue.redrive_allow_policy or None  # what is not set is not returned
+        return described
+
+    with ExitStack() as closers:
+        closers.enter_context(replaced(Queue, "_set_attributes", set_and_keep))
+        closers.enter_context(replaced(Queue, "attributes", property(describe)))
+        # A request may name what is not set. moto reads only those of its own list from the queue itself.
+        closers.enter_context(replaced(Queue, "KMS_ATTRIBUTES", [*Queue.KMS_ATTRIBUTES, _ALLOW]))
+        closers.enter_context(replaced(Queue, "redrive_allow_policy", ""))
+        yield

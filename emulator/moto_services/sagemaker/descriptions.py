@@ -1,0 +1,130 @@
+"""Descriptions of SageMaker's stored resources, without what moto adds or loses."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from moto.core.utils import utcnow
+
+from emulator.exceptions import AwsError
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Members of UpdateDomain, with moto's attributes.
+_UPDATED_OF_DOMAINS = {
+    "DefaultUserSettings": "default_user_settings",
+    "DomainSettingsForUpdate": "domain_settings",
+    "AppSecurityGroupManagement": "app_security_group_management",
+    "DefaultSpaceSettings": "default_space_settings",
+    "SubnetIds": "subnet_ids",
+    "AppNetworkAccessType": "app_network_access_type",
+    "VpcId": "vpc_id",
+    "TagPropagation": "tag_propagation",
+}
+_ONLINE_MEMBERS = ("Description", "OnlineStoreConfig", "ThroughputConfig")
+
+
+@contextmanager
+def describing_like_sagemaker() -> Iterator[None]:
+    """Leave out empty structures, answer with a domain's ID, and keep feature groups without an offline store."""
+    from moto.core.responses import ActionResult
+    from moto.sagemaker.models import SageMakerModelBackend
+    from moto.sagemaker.responses import SageMakerResponse
+
+    serialized: Any = SageMakerResponse.serialized
+    create_domain: Any = SageMakerResponse.create_domain
+    create_group: Any = SageMakerResponse.create_feature_group
+    define_group: Any = SageMakerModelBackend.create_feature_group
+
+    def serialize_described(response: Any, result: Any) -> Any:
+        described = result.result
+        if isinstance(described, dict) and response._get_action().startswith("Describe"):  # noqa: SLF001
+            result = ActionResult({name: value for name, value in described.items() if value != {}})
+        return serialized(response, result)
+
+    def create_domain_with_id(response: Any) -> Any:
+        created = create_domain(response).result
+        domain = _find_domain(response, created["DomainArn"].rpartition("/")[2])
+        domain.tag_propagation = _read(response, "TagPropagation") or "DISABLED"
+        return ActionResult({**created, "DomainId": created["DomainArn"].rpartition("/")[2]})
+
+    def define_feature_group(backend: Any, *, offline_store_config: dict[str, Any] | None, **named: Any) -> Any:
+        # moto writes into the configuration that it is given.
+        given = offline_store_config or {"S3StorageConfig": {"S3Uri": ""}}
+        arn = define_group(backend, offline_store_config=given, **named)
+        if not offline_store_config:
+            backend.feature_groups[arn].offline_store_config = {}
+        return arn
+
+    def create_feature_group(response: Any) -> Any:
+        answer = create_group(response)
+        group = response.sagemaker_backend.feature_groups[answer.result["FeatureGroupArn"]]
+        group.online_members = {name: value for name in _ONLINE_MEMBERS if (value := _read(response, name))}
+        return answer
+
+    def describe_feature_group(response: Any) -> Any:
+        name = _read(response, "FeatureGroupName").rpartition("/")[2]
+        group = _find_group(response.sagemaker_backend, name)
+        return ActionResult({**group.describe(), **vars(group).get("online_members", {})})
+
+    with ExitStack() as closers:
+        for owner, name, own in (
+            (SageMakerResponse, "serialized", serialize_described),
+            (SageMakerResponse, "create_domain", create_domain_with_id),
+            (SageMakerResponse, "describe_domain", _describe_domain),
+            (SageMakerResponse, "update_domain", _update_domain),
+            (SageMakerModelBackend, "create_feature_group", define_feature_group),
+            (SageMakerResponse, "create_feature_group", create_feature_group),
+            (SageMakerResponse, "describe_feature_group", describe_feature_group),
+            (SageMakerResponse, "delete_feature_group", _delete_group),
+        ):
+            closers.enter_context(replaced(owner, name, own))
+        yield
+
+
+def _read(response: Any, member: str) -> Any:
+    return response._get_param(member)  # noqa: SLF001 - moto has no other
+
+
+def _find_domain(response: Any, domain_id: str) -> Any:
+    found = response.sagemaker_backend.domains.get(domain_id)
+    if found is None:
+        raise AwsError(f"Domain {domain_id} does not exist.", code="ResourceNotFound", status=400)
+    return found
+
+
+def _describe_domain(response: Any) -> Any:
+    from moto.core.responses import ActionResult
+
+    domain = _find_domain(response, _read(response, "DomainId"))
+    return ActionResult({**domain.describe(), "TagPropagation": vars(domain).get("tag_propagation", "DISABLED")})
+
+
+def _update_domain(response: Any) -> Any:
+    from moto.core.responses import ActionResult
+
+    domain = _find_domain(response, _read(response, "DomainId"))
+    for member, attribute in _UPDATED_OF_DOMAINS.items():
+        if (value := _read(response, member)) is not None:
+            setattr(domain, attribute, value)
+    domain.last_modified_time = utcnow()
+    return ActionResult({"DomainArn": domain.arn})
+
+
+def _find_group(backend: Any, name: str) -> Any:
+    found = next((each for each in backend.feature_groups.values() if each.feature_group_name == name), None)
+    if found is None:
+        text = f"Resource Not Found: Amazon SageMaker can't find a FeatureGroup with name {name}."
+        raise AwsError(text, code="ResourceNotFound", status=400)
+    return found
+
+
+def _delete_group(response: Any) -> Any:
+    from moto.core.responses import EmptyResult
+
+    backend = response.sagemaker_backend
+    del backend.feature_groups[_find_group(backend, _read(response, "FeatureGroupName").rpartition("/")[2]).arn]
+    return EmptyResult()

@@ -1,0 +1,195 @@
+"""SageMaker resources that moto lacks, stored and described as they came."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moto.core.utils import utcnow
+
+from emulator.exceptions import AwsError, ValidationException
+from emulator.moto_services.replacements import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_PAGE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of resource, with the names that the API has for it.
+
+    Attributes:
+        name: in the operations, such as ``CodeRepository``; ``<name>Name`` and ``<name>Arn`` are its members.
+        arn: the part of the ARN before the name.
+        plural: in the name of the operation that lists it.
+        listed: the member of that operation's answer.
+        status: its status member and the only status that it ever has.
+        in_domain: whether the name is unique in a domain only.
+        updated: whether SageMaker can update it.
+    """
+
+    name: str
+    arn: str
+    plural: str
+    listed: str
+    status: tuple[str, str] | None = None
+    in_domain: bool = False
+    updated: bool = True
+
+
+KINDS = (
+    Kind("CodeRepository", "code-repository", "CodeRepositories", "CodeRepositorySummaryList"),
+    Kind("Image", "image", "Images", "Images", ("ImageStatus", "CREATED")),
+    Kind("AppImageConfig", "app-image-config", "AppImageConfigs", "AppImageConfigs"),
+    Kind(
+        "StudioLifecycleConfig",
+        "studio-lifecycle-config",
+        "StudioLifecycleConfigs",
+        "StudioLifecycleConfigs",
+        updated=False,
+    ),
+    Kind("UserProfile", "user-profile", "UserProfiles", "UserProfiles", ("Status", "InService"), in_domain=True),
+    Kind("Space", "space", "Spaces", "Spaces", ("Status", "InService"), in_domain=True),
+    Kind(
+        "MonitoringSchedule",
+        "monitoring-schedule",
+        "MonitoringSchedules",
+        "MonitoringScheduleSummaries",
+        ("MonitoringScheduleStatus", "Scheduled"),
+    ),
+)
+
+
+def list_methods() -> dict[str, Callable[[Any], Any]]:
+    """Return how each operation of the kinds is answered, by its name in snake case."""
+    from botocore import xform_name
+
+    methods: dict[str, Callable[[Any], Any]] = {}
+    for kind in KINDS:
+        for verb, answer in (("Create", _create), ("Describe", _describe), ("Update", _update), ("Delete", _delete)):
+            if verb != "Update" or kind.updated:
+                methods[xform_name(f"{verb}{kind.name}")] = _for_kind(kind, answer)
+        methods[xform_name(f"List{kind.plural}")] = _for_kind(kind, _list)
+    return methods
+
+
+@contextmanager
+def storing_more_kinds() -> Iterator[None]:
+    """Answer the operations of ``KINDS``."""
+    from moto.sagemaker.responses import SageMakerResponse
+
+    with ExitStack() as closers:
+        for name, answer in list_methods().items():
+            closers.enter_context(replaced(SageMakerResponse, name, answer))
+        yield
+
+
+def find_stored(backend: Any, arn: str) -> Any:
+    """Find the resource of one of the kinds by its ARN; None if there is none."""
+    return next((each for each in vars(backend).get("stored_kinds", {}).values() if each.arn == arn), None)
+
+
+def _for_kind(kind: Kind, answer: Callable[[Kind, Any], Any]) -> Callable[[Any], Any]:
+    return lambda response: answer(kind, response)
+
+
+def _answer(content: dict[str, Any] | None) -> Any:
+    from moto.core.responses import ActionResult, EmptyResult
+
+    return EmptyResult() if content is None else ActionResult(content)
+
+
+def _read(response: Any, member: str) -> Any:
+    return response._get_param(member)  # noqa: SLF001 - moto has no other
+
+
+def _find_key(kind: Kind, response: Any) -> tuple[str, str, str]:
+    domain = _read(response, "DomainId") if kind.in_domain else ""
+    return kind.name, domain, _read(response, f"{kind.name}Name")
+
+
+def _list_stored(response: Any) -> dict[tuple[str, str, str], Any]:
+    # An attribute of moto's backend is stored and reset with it.
+    stored: dict[tuple[str, str, str], Any] = vars(response.sagemaker_backend).setdefault("stored_kinds", {})
+    return stored
+
+
+def _find(kind: Kind, response: Any) -> Any:
+    key = _find_key(kind, response)
+    found = _list_stored(response).get(key)
+    if found is None and kind.name == "CodeRepository":
+        raise ValidationException(f"Cannot find CodeRepository {key[-1]}.")
+    if found is None:
+        # Terraform's provider knows by these words that what it has deleted is gone.
+        where = f" in {key[1]}" if kind.in_domain else ""
+        text = f"No {kind.name} with the name {key[-1]}{where}: it does not exist."
+        raise AwsError(text, code="ResourceNotFound", status=400)
+    return found
+
+
+def _create(kind: Kind, response: Any) -> Any:
+    from moto.sagemaker.models import BaseObject
+
+    backend, key = response.sagemaker_backend, _find_key(kind, response)
+    if kind.in_domain and key[1] not in backend.domains:
+        raise AwsError(f"Domain {key[1]} does not exist.", code="ResourceNotFound", status=400)
+    name = "/".join(part for part in key[1:] if part)
+    arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:{kind.arn}/{name}"
+    if key in _list_stored(response):
+        text = f"{kind.name} already exists: {arn}."
+        if kind.name == "CodeRepository":
+            raise ValidationException(text)
+        raise AwsError(text, code="ResourceInUse", status=400)
+    stored: Any = BaseObject()
+    stored.arn, stored.tags = arn, _read(response, "Tags") or []
+    stored.members = {
+        **{name: value for name, value in response._get_params().items() if name != "Tags"},  # noqa: SLF001
+        f"{kind.name}Arn": arn,
+        "CreationTime": utcnow(),
+        "LastModifiedTime": utcnow(),
+        **dict([kind.status] if kind.status else []),
+    }
+    _list_stored(response)[key] = stored
+    return _answer({f"{kind.name}Arn": arn})
+
+
+def _describe(kind: Kind, response: Any) -> Any:
+    return _answer(dict(_find(kind, response).members))
+
+
+def _update(kind: Kind, response: Any) -> Any:
+    stored = _find(kind, response)
+    changed = response._get_params()  # noqa: SLF001 - moto has no other
+    removed = changed.pop("DeleteProperties", ())
+    kept = {name: value for name, value in stored.members.items() if name not in removed}
+    stored.members = {**kept, **changed, "LastModifiedTime": utcnow()}
+    return _answer({f"{kind.name}Arn": stored.arn})
+
+
+def _delete(kind: Kind, response: Any) -> Any:
+    _find(kind, response)
+    del _list_stored(response)[_find_key(kind, response)]
+    return _answer(None)
+
+
+def _list(kind: Kind, response: Any) -> Any:
+    """Return one page; the first page is the newest unless the request says otherwise."""
+    prefix = kind.name if kind.in_domain else ""
+    part, domain = _read(response, f"{prefix}NameContains") or "", _read(response, "DomainIdEquals")
+    members = [
+        stored.members
+        for key, stored in _list_stored(response).items()
+        if key[0] == kind.name and part in key[-1] and domain in (None, key[1])
+    ]
+    by_name = (_read(response, "SortBy") or "").upper() == "NAME"
+    order = (_read(response, "SortOrder") or ("Ascending" if kind.in_domain else "Descending")).upper()
+    members.sort(key=lambda each: each[f"{kind.name}Name" if by_name else "CreationTime"], reverse=order[0] == "D")
+    token = _read(response, "NextToken") or "0"
+    if not token.isdecimal():
+        raise ValidationException("The NextToken is invalid: give the one of the last answer.")
+    end = int(token) + int(_read(response, "MaxResults") or _PAGE)
+    more = {"NextToken": str(end)} if end < len(members) else {}
+    return _answer({kind.listed: members[int(token) : end], **more})

@@ -1,0 +1,78 @@
+"""Policies of a Lambda function, its versions and its aliases."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.moto_services.function_policies import keeping_policies_apart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.emulator.small_emulator import Emulator
+
+NAME = "permitted"
+
+
+@pytest.fixture(autouse=True)
+def _apart() -> Iterator[None]:
+    with keeping_policies_apart():
+        yield
+
+
+@pytest.fixture
+def functions(emulator: Emulator) -> Iterator[Any]:
+    emulator.create_function("def handler(event, context): return 1", NAME)
+    client = emulator.client("lambda")
+    client.publish_version(FunctionName=NAME)
+    client.create_alias(FunctionName=NAME, Name="live", FunctionVersion="1")
+    yield client
+    client.delete_function(FunctionName=NAME)
+
+
+def permit(functions: Any, sid: str, **qualifier: str) -> None:
+    functions.add_permission(
+        FunctionName=NAME,
+        StatementId=sid,
+        Action="lambda:InvokeFunction",
+        Principal="events.amazonaws.com",
+        **qualifier,
+    )
+
+
+def read(functions: Any, name: str = NAME, **qualifier: str) -> list[tuple[str, str]]:
+    try:
+        policy = json.loads(functions.get_policy(FunctionName=name, **qualifier)["Policy"])
+    except functions.exceptions.ResourceNotFoundException:
+        return []
+    return [(each["Sid"], each["Resource"].rpartition("function:")[2]) for each in policy["Statement"]]
+
+
+def test_an_alias_has_its_own_statements(functions: Any) -> None:
+    permit(functions, "A")
+    permit(functions, "A", Qualifier="live")
+    assert read(functions) == [("A", NAME)]
+    assert read(functions, Qualifier="live") == read(functions, f"{NAME}:live") == [("A", f"{NAME}:live")]
+    functions.remove_permission(FunctionName=NAME, StatementId="A", Qualifier="live")
+    assert (read(functions), read(functions, Qualifier="live")) == ([("A", NAME)], [])
+    with pytest.raises(ClientError, match="ResourceNotFoundException"):
+        functions.remove_permission(FunctionName=NAME, StatementId="A", Qualifier="live")
+    functions.remove_permission(FunctionName=NAME, StatementId="A")
+    assert read(functions) == []
+
+
+def test_a_statement_is_not_given_twice(functions: Any) -> None:
+    permit(functions, "B")
+    with pytest.raises(ClientError, match="ResourceConflictException"):
+        permit(functions, "B")
+
+
+def test_a_revision_that_is_not_the_last_is_refused(functions: Any) -> None:
+    permit(functions, "C")
+    with pytest.raises(ClientError, match="PreconditionFailedException"):
+        functions.remove_permission(FunctionName=NAME, StatementId="C", RevisionId="another")
+    assert read(functions) == [("C", NAME)]
