@@ -1,4 +1,4 @@
-"""Tests of docs/architecture.md, READMEs, decisions, and sizes of classes and folders.
+"""Tests of the pages' paths, the decisions, and the size of classes and folders.
 
 All files, folders and definitions that the pages name exist.
 """
