@@ -183,6 +183,7 @@ licences: $(AUDITORS)/.made ## list the licences of the packages in .venv and in
 
 RELEASE ?= .release
 RELEASE_ARGS ?=
+URL ?=
 
 RELEASE_TOOLS := .cache/release-tools
 
@@ -191,8 +192,8 @@ $(RELEASE_TOOLS)/.made: pyproject.toml .venv/.runs
 	@$(BIN)/python -m pip --python $(RELEASE_TOOLS)/bin/python install --quiet --disable-pip-version-check --group release
 	@touch $@
 
-release: $(RELEASE_TOOLS)/.made .venv/.docs ## make everything of a release but its upload, in .release; RELEASE_ARGS=--rehearse
-	@$(BIN)/python -m release $(RELEASE) --tools $(RELEASE_TOOLS)/bin/python $(RELEASE_ARGS)
+release: $(RELEASE_TOOLS)/.made .venv/.docs ## make all of a release but its upload, in .release; URL=where it is published, RELEASE_ARGS=--rehearse
+	@$(BIN)/python -m release $(RELEASE) --tools $(RELEASE_TOOLS)/bin/python --url '$(URL)' $(RELEASE_ARGS)
 
 clean: ## remove .venv, caches, the site and what the demo left
 	rm -rf .venv .cache .demo .docs .mypy_cache .ruff_cache .pytest_cache

@@ -1,13 +1,35 @@
-"""Build hook of the wheel, which adds the console's page.
+"""Hooks of the build: the console's page in the wheel, and links of the project in the metadata.
 
 An editable checkout gets the page from ``make``.
 """
 
 import importlib.util
+import os
+from email.parser import HeaderParser
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+URL_VARIABLE = "SMDEBUG_EMULATOR_PROJECT_URL"
+"""Variable of the address at which a release is published, which no file of the project knows."""
+
+_PAGES = {"Homepage": "", "Repository": "", "Issues": "/issues"}
+
+
+class LinksHook(MetadataHookInterface):
+    """Called by hatchling for each distribution."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the project's links: those of the variable, or those that the sdist was built with."""
+        if given := os.environ.get(URL_VARIABLE, "").rstrip("/"):
+            metadata["urls"] = {name: f"{given}{page}" for name, page in _PAGES.items()}
+            return
+        described = Path(self.root, "PKG-INFO")
+        if described.exists():
+            urls = HeaderParser().parsestr(described.read_text(encoding="utf-8")).get_all("Project-URL", [])
+            metadata["urls"] = dict(each.split(", ", 1) for each in urls)
 
 
 class ConsoleBuildHook(BuildHookInterface):  # type: ignore[type-arg]

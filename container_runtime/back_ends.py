@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.images.catalogue import ImageCatalogue
+    from container_runtime.images.own_images import OwnImage
     from container_runtime.runtime import ContainerRuntime
 
 GROUP = "smdebug_emulator.runtimes"
@@ -42,6 +43,8 @@ class RuntimeOptions:
         warm: images whose frameworks are imported at the start, so that local processes are forks of warm interpreters.
             None for no warm interpreters, and no spare containers.
         warm_memory_bytes: most memory of spare containers. None for a quarter of the machine's.
+        own_images: images of the user's own that run in place of this project's.
+        adds_smdebug: whether these get this project's smdebug when a container starts.
         why: why this back end is opened, for the user. None if the user asked for it.
     """
 
@@ -55,6 +58,8 @@ class RuntimeOptions:
     lost: Path | None = None
     warm: tuple[str, ...] | None = None
     warm_memory_bytes: int | None = None
+    own_images: tuple[OwnImage, ...] = ()
+    adds_smdebug: bool = True
     why: str | None = None
 
     @property
@@ -66,6 +71,17 @@ class RuntimeOptions:
     def reach(self) -> str:
         """What containers reach, for the sentence that tells the user."""
         return "the internet" if self.allow_internet else "this emulator and nothing else"
+
+    def refuse_own_images(self, why: str) -> None:
+        """Refuse images of the user's own, for a back end that cannot run them.
+
+        Raises:
+            ContainerRuntimeError: there are some.
+        """
+        if self.own_images:
+            raise ContainerRuntimeError(
+                f"--image {self.own_images[0].repository}={self.own_images[0].image} needs --runtime docker: {why}."
+            )
 
     def open_catalogue(self) -> ImageCatalogue:
         """Return this project's images by requested name."""

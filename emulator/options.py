@@ -133,6 +133,21 @@ def parse_host_names(text: str) -> tuple[str, ...]:
     return names
 
 
+def check_own_image(text: str) -> str:
+    """Return text such as ``pytorch-training=my/dlc:2.3``, or ``@`` and the path of an existing file, made absolute.
+
+    The back end parses it, so that commands that open none do not import it.
+    """
+    if text.startswith("@"):
+        path = Path(text[1:]).expanduser().absolute()
+        if not path.is_file():
+            raise ValueError(f"{path} is no file")
+        return f"@{path}"
+    if not all(part.strip() for part in text.partition("=")):
+        raise ValueError("give NAME=IMAGE, such as pytorch-training=my/dlc:2.3, or @FILE")
+    return text
+
+
 def parse_runtime(text: str) -> str:
     """Return the name of a container back end that is installed, or ``auto``.
 

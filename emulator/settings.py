@@ -13,6 +13,7 @@ from emulator.exceptions import StartupError
 from emulator.options import (
     Option,
     check_fault,
+    check_own_image,
     flag,
     may_choose_user,
     option,
@@ -105,6 +106,18 @@ class Settings:
         metavar="PREFIX",
         help="Registry that Swarm nodes pull images from, as PREFIX/NAME; without it, this machine sends them.",
     )
+    own_images: tuple[str, ...] = option(
+        (),
+        parse=check_own_image,
+        wanted="",
+        name="image",
+        metavar="NAME=IMAGE",
+        multiple=True,
+        help="Image of your own that jobs run in when they ask for NAME or NAME:VERSION, such as "
+        "pytorch-training:2.3=my/dlc:2.3; @FILE for a file of such lines. Needs Docker. May be given several times.",
+        in_environment=False,
+    )
+    no_smdebug: bool = flag("Do not add this project's smdebug to the images of --image: they have their own, or none.")
     state_dir: Path = field(default_factory=lambda: default_state_dir(os.environ))
     account_id: str = option(
         DEFAULT_ACCOUNT_ID,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,10 +16,13 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from release.documentation import write_versions
 
 ROOT = Path(__file__).resolve().parents[1]
+URL_VARIABLE = "SMDEBUG_EMULATOR_PROJECT_URL"
+"""Variable that hatch_build.py reads the address of the project's links from."""
 _LOCK = ROOT / "rules_images" / "emulator" / "emulator-py3.11-x86_64.lock"
 
 
@@ -30,6 +34,7 @@ def main() -> None:
     """Make the files of a release."""
     parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
     parser.add_argument("folder", type=Path, help="folder for the files; it must not exist")
+    parser.add_argument("--url", default="", help="address at which the project is published, for the links")
     parser.add_argument("--tools", type=Path, default=Path(sys.executable), help="interpreter that has build and twine")
     parser.add_argument(
         "--rehearse", action="store_true", help="accept a commit without the version's tag, and changes"
@@ -41,23 +46,25 @@ def main() -> None:
     )
     given = parser.parse_args()
     try:
-        make_release(given.folder, given.tools, rehearse=given.rehearse, site=given.site)
+        make_release(given.folder, given.tools, rehearse=given.rehearse, url=given.url, site=given.site)
     except ReleaseError as error:
         raise SystemExit(str(error)) from error
 
 
-def make_release(folder: Path, tools: Path, *, rehearse: bool, site: Path | None = None) -> None:
+def make_release(folder: Path, tools: Path, *, rehearse: bool, url: str = "", site: Path | None = None) -> None:
     """Make the files of a release.
 
     Args:
         folder: folder for the files.
         tools: interpreter of an environment with build, twine and cyclonedx-bom (dependency group ``release``).
         rehearse: whether to accept a commit without the version's tag, and uncommitted changes.
+        url: address at which the project is published, for the links of the metadata; a rehearsal needs none.
         site: folder with the documentation of earlier versions, each in a folder of its own; this one's is added.
 
     Raises:
-        ReleaseError: the commit is not that of the version's tag, or a step failed.
+        ReleaseError: the address is missing or none, the commit is not that of the version's tag, or a step failed.
     """
+    check_url(url, rehearse=rehearse)
     if folder.exists():
         raise ReleaseError(f"{folder} exists: remove it, or name another folder.")
     version = read_version()
@@ -65,7 +72,8 @@ def make_release(folder: Path, tools: Path, *, rehearse: bool, site: Path | None
         check_commit(version)
     folder.mkdir(parents=True)
     # The wheel is built from the sdist, so the sdist is complete.
-    _run([str(tools), "-m", "build", "--outdir", str(folder), str(ROOT)], "building the distributions")
+    command = [str(tools), "-m", "build", "--outdir", str(folder), str(ROOT)]
+    _run(command, "building the distributions", {**os.environ, URL_VARIABLE: url})
     distributions = sorted(folder.iterdir())
     _run([str(tools), "-m", "twine", "check", "--strict", *map(str, distributions)], "checking the metadata")
     _write_sbom(tools, folder / "sbom.cdx.json")
@@ -79,6 +87,22 @@ def make_release(folder: Path, tools: Path, *, rehearse: bool, site: Path | None
     sums = "".join(f"{hash_file(each)}  {each.name}\n" for each in files)
     (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
     print(f"{folder} holds version {version}; what is left is: twine upload {folder}/*.whl {folder}/*.tar.gz")  # noqa: T201
+
+
+def check_url(url: str, *, rehearse: bool) -> None:
+    """Check the address at which the project is published.
+
+    Raises:
+        ReleaseError: it is not one of HTTPS, or is missing where it is no rehearsal.
+    """
+    if not url and rehearse:
+        return
+    parts = urlsplit(url)
+    if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or any(map(str.isspace, url)):
+        raise ReleaseError(
+            f"The links of a release need the address at which the project is published, and {url!r} is none: "
+            "make release URL=https://HOST/OWNER/PROJECT."
+        )
 
 
 def read_version() -> str:
@@ -159,9 +183,11 @@ def _git(*arguments: str) -> str:
     return done.stdout
 
 
-def _run(command: list[str], what: str) -> None:
+def _run(command: list[str], what: str, environment: dict[str, str] | None = None) -> None:
     print(f"{what} ...", flush=True)  # noqa: T201
-    done = subprocess.run(command, check=False, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    )
     if done.returncode:
         raise ReleaseError(f"{what} failed:\n" + "\n".join(done.stdout.strip().splitlines()[-15:]))
 

@@ -15,6 +15,7 @@ from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.remote import Remote
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
     from typing import Self
 
@@ -50,6 +51,7 @@ class EmulatorProcess:
         warm: str | None = "",
         remove: Path | None = None,
         in_terminal: bool = True,
+        arguments: Sequence[str] = (),
     ) -> None:
         """Start the emulator and return when it is ready.
 
@@ -63,6 +65,7 @@ class EmulatorProcess:
                 to start every local process with a new interpreter.
             remove: a folder that the emulator deletes when it ends.
             in_terminal: whether Ctrl-C in the terminal also stops the emulator.
+            arguments: more arguments of ``smdebug-emulator start``.
 
         Raises:
             EmulatorStartError: the emulator did not start; the message is the reason.
@@ -75,6 +78,7 @@ class EmulatorProcess:
         command += ["--account", account_id, *(["--allow-internet"] if allow_internet else [])]
         command += ["--no-warm"] if warm is None else ["--warm", warm] if warm else []
         command += [] if remove is None else ["--remove", str(remove)]
+        command += arguments
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(
                 command,

@@ -26,6 +26,14 @@ http: {{addr: "{address}:{port}"}}
 """
 
 
+_LOGIN = """
+auth: {{htpasswd: {{realm: tests, path: {passwords}}}}}
+"""
+USER, PASSWORD = "user", "secret"
+# Of the password, by bcrypt.
+_HASH = "$2b$04$QPR/qVS6AP/meZWRxBpx5.SrMQFELan6H314Xuqc4gJ5ZDVpWY9de"
+
+
 def _fetch() -> Path:
     """Return the program, fetched when it is first asked for."""
     program = _UNPACKED / "usr" / "bin" / "docker-registry"
@@ -46,10 +54,14 @@ def _fetch() -> Path:
 
 
 @contextmanager
-def run_registry(address: str, port: int, folder: Path) -> Iterator[str]:
-    """Serve at an address of this machine; yield what the names of its images begin with."""
+def run_registry(address: str, port: int, folder: Path, *, with_login: bool = False) -> Iterator[str]:
+    """Serve at an address of this machine, to anybody or to ``USER``; yield what the names of its images begin with."""
     program, configuration = _fetch(), folder / "registry.yml"
     text = _CONFIGURATION.format(files=folder / "registry", address=address, port=port)
+    if with_login:
+        passwords = folder / "passwords"
+        passwords.write_text(f"{USER}:{_HASH}\n")
+        text += _LOGIN.format(passwords=passwords)
     configuration.write_text(text)
     with (folder / "registry.log").open("wb") as log:
         process = subprocess.Popen([program, "serve", configuration], stdout=log, stderr=log)
@@ -63,5 +75,6 @@ def run_registry(address: str, port: int, folder: Path) -> Iterator[str]:
 
 
 def _answers(address: str, port: int) -> bool:
-    done = subprocess.run(["curl", "--silent", "--fail", f"http://{address}:{port}/v2/"], check=False, timeout=10)
+    # 401 is an answer.
+    done = subprocess.run(["curl", "--silent", f"http://{address}:{port}/v2/"], check=False, timeout=10)
     return done.returncode == 0

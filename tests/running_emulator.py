@@ -9,6 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from sdk_compat import emulator_process
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
 
@@ -28,13 +29,16 @@ CONTAINERS = [each for each in BACK_ENDS if each.id != "process"]
 class RunningEmulator(EmulatorProcess):
     """An emulator in a process of its own, as a user runs it: with warm interpreters."""
 
-    def __init__(self, state_dir: Path, *, spares: bool = False, **options: Any) -> None:
+    def __init__(
+        self, state_dir: Path, *, spares: bool = False, search_path: Path | None = None, **options: Any
+    ) -> None:
         """Start it.
 
         Args:
             state_dir: its state folder.
             spares: whether Docker keeps spare containers. Few tests run a second job of an image, and each of them
                 would import its framework for nobody.
+            search_path: a folder of modules in place of those that are installed.
             options: those of ``EmulatorProcess``.
         """
         with pytest.MonkeyPatch.context() as patch:
@@ -43,6 +47,10 @@ class RunningEmulator(EmulatorProcess):
             patch.setenv("SMDEBUG_EMULATOR_LENIENT_ROLES", "1")
             if not spares:
                 patch.setenv("SMDEBUG_EMULATOR_WARM_MEMORY", "0")
+            if search_path is not None:
+                patch.setattr(
+                    emulator_process, "_build_environment", lambda: {**os.environ, "PYTHONPATH": str(search_path)}
+                )
             super().__init__(state_dir, **options)
 
     def client(self, service: str, region: str = "us-east-1") -> Any:

@@ -35,7 +35,7 @@ from benchmarks.shared.rule_job import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sdk_compat.emulator_process import EmulatorProcess
+    from benchmarks.shared.rule_job import Endpoint
 
 ROUNDS = int(os.environ.get("ROUNDS", "4"))
 _ACCOUNT = f"763104351884.dkr.ecr.{REGION}.amazonaws.com"
@@ -99,7 +99,7 @@ class Times:
     verdict: float
 
 
-def store_script(emulator: EmulatorProcess, work: Work) -> str:
+def store_script(emulator: Endpoint, work: Work) -> str:
     bundle, content = io.BytesIO(), work.build_script().encode()
     with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
         entry = tarfile.TarInfo("train.py")
@@ -110,7 +110,7 @@ def store_script(emulator: EmulatorProcess, work: Work) -> str:
     return f"s3://{BUCKET}/{key}"
 
 
-def time_job(emulator: EmulatorProcess, work: Work, source: str) -> Times:
+def time_job(emulator: Endpoint, work: Work, source: str) -> Times:
     name = f"seconds-{uuid.uuid4().hex[:8]}"
     rule = build_rule("LossNotDecreasing", "Rule", collection_names=work.collection, num_steps="1000")
     hyperparameters = {"sagemaker_program": "train.py", "sagemaker_submit_directory": source}

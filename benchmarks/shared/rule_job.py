@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import boto3
 
@@ -27,6 +27,14 @@ BUCKET = "rules-bench"
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
 SECONDS = 120.0
+
+
+class Endpoint(Protocol):
+    """An emulator, wherever it runs."""
+
+    @property
+    def endpoint_url(self) -> str:
+        """The URL for clients."""
 
 
 @contextmanager
@@ -47,7 +55,7 @@ def run_in_a_process(measure: Callable[[str], str], runtime: str) -> str:
         return pool.submit(measure, runtime).result()
 
 
-def build_client(emulator: EmulatorProcess, service: str) -> Any:
+def build_client(emulator: Endpoint, service: str) -> Any:
     # The type of boto3.client has an overload for each literal service name, and none for a variable name.
     build: Any = boto3.client
     return build(

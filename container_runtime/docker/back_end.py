@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from container_runtime.back_ends import BackEnd, ChosenRuntime
 from container_runtime.docker.engine import DockerEngine
 from container_runtime.docker.images.image_build import build_images
+from container_runtime.docker.images.images_in_place import ImagesInPlace
 from container_runtime.docker.images.local_images import missing_images
 from container_runtime.docker.own_container import check_mounted_folder
 from container_runtime.docker.spares.spares import SpareOptions
+from container_runtime.images.own_images import check_repositories
 from container_runtime.machine import count_memory_bytes
 from container_runtime.runtime import ImageNotFoundError
 
@@ -31,10 +33,13 @@ def open_docker(options: RuntimeOptions) -> ChosenRuntime:
             f"The engine has no image {', '.join(missing)}: run smdebug-emulator images build first."
         )
     check_mounted_folder(options.state_dir)
+    check_repositories(options.own_images, catalogue)
+    library = options.state_dir.absolute() / "library"
+    own_images = ImagesInPlace(options.own_images, library if options.adds_smdebug else None)
     sidecars = None if options.allow_internet else options.state_dir / "sidecars"
     most = 0 if options.warm is None else options.warm_memory_bytes
     spares = SpareOptions(options.state_dir.absolute() / "spares", count_memory_bytes() // 4 if most is None else most)
-    engine = DockerEngine(options.instance_id, catalogue, options.user, sidecars, spares)
+    engine = DockerEngine(options.instance_id, catalogue, options.user, sidecars, spares, own_images)
     why = options.why or "as asked for"
     return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {options.reach}.")
 

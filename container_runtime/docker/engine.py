@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from docker.types import DeviceRequest
 
+    from container_runtime.docker.images.images_in_place import ImagesInPlace
     from container_runtime.docker.images.local_images import LocalImage
     from container_runtime.docker.spares.spares import SpareOptions
     from container_runtime.runtime import FoundNetwork, Network, ResolvedImage
@@ -75,6 +76,7 @@ class DockerEngine(OneMachine, EngineContainers):
             that ``offer`` announces. If None, containers are on a bridge network, and reach the internet and the other
             addresses of this machine.
         spares: how spare containers are kept. If None, there never were any of this instance.
+        own_images: images of the user's own that run in place of this project's.
 
     Raises:
         EngineUnavailableError: no engine answers, or the engine cannot create the network.
@@ -89,6 +91,7 @@ class DockerEngine(OneMachine, EngineContainers):
         user: tuple[int, int] | None = None,
         sidecars: Path | None = None,
         spares: SpareOptions | None = None,
+        own_images: ImagesInPlace | None = None,
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
@@ -97,7 +100,7 @@ class DockerEngine(OneMachine, EngineContainers):
         self._machine_cpus: int = info["NCPU"]
         self._gpus = EngineGpus(self._api, info)
         catalogue = catalogue or ImageCatalogue()
-        self._images = LocalImages(self._api, catalogue)
+        self._images = LocalImages(self._api, catalogue, own_images)
         self._network = f"smdebug-emulator-{instance_id}"
         labels = {INSTANCE_LABEL: instance_id}
         self._sidecars = None if sidecars is None else Sidecars(self._api, sidecars, labels)

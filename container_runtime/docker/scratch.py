@@ -46,6 +46,8 @@ def find_folders(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) 
         if not mount.source.is_dir():
             raise ContainerStartError(f"Container {spec.name}: the folder to mount, {mount.source}, is not there.")
     mounts = list(spec.mounts)
+    if image.library is not None:
+        mounts.append(image.library)
     if spec.scratch is not None:
         mounts += list_scratch_mounts(spec.scratch, has_environment=image.is_ours)
     return mounts, build_environment(spec, image, user)
@@ -54,11 +56,14 @@ def find_folders(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) 
 def build_environment(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) -> dict[str, str]:
     """Return all environment variables of a container that its image does not set."""
     environment = dict(spec.environment)
+    if image.library is not None:
+        path = environment.get("PYTHONPATH", image.environment.get("PYTHONPATH", ""))
+        environment["PYTHONPATH"] = ":".join(filter(None, (image.library.target, path)))
     if user[0] != 0:
         # The image's password file does not list this user, so its home directory would be `/`.
         environment = {"HOME": "/tmp", "USER": str(user[0]), **environment}  # noqa: S108 - inside the container
     if spec.scratch is not None:
-        environment |= build_scratch_variables(image.path, spec.environment, has_environment=image.is_ours)
+        environment |= build_scratch_variables(image.path, environment, has_environment=image.is_ours)
     return environment
 
 

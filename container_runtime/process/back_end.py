@@ -23,6 +23,7 @@ def open_processes(options: RuntimeOptions) -> ChosenRuntime:
     Raises:
         ContainerRuntimeError: the state folder cannot be used.
     """
+    options.refuse_own_images("local processes run in this machine's Python, not in an image")
     warm = None if options.warm is None else WarmOptions(options.warm)
     runtime = LocalProcesses(options.state_dir / "containers", options.open_catalogue(), warm=warm)
     reason = options.why or "Containers run as local processes, as asked for."

@@ -24,6 +24,7 @@ def open_swarm(options: RuntimeOptions) -> ChosenRuntime:
         ImageNotFoundError: the image of the rules is not built.
         ContainerRuntimeError: no node accepts tasks, or the shared folder does not contain the folders of jobs.
     """
+    options.refuse_own_images("the nodes of a Swarm get this project's images only")
     shared = options.shared_folder
     if shared is not None and not options.state_dir.is_relative_to(shared):
         raise ContainerRuntimeError(

@@ -105,6 +105,7 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
         StartupError: Docker was selected and does not answer or lacks an image, or the back end cannot be opened.
     """
     from container_runtime.back_ends import RuntimeOptions
+    from container_runtime.images.own_images import read_own_images
     from container_runtime.runtime import ContainerRuntimeError
     from container_runtime.selection import select_runtime
     from emulator.jobs.staging.opt_ml import WORK_FOLDERS
@@ -121,6 +122,8 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
             lost=settings.state_dir / WORK_FOLDERS if restored else None,
             warm=None if settings.no_warm else settings.warm,
             warm_memory_bytes=settings.warm_memory,
+            own_images=read_own_images(settings.own_images),
+            adds_smdebug=not settings.no_smdebug,
         )
         return select_runtime(settings.runtime, options)
     except ContainerRuntimeError as error:

@@ -67,7 +67,7 @@ class PathIndexReader:
             assert parsed
             if (begin is None or parsed[0] >= begin) and (end is None or parsed[0] < end):
                 found.append((name, parsed))
-        contents = self._files.read([name for name, _ in found]) if found else []
+        contents = self._files.read([name for name, _ in found])
         return [
             parse_index(content, *parsed, self._files.locate(name))
             for (name, parsed), content in zip(found, contents, strict=True)

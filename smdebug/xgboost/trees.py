@@ -25,10 +25,12 @@ def get_newest_trees(booster: xgboost.Booster, feature_names: list[str]) -> dict
         SMDebugValueError: the leaves contain more than one number, which a column cannot represent.
     """
     rounds = booster.num_boosted_rounds()
-    model = json.loads(bytes(booster[rounds - 1 : rounds].save_raw("json")))
-    gradient_booster = model["learner"]["gradient_booster"]
-    # A dart model wraps a model of trees.
-    trees = gradient_booster.get("gbtree", gradient_booster)["model"]["trees"]
+    if _talks_when_cut():
+        # Each round adds equally many trees.
+        trees = _read_trees(booster)
+        trees = trees[-(len(trees) // rounds) :]
+    else:
+        trees = _read_trees(booster[rounds - 1 : rounds])
     types = booster.feature_types or []
     first = (rounds - 1) * len(trees)
     rows = [row for number, tree in enumerate(trees, first) for row in _get_rows(tree, number, feature_names, types)]
@@ -39,6 +41,25 @@ def get_newest_trees(booster: xgboost.Booster, feature_names: list[str]) -> dict
         else list(values)
         for name, values in columns.items()
     }
+
+
+def _talks_when_cut() -> bool:
+    """Return whether a booster of a single round would ask other hosts for the number of features.
+
+    Before XGBoost 2.1 it does, and they do not answer: only the first of them saves trees.
+    """
+    version = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
+    if version >= (2, 1):
+        return False
+    collective: Any = getattr(xgboost, "collective", None)
+    return collective is not None and collective.get_world_size() > 1
+
+
+def _read_trees(booster: xgboost.Booster) -> list[dict[str, Any]]:
+    gradient_booster = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]
+    # A dart model wraps a model of trees.
+    trees: list[dict[str, Any]] = gradient_booster.get("gbtree", gradient_booster)["model"]["trees"]
+    return trees
 
 
 def _get_rows(

@@ -129,7 +129,7 @@ def test_jobs_of_all_regions_in_80_columns(command: Command) -> None:
 
 def test_a_job_by_a_part_of_its_name(command: Command, state: Path) -> None:
     text = command("describe", "00-001").stdout
-    assert text.startswith(f"{NAME}  (eu-west-1)\nCompleted, Completed\n")
+    assert text.startswith(f"{NAME}  (eu-west-1)\nCompleted\n")
     assert re.search(r"^ +\d+\.\d s  Training +Training image download completed", text, re.MULTILINE)
     rule = text[text.index("  VanishingGradient: IssuesFound\n") :]
     assert "RuleEvaluationConditionMet: " in rule

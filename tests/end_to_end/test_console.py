@@ -725,7 +725,7 @@ def test_every_view_is_accessible_and_fits(
         f"{job}/configuration": "pre",
         f"compare?jobs={REGION}/{ended},{REGION}/console-sick": "figure canvas",
         f"compare?jobs={many}": "figure canvas",
-        "s3": "tbody tr",
+        "s3": "ul.plain a",
         f"s3/{BUCKET}/output/": "tbody tr",
         f"s3/{BUCKET}/output/{ended}/output/model.tar.gz": "tbody tr",
         f"s3/{BUCKET}/output/{ended}/rule-output/VanishingGradient/report.json": "pre",

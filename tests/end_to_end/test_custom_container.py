@@ -21,20 +21,22 @@ from container_runtime.docker.images.image_build import plan_builds
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
-from tests.end_to_end.finished_jobs import read_log, wait_until_ended
+from sdk_compat.demo.training_job import stage_source
+from smdebug import modes
+from smdebug.trials import create_trial
+from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
 from tests.end_to_end.test_pytorch import Job
-from tests.running_emulator import CONTAINERS
+from tests.running_emulator import CONTAINERS, RunningEmulator
 from tests.waiting import wait_until
 from tests.wheel import build_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.running_emulator import RunningEmulator
-
 CHECKOUT = Path(__file__).parents[2]
 EXAMPLE = CHECKOUT / "examples" / "custom_container"
 IMAGE = "digits-of-my-own"
+ACCOUNT = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 
 
 @pytest.fixture(scope="module", params=CONTAINERS)
@@ -236,3 +238,58 @@ def test_an_image_of_ones_own_is_captured(of_containers: RunningEmulator, custom
         assert trial.tensor(f"gradient/Sequential_{path}").value(100).shape == value.shape
         # One step of Adam moves no number by more than about its learning rate.
         np.testing.assert_allclose(trial.tensor(f"Sequential_{path}").value(100), value.numpy(), atol=0.03)
+
+
+# As AWS's images are: without this project's smdebug, and without what it needs.
+WITHOUT_SMDEBUG = """
+FROM smdebug-emulator/pytorch-training:latest
+USER root
+RUN rm -rf /opt/venv/lib/python3.11/site-packages/smdebug* /opt/venv/lib/python3.11/site-packages/crc32c*
+ENV OF_MY_OWN=yes
+"""
+SHOW = """
+import importlib.util, os, runpy, sys
+found = importlib.util.find_spec("smdebug")
+print("IMAGE", os.environ.get("OF_MY_OWN"), found and found.origin)
+runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.py"), run_name="__main__")
+"""
+
+
+@pytest.fixture
+def image_without_smdebug(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "Dockerfile").write_text(WITHOUT_SMDEBUG)
+    tag = f"my/dlc-{uuid.uuid4().hex[:8]}:2.3"
+    client = docker.from_env()
+    try:
+        client.images.build(path=str(tmp_path), tag=tag, network_mode="none", rm=True, forcerm=True)
+        yield tag
+        client.images.remove(tag, force=True)
+    finally:
+        client.close()
+
+
+@pytest.mark.docker
+def test_an_image_of_ones_own_runs_in_the_place_of_one_of_the_catalogue(
+    image_without_smdebug: str, tmp_path: Path
+) -> None:
+    given = ["--image", f"pytorch-training:2.3={image_without_smdebug}"]
+    with RunningEmulator(tmp_path / "state", runtime="docker", arguments=given) as emulator:
+        s3 = emulator.client("s3")
+        stage_scripts(s3, "pytorch")
+        (tmp_path / "show.py").write_text(SHOW)
+        train = CHECKOUT / "examples/frameworks/pytorch/train.py"
+        stage_source(s3, "pytorch", [tmp_path / "show.py", train], BUCKET)
+        name = f"own-{uuid.uuid4().hex[:8]}"
+        request = build_request("pytorch", name, "show.py", epochs=2)
+        request["AlgorithmSpecification"]["TrainingImage"] = f"{ACCOUNT}/pytorch-training:2.3.0-cpu-py311"
+        emulator.client("sagemaker").create_training_job(**request)
+        description = wait_until_ended(emulator, name)
+        log = read_log(emulator, name)
+        assert description["TrainingJobStatus"] == "Completed", (description, log)
+        run = download_run(emulator, BUCKET, name, tmp_path / "run")
+    assert "IMAGE yes /opt/smdebug-emulator/smdebug/__init__.py" in log
+    assert f"{image_without_smdebug}, which --image names, runs in its place." in log
+    trial = create_trial(str(run))
+    assert trial.steps(mode=modes.TRAIN) == [0]
+    assert trial.tensor_names(collection="losses")
+    assert trial.tensor("Sequential_1.weight").value(0).shape == (8, 1, 3, 3)

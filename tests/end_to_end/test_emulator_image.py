@@ -178,6 +178,10 @@ def count_left(state_dir: Path) -> int:
         api.close()
 
 
+def test_it_is_small() -> None:
+    assert int(run("docker", "inspect", "--format", "{{.Size}}", IMAGE)) < 250_000_000
+
+
 def test_jobs_run_inside_the_container(start: StartContainer) -> None:
     xgboost = next(each for each in ImageCatalogue() if each.name == "sagemaker-xgboost")
     wheels = fetch_wheels(read_requirements(xgboost, IMAGE_PYTHON), locate_cache())
@@ -276,6 +280,7 @@ def test_an_image_for_another_platform_is_refused_in_one_line() -> None:
 def test_with_pytorchs_environment_a_verdict_needs_no_package_index(start: StartContainer) -> None:
     """The first job of an empty machine with an engine; what pip would fetch is not to be had."""
     build_images(["emulator:pytorch"])
+    assert int(run("docker", "inspect", "--format", "{{.Size}}", f"{IMAGE}:pytorch")) < 1_300_000_000
     url = start("inside", "--env", "PIP_NO_INDEX=1", image=f"{IMAGE}:pytorch")
 
     run(sys.executable, "-m", "emulator", "stop-handler", "deploy", "--remote", url)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from examples.frameworks.job import BUCKET
+from examples.frameworks.job import BUCKET, stage_scripts
 from sdk_compat.demo.training_job import (
     build_channels,
     build_script_mode,
@@ -23,7 +23,8 @@ from sdk_compat.demo.training_job import (
 )
 from smdebug import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
+from tests.end_to_end.finished_jobs import download_model, download_run, read_log, wait_until_ended
+from tests.end_to_end.test_xgboost import build_hosts_request, stage_parts
 
 if TYPE_CHECKING:
     from tests.running_emulator import RunningEmulator
@@ -102,6 +103,23 @@ def test_an_older_image_is_captured(
     assert f"/{environment}-" in source
     # Its text is in the log, too, so that nobody takes these numbers for those of the version that was asked for.
     assert f"The request asks for {image}; " in read_log(emulator, name)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("emulator", ["process"], indirect=True)
+def test_hosts_of_an_older_xgboost_validate_in_turn(emulator: RunningEmulator, tmp_path: Path) -> None:
+    """The first of the hosts alone saves trees, which must ask the others for nothing."""
+    s3, name = emulator.client("s3"), f"version-{uuid.uuid4().hex[:8]}"
+    stage_scripts(s3, "xgboost")
+    stage_parts(emulator)
+    request = build_hosts_request(name)
+    request["AlgorithmSpecification"]["TrainingImage"] = "sagemaker-xgboost:1.7-1"
+    emulator.client("sagemaker").create_training_job(**request)
+    description = wait_until_ended(emulator, name, seconds=1000)
+    assert description["TrainingJobStatus"] == "Completed", (description, read_log(emulator, name)[-3000:])
+    assert {"xgboost-model-0", "xgboost-model-1"} <= download_model(emulator, description).keys()
+    trial = create_trial(str(download_run(emulator, BUCKET, name, tmp_path)))
+    assert "trees/Split" in trial.tensor_names(collection="trees")
 
 
 @pytest.mark.versions

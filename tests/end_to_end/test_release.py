@@ -7,6 +7,8 @@ import os
 import shlex
 import subprocess
 import sys
+import tarfile
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,12 +35,25 @@ def make_environment(folder: Path, *arguments: str | Path) -> Path:
     return python
 
 
+def unpack(sdist: Path, folder: Path) -> Path:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (unpacked,) = folder.iterdir()
+    return unpacked
+
+
+def read_metadata(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        return archive.read(name).decode()
+
+
 @pytest.mark.timeout(1200)
 def test_what_a_release_holds_can_be_installed(tmp_path: Path) -> None:
     tools = make_environment(tmp_path / "tools", "--group", "release")
     folder = tmp_path / "release"
 
-    make_release(folder, tools, rehearse=True)
+    make_release(folder, tools, rehearse=True, url="https://project.example/owner/emulator")
 
     sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
     wheel, sdist = next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
@@ -48,6 +63,10 @@ def test_what_a_release_holds_can_be_installed(tmp_path: Path) -> None:
         "flask",
     }
     assert list((folder / "docs").glob("*/index.html"))
+    # Built once more from the sdist alone, without git and without the address.
+    run(tools, "-m", "build", "--wheel", "--outdir", tmp_path / "again", unpack(sdist, tmp_path / "unpacked"))
+    for each in (wheel, *(tmp_path / "again").glob("*.whl")):
+        assert "Project-URL: Issues, https://project.example/owner/emulator/issues" in read_metadata(each)
     assert [each["aliases"] for each in json.loads((folder / "docs" / "versions.json").read_text())] == [["latest"]]
     for number, distribution in enumerate((wheel, sdist)):
         python = make_environment(tmp_path / str(number), distribution)

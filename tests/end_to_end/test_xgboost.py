@@ -48,14 +48,19 @@ def build_hosts_request(name: str) -> dict[str, Any]:
     return request
 
 
-@pytest.fixture(scope="module")
-def jobs(emulator: RunningEmulator) -> dict[str, str]:
-    """Names of the jobs by kind; all of them run at once while the first test waits."""
-    stage_scripts(emulator.client("s3"), "xgboost")
+def stage_parts(emulator: RunningEmulator) -> None:
+    """Put the data into S3, the training data in a part for each of two hosts as well."""
     stage_cancer(emulator.client("s3"))
     rows = read_object(emulator, "data/train/cancer.csv").splitlines(keepends=True)
     for number, part in enumerate((rows[:250], rows[250:])):
         emulator.client("s3").put_object(Bucket=BUCKET, Key=f"data/parts/{number}.csv", Body=b"".join(part))
+
+
+@pytest.fixture(scope="module")
+def jobs(emulator: RunningEmulator) -> dict[str, str]:
+    """Names of the jobs by kind; all of them run at once while the first test waits."""
+    stage_scripts(emulator.client("s3"), "xgboost")
+    stage_parts(emulator)
     requests = {
         "untouched": lambda name: build_request("xgboost", name, "train.py", num_round=21),
         "hook": lambda name: build_request("xgboost", name, "train_with_hook.py", num_round=11),

@@ -29,7 +29,7 @@ TAGS: dict[str, tuple[str, ...]] = {
 """The images whose environments are in the emulator's image, by its tag."""
 
 _FOLDER = "/opt/environments"
-# Tests and headers of packages; the container has no compiler.
+# The layer that a later one makes smaller stays as large as it was: a stage of its own installs and trims.
 _DOCKERFILE = """\
 ARG BASE
 FROM ${BASE} AS built
@@ -38,10 +38,8 @@ USER root
 COPY wheels/ %(folder)s/smdebug-emulator/wheels/
 RUN XDG_CACHE_HOME=%(folder)s smdebug-emulator images build --runtime process %(names)s \\
  && cd %(folder)s/smdebug-emulator/venvs && rm -f *.lock \\
- && find . -depth -type d -name tests -path '*/site-packages/*' -exec rm -rf {} + \\
- && rm -rf */lib/python3*/site-packages/torch/include */lib/python3*/site-packages/torch/test \\
-      */lib/python3*/site-packages/tensorflow/include \\
- && find . -path '*/torch/bin/*' -type f ! -name '*.py' -delete
+ && python3 -B -m rules_images.emulator.trimming --keep-bytecode */lib/python3*/site-packages \\
+ && %(imports)s
 FROM ${BASE}
 COPY --from=built %(folder)s/smdebug-emulator/venvs %(folder)s/smdebug-emulator/venvs
 ENV SMDEBUG_EMULATOR_ENVIRONMENTS=%(folder)s/smdebug-emulator
@@ -85,7 +83,14 @@ def build_tag(
         api.tag(bare, f"{NAMESPACE}/{EMULATOR}", tag)
         return is_new
     definitions = ImageCatalogue().select(TAGS[tag])
-    dockerfile = _DOCKERFILE % {"folder": _FOLDER, "names": " ".join(each.name for each in definitions)}
+    dockerfile = _DOCKERFILE % {
+        "folder": _FOLDER,
+        "names": " ".join(each.name for each in definitions),
+        # A package that lacks what it needs fails the build, not a job.
+        "imports": " && ".join(
+            f"{each.name}-*/bin/python -c 'import {', '.join(each.warm_modules)}'" for each in definitions
+        ),
+    }
     locked = [read_requirements(each, IMAGE_PYTHON) for each in definitions]
     keys = [key_of_requirements(lines, IMAGE_PYTHON) for lines in locked]
     key = hash_parts([], found[0]["Id"], dockerfile, *keys)

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import docker
 import docker.errors
+import requests.exceptions
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.images.emulator_images import EMULATOR, TAGS, build_tag, list_tags
@@ -217,16 +218,13 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
         contents |= {f"smdebug/{name}": content for name, content in collect_smdebug(root).items()}
     if definition.with_emulator:
         contents |= {f"project/{name}": content for name, content in collect_emulator(root).items()}
-    arguments = {"BASE": build.base}
-    if definition.with_emulator:  # without what its base has and it does not need
-        arguments["ORIGIN"] = ensure_origin(api, _ORIGIN, lambda _text: None)
     with tempfile.TemporaryFile() as context:
         write_context(context, contents)
         _run_build(
             api,
             context,
             tag=build.name,
-            arguments=arguments,
+            arguments={"BASE": build.base},
             labels={IMAGE_LABEL: definition.name, KEY_LABEL: build.key},
         )
 
@@ -281,6 +279,8 @@ def _remove_image(api: docker.APIClient, name: str) -> None:
         api.remove_image(name)
     except docker.errors.ImageNotFound:
         return
+    except requests.exceptions.ReadTimeout:
+        return  # the engine goes on: layers of gigabytes may take it minutes
     except docker.errors.APIError as exc:
         # A container still uses the image, or another image is built from it. The next build tries again.
         if exc.status_code != 409:

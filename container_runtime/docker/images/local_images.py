@@ -18,6 +18,7 @@ import docker.errors
 import docker.utils
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, connect, raise_for_status, translated
+from container_runtime.docker.images.images_in_place import ImagesInPlace
 from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue, local_name, parse_image_name
 from container_runtime.runtime import (
     ContainerRuntimeError,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from container_runtime.images.catalogue import ImageDefinition
-    from container_runtime.spec import ContainerSpec
+    from container_runtime.spec import ContainerSpec, Mount
 
 logger = logging.getLogger(__name__)
 
@@ -52,11 +53,12 @@ def missing_images(catalogue: ImageCatalogue) -> list[str]:
 class LocalImage:
     """A resolved image with its configuration, cached so that a start does not query the engine again."""
 
-    def __init__(self, resolved: ResolvedImage, inspected: Mapping[str, Any]) -> None:
+    def __init__(self, resolved: ResolvedImage, inspected: Mapping[str, Any], library: Mount | None = None) -> None:
         config = inspected.get("Config") or {}
         environment = dict(entry.partition("=")[::2] for entry in config.get("Env") or ())
         self.resolved = resolved
         self.id: str = inspected["Id"]
+        self.library = library
         self.is_ours = IMAGE_LABEL in (config.get("Labels") or {})
         self.environment_settings: str | None = None
         self.environment = environment
@@ -86,10 +88,12 @@ class LocalImages:
     Args:
         api: client of the engine.
         catalogue: this project's images by requested name.
+        in_place: images of the user's own that run in place of those.
     """
 
-    def __init__(self, api: docker.APIClient, catalogue: ImageCatalogue) -> None:
+    def __init__(self, api: docker.APIClient, catalogue: ImageCatalogue, in_place: ImagesInPlace | None = None) -> None:
         self._api = api
+        self._in_place = in_place or ImagesInPlace()
         self._catalogue = catalogue
         self._resolved: dict[str, LocalImage] = {}
         self._resolving = threading.Lock()
@@ -125,6 +129,8 @@ class LocalImages:
         """
         if (known := self._resolved.get(image)) is not None:
             return known.resolved.substitution
+        if (own := self._in_place.resolve(image)) is not None:
+            return own.substitution
         try:
             found = self._catalogue.describe_substitution(image)
         except VersionRefusedError:
@@ -174,6 +180,8 @@ class LocalImages:
 
     def _look_up(self, image: str, say: Callable[[str], None]) -> LocalImage:
         parse_image_name(image)
+        if (own := self._in_place.resolve(image)) is not None:
+            return LocalImage(own, self._find_or_pull(own.local), self._in_place.write_library())
         resolved = ResolvedImage(requested=image, local=image)
         try:
             # An image with exactly this name was loaded on purpose, so it takes precedence.
@@ -191,10 +199,19 @@ class LocalImages:
                 raise ImageNotFoundError(
                     f"{image} runs as {ours.local}, which is not built yet: run `smdebug-emulator images build`."
                 ) from exc
+        return LocalImage(resolved, self._pull(image))
+
+    def _find_or_pull(self, image: str) -> dict[str, Any]:
+        try:
+            return self._inspect(image)
+        except docker.errors.ImageNotFound:
+            return self._pull(image)
+
+    def _pull(self, image: str) -> dict[str, Any]:
         try:
             repository, tag = docker.utils.parse_repository_tag(image)
             self._api.pull(repository, tag=tag or "latest")
-            return LocalImage(resolved, self._inspect(image))
+            return self._inspect(image)
         except docker.errors.APIError as exc:
             known = ", ".join(self._catalogue.repositories)
             raise ImageNotFoundError(

@@ -64,3 +64,20 @@ def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(release.ReleaseError, match="exists: remove it"):
         release.make_release(tmp_path, tmp_path / "python", rehearse=True)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "url", ["", "project", "http://project.example/a", "https://", "https://a b/c", "https://a/b?c"]
+)
+def test_a_release_without_the_address_of_the_project_is_refused(url: str) -> None:
+    with pytest.raises(release.ReleaseError, match="URL=https://HOST"):
+        release.check_url(url, rehearse=False)
+
+
+def test_a_rehearsal_needs_no_address() -> None:
+    release.check_url("", rehearse=True)
+    release.check_url("https://project.example/owner/emulator", rehearse=False)
+
+
+def test_the_build_reads_the_variable_that_the_release_sets() -> None:
+    assert f'URL_VARIABLE = "{release.URL_VARIABLE}"' in (release.ROOT / "hatch_build.py").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,6 +136,16 @@ def test_read_index_files_cache() -> None:
         cache.add(f"index/{number}", None)
     cache.add("index/4", "index/2")
     assert cache.lookup_set == {"index/2", "index/3", "index/4"}
+    cache.add("index/5", "index/4")
+    assert len(cache.lookup_set) == 4, "as many as the limit are all kept"
+    assert ReadIndexFilesCache().cache_limit == 1000
+
+
+def test_a_cache_below_its_limit_keeps_what_is_before_the_token() -> None:
+    cache = ReadIndexFilesCache()
+    cache.add("index/0", None)
+    cache.add("index/1", "index/1")
+    assert cache.lookup_set == {"index/0", "index/1"}
 
 
 @pytest.mark.parametrize("place", ["folder", "s3"])
@@ -146,8 +157,21 @@ def test_local_and_s3_index_reader(place: str, tmp_path: Path, storage: Storage)
     assert len(names) == 3
     assert reader.list_index_files(names[1]) == names[2:]
     assert [index.step for index in reader.read_index_files(range_steps=(1, None))] == [1, 2]
+    assert [index.step for index in reader.read_index_files(range_steps=(None, 2))] == [0, 1]
+    assert reader.load_tensor_data_from_index_files(range_steps=(1, 2))[0]["a"].keys() == {1}
+    everything, token = reader.load_tensor_data_from_index_files()
+    assert everything["a"].keys() == {0, 1, 2}
+    assert token == names[2]
     places, token = reader.load_tensor_data_from_index_files(names[0])
     assert token == names[2]
     assert places["a"].keys() == {1, 2}
     assert reader.fetch_tensor_value(places["a"][2]["worker_0"]).tolist() == [3.5]
     assert reader.load_tensor_data_from_index_files(token) == ({}, token)
+
+
+def test_a_damaged_file_is_named_with_its_folder(tmp_path: Path) -> None:
+    RunMaker(tmp_path).write_steps("a", {0: 1.5})
+    (damaged,) = tmp_path.glob("index/*/*.json")
+    damaged.write_text("{")
+    with pytest.raises(IndexReaderException, match=re.escape(str(damaged))):
+        LocalIndexReader(str(tmp_path)).read_index_files()

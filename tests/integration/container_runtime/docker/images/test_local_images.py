@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import socket
 import uuid
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +14,8 @@ import pytest
 from container_runtime.docker.border import connect
 from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.runtime import VersionRefusedError
+from container_runtime.runtime import ImageNotFoundError, VersionRefusedError
+from tests.registry import PASSWORD, USER, run_registry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,3 +43,27 @@ def test_strict_versions_take_an_image_that_was_loaded_under_the_requested_name(
             api.remove_image(f"{name}:2.3.0")
     finally:
         api.close()
+
+
+@pytest.mark.docker
+def test_a_registry_with_a_login_is_asked_with_what_docker_login_has_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    with run_registry("127.0.0.1", port, tmp_path, with_login=True) as host:
+        name = f"{host}/team/private:1"
+        with closing(connect()) as api:
+            api.tag("smdebug-emulator/lambda:latest", f"{host}/team/private", "1")
+            list(api.push(name, auth_config={"username": USER, "password": PASSWORD}, stream=True))
+            api.remove_image(name)
+            with pytest.raises(ImageNotFoundError, match=r"(?s)cannot be pulled .*no basic auth credentials"):
+                LocalImages(api, ImageCatalogue()).resolve(name)
+        stored = {"auth": base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()}
+        (tmp_path / "config.json").write_text(json.dumps({"auths": {host: stored}}))
+        with closing(connect()) as api:
+            try:
+                assert LocalImages(api, ImageCatalogue()).resolve(name).resolved.local == name
+            finally:
+                api.remove_image(name)

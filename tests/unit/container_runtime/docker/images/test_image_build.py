@@ -1,0 +1,26 @@
+"""Tests of the removal of images of earlier builds."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+import requests.exceptions
+
+from container_runtime.docker.images.image_build import _remove_old
+
+
+@pytest.mark.parametrize("error", [None, requests.exceptions.ReadTimeout("timed out")])
+def test_an_engine_that_takes_minutes_to_remove_layers_does_not_fail_the_build(error: Exception | None) -> None:
+    removed: list[str] = []
+
+    def remove(name: str) -> None:
+        removed.append(name)
+        if error is not None:
+            raise error
+
+    images: list[dict[str, Any]] = [{"RepoTags": None, "Id": "sha256:1"}, {"RepoTags": ["old:1"], "Id": "sha256:2"}]
+    _remove_old(Mock(images=Mock(return_value=images), remove_image=remove), [])
+
+    assert removed == ["sha256:1", "old:1"]
