@@ -10,6 +10,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -129,10 +130,16 @@ class WarmInterpreter:
         """Whether the process has ended."""
         return self.process.poll() is not None
 
-    def read_output(self) -> str:
-        """Return what the ended process has printed."""
+    @property
+    def was_killed(self) -> bool:
+        """Whether the process was killed from outside."""
+        return self.process.poll() == -signal.SIGKILL
+
+    def describe_end(self) -> str:
+        """Return what the ended process has printed, or that it was killed."""
         assert self.process.stdout is not None
-        return self.process.stdout.read().decode(errors="replace").strip()
+        said = self.process.stdout.read().decode(errors="replace").strip()
+        return "it was killed during its imports" if self.was_killed else said
 
     def ask(self, folder: Path, lock: int) -> str | None:
         """Let it fork the supervisor of a container, and wait until the container's process runs.
@@ -183,6 +190,8 @@ class WarmInterpreters:
         self._names: dict[tuple[object, ...], str] = {}
         # Images whose interpreter could not do its imports; another try would end in the same way.
         self._failed: dict[str, str] = {}
+        # Images whose interpreter was killed once during its imports.
+        self._killed: set[str] = set()
         self._closed = False
         shutil.rmtree(folder, ignore_errors=True)
         if options is not None:
@@ -298,9 +307,14 @@ class WarmInterpreters:
                     self._find(definition, python, variables)
                     return None, "it had ended, or its files have changed"
                 if interpreter.has_ended:
-                    self._failed[name] = f"no warm interpreter can be made: {interpreter.read_output()}"
+                    reason = f"no warm interpreter can be made: {interpreter.describe_end()}"
+                    # The kernel may have killed it for want of memory, which the next one may find.
+                    if interpreter.was_killed and name not in self._killed:
+                        self._killed.add(name)
+                    else:
+                        self._failed[name] = reason
                     self._interpreters.pop(name).end()
-                    return None, self._failed[name]
+                    return None, reason
             interpreter.wait(_POLL_SECONDS)
         return None, f"its imports have taken {_LONGEST_WAIT_SECONDS:.0f} s"
 

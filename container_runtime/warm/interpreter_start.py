@@ -14,6 +14,8 @@ import time
 
 # More would not be read by anybody.
 _MOST_PRINTED_BYTES = 1 << 16
+# Of mman.h.
+_MADV_DONTNEED = 4
 
 
 def import_modules(names: list[str]) -> bytes:
@@ -40,6 +42,34 @@ def import_modules(names: list[str]) -> bytes:
         if sys.exc_info()[0] is not None:
             os.write(1, text)
     return text
+
+
+def drop_clean_pages() -> None:
+    """Give back the memory of files' pages that only the imports needed; the kernel finds them again where they are.
+
+    A page of a file that was not written to is read from the same file when it is touched. With TensorFlow they are
+    more than half of the memory after the imports, and a training touches few of them.
+    """
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for start, end in list_clean_mappings():
+        madvise(start, end - start, _MADV_DONTNEED)
+
+
+def list_clean_mappings() -> list[tuple[int, int]]:
+    """Return the first and the last address of each mapping of a file without a page of this process's own."""
+    found = []
+    mapping = None
+    with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as smaps:
+        for line in smaps:
+            fields = line.split(maxsplit=5)
+            if not fields[0].endswith(":"):
+                is_file = len(fields) == 6 and fields[5].startswith("/")
+                start, _, end = fields[0].partition("-")
+                mapping = (int(start, 16), int(end, 16)) if is_file and fields[1] in ("r-xp", "r--p") else None
+            elif mapping is not None and fields[0] == "Anonymous:" and fields[1] == "0":
+                found.append(mapping)
+    return found
 
 
 def reset_signals() -> None:

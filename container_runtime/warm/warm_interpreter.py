@@ -98,14 +98,15 @@ class WarmInterpreter:
         gc.collect()
         gc.freeze()
         self._libraries = self._end.read_libraries()
-        self._resident = read_resident_bytes()
+        self._start.drop_clean_pages()
+        self._own_bytes = read_own_bytes()
 
     def find_change(self) -> str | None:
         """Return why this process must be replaced, or None."""
         changed = next((path for path, mtime in self._files.items() if read_mtime(path) != mtime), None)
         if changed is not None:
             return f"{changed} has changed"
-        if read_resident_bytes() > self._resident + MAX_GROWTH_BYTES:
+        if read_own_bytes() > self._own_bytes + MAX_GROWTH_BYTES:
             return f"it has grown by more than {MAX_GROWTH_BYTES >> 20} MiB"
         return None
 
@@ -236,10 +237,11 @@ def read_mtime(path: str) -> int | None:
         return None
 
 
-def read_resident_bytes() -> int:
-    """Return the resident memory of this process."""
+def read_own_bytes() -> int:
+    """Return the resident memory of this process without pages of files."""
     with open("/proc/self/statm", "rb") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+        resident, of_files = map(int, statm.read().split()[1:3])
+    return (resident - of_files) * os.sysconf("SC_PAGESIZE")
 
 
 class Scripts:

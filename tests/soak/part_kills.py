@@ -1,6 +1,7 @@
 """Soak: one part of a job killed, while all other parts stay correct.
 
-The part is the training, a rule, a supervisor or the stop handler's worker.
+The part is the training, a rule, a supervisor, the stop handler's worker, or what waits with its imports done: the
+warm interpreters of local processes, the spare containers of Docker.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from tests.soak.stage import Stage
 if TYPE_CHECKING:
     from tests.soak.course import Course
 
-LONG, SHORT = 100, 2
+LONG, SHORT = 100, 5
 RUNTIMES = ("process", "docker")
-_PARTS = ("training", "rule", "supervisor", "worker")
+_PARTS = ("training", "rule", "supervisor", "worker", "warm")
 # What the command line, or the environment, of each holds.
 _MARKS = {"rule": "smdebug.rules.evaluator", "worker": "AWS_LAMBDA_FUNCTION_NAME="}
 
@@ -97,10 +98,30 @@ def _find(stage: Stage, name: str, part: str) -> list[int]:
         is_supervisor = b"supervisor.py" in command
         if part == "supervisor":
             is_it = is_supervisor and f"{stage.state_dir}/containers/smdebug-{name}-" in text
+        elif part == "warm":
+            is_it = _is_warm(stage, folder, command)
         elif part == "training":
             is_it = f"{stage.mark}-{name}" in text and not is_supervisor
         else:
-            is_it = _MARKS[part] in text and endpoint and not is_supervisor
+            # A rule that is a fork has the command line of the warm interpreter.
+            is_fork = b"warm_interpreter.py" in command and _MARKS["worker"] not in text and stage.mark not in text
+            is_it = endpoint and not is_supervisor and (_MARKS[part] in text or (part == "rule" and is_fork))
         if is_it:
             found.append(int(folder.name))
     return found
+
+
+def _is_warm(stage: Stage, folder: Path, command: bytes) -> bool:
+    """Return whether a process waits for a program, and has none yet."""
+    try:
+        if b"warm_interpreter.py" in command:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            return parent == stage.emulator.process.pid
+        # Not the container's init process, which has the same arguments and never the program's variables.
+        if command.partition(b"\0")[2].partition(b"\0")[0].endswith(b"spare_program.py"):
+            # The folder is mounted until a program has begun.
+            given = f":{stage.emulator.port}".encode() in (folder / "environ").read_bytes()
+            return not given and f"{stage.state_dir}/" in (folder / "mountinfo").read_text()
+    except OSError:
+        pass
+    return False

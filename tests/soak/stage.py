@@ -173,7 +173,7 @@ class Stage:
             names = [path.name for path in (self.state_dir / "containers").glob("smdebug-*")]
         else:
             names = self._list_docker()
-        return [name for name in names if not name.startswith("smdebug-lambda-")]
+        return [name for name in names if not name.startswith(("smdebug-lambda-", "smdebug-spare-"))]
 
     def _list_folders(self) -> list[str]:
         return [str(path) for path in (self.state_dir / "jobs").glob("*")]

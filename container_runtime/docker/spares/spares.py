@@ -7,6 +7,7 @@ shape is kept ready, until none was asked for for a while.
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +53,9 @@ _GUESSED_BYTES = 400 * 1024**2
 # Spare containers that are made at the same time.
 _MAKERS = 2
 _NEVER = float("inf")
+# Longer than a container takes to end after its program.
+_END_SECONDS = 10
+_KILLED_CODE = 128 + signal.SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,8 @@ class Spares:
         self._kept: dict[Shape, _Kept] = {}
         # Images whose modules could not be imported; another try would end in the same way.
         self._failed: set[str] = set()
+        # Images of which a spare container was killed once during its imports.
+        self._killed: set[str] = set()
         self._sizes: dict[str, int] = {}
         self._not_before = 0.0
         self._makers: set[threading.Thread] = set()
@@ -389,7 +395,10 @@ class Spares:
         except SpareLostError as error:
             if not self._closed:
                 logger.warning("No container of %s is kept ready: %s", spare.shape.image, error)
-                self._failed.add(spare.shape.image)
+                # The kernel may have killed it for want of memory, which the next one may find.
+                if spare.shape.image in self._killed or not self._was_killed(spare):
+                    self._failed.add(spare.shape.image)
+                self._killed.add(spare.shape.image)
         except (ContainerRuntimeError, docker.errors.DockerException, requests.exceptions.RequestException) as error:
             logger.info("No container of %s could be made ahead: %s", spare.shape.image, error)
         except OSError as error:
@@ -406,6 +415,13 @@ class Spares:
             self._changed.notify_all()
         if not is_kept:
             self._discard(spare)
+
+    def _was_killed(self, spare: Spare) -> bool:
+        """Return whether a spare container whose socket has closed was killed from outside."""
+        with suppress(docker.errors.DockerException, requests.exceptions.RequestException):
+            ended = self._api.wait(spare.container_id, timeout=_END_SECONDS)
+            return bool(ended["StatusCode"] == _KILLED_CODE)
+        return False
 
     def _discard(self, spare: Spare) -> None:
         spare.close()

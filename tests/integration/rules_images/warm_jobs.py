@@ -52,7 +52,7 @@ class Jobs:
         self.runtime = LocalProcesses(folder / "containers", warm=warm)
         if warm is not None:
             interpreter = self.runtime._warm._interpreters[image]
-            wait_until(lambda: interpreter.is_ready, lambda: interpreter.has_ended and interpreter.read_output())
+            wait_until(lambda: interpreter.is_ready, lambda: interpreter.has_ended and interpreter.describe_end())
 
     def run(self, script: str, *arguments: str, files: dict[str, str] | None = None) -> Ended:
         """Run a script with hyperparameters, as ``--name`` or ``--name=value``, and more files beside it."""

@@ -104,8 +104,10 @@ print("number", found, sorted(torch.load(_os.path.join(_os.environ["SM_MODEL_DIR
     "starts_processes": """
 import subprocess, sys
 print("number", torch.initial_seed() if "--seed" in sys.argv else torch.rand(1).item())
+# PyTorch sets this at the first step, and a fork has it from the beginning.
+environment = {name: value for name, value in _os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
 print(subprocess.run([sys.executable, "-c", "import os, sys; print(sorted(os.environ.items()), sys.path)"],
-    capture_output=True, text=True).stdout)
+    env=environment, capture_output=True, text=True).stdout)
 """,
     "shared_memory": """
 import torch.multiprocessing as processes
@@ -242,7 +244,7 @@ SCIKIT_LEARN = {
     "in_processes": """
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_score
-scores = cross_val_score(RandomForestClassifier(3), values, values[:, 0] > 0.5, cv=2, n_jobs=2)
+scores = cross_val_score(RandomForestClassifier(3, random_state=0), values, values[:, 0] > 0.5, cv=2, n_jobs=2)
 print("number", scores.tolist(), values[0, 0])
 """,
     "pipeline": """

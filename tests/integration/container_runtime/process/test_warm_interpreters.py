@@ -22,6 +22,7 @@ from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.supervised import read_supervisor_pid
 from container_runtime.process.warm_interpreters import WarmOptions
 from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.warm import warm_interpreter
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def find_interpreter(runtime: LocalProcesses) -> WarmInterpreter:
 
 def wait_until_ready(runtime: LocalProcesses) -> None:
     interpreter = find_interpreter(runtime)
-    wait_until(lambda: interpreter.is_ready, lambda: interpreter.has_ended and interpreter.read_output())
+    wait_until(lambda: interpreter.is_ready, lambda: interpreter.has_ended and interpreter.describe_end())
 
 
 def build_spec(programs: Path, program: str, **environment: str) -> ContainerSpec:
@@ -426,6 +427,7 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.warm_interpreters import WarmOptions
 from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.warm import warm_interpreter
 from pathlib import PosixPath
 folder = pathlib.Path({str(tmp_path)!r})
 runtime = LocalProcesses(folder / "killed", ImageCatalogue(folder / "images"), warm=WarmOptions(("tiny",)))
@@ -463,3 +465,46 @@ def is_alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_imports_that_were_killed_once_are_tried_again(tmp_path: Path, programs: Path) -> None:
+    marker = tmp_path / "killed"
+    # As the kernel kills it where memory is short.
+    text = f"import os, pathlib\nif not os.path.exists({str(marker)!r}):\n    pathlib.Path({str(marker)!r}).touch()\n"
+    text += "    os.kill(os.getpid(), 9)\n"
+    (programs.parent / "modules" / "imported.py").write_text(text)
+    runtime = make_runtime(tmp_path, "killed_once", WarmOptions(()))
+    (line, was_warm, _), code = run(runtime, build_spec(programs, "sees"))
+    assert line.endswith("no warm interpreter can be made: it was killed during its imports")
+    assert (was_warm, code) == ("False", 0)
+    assert run(runtime, build_spec(programs, "sees"))[0][0] == "True"
+    runtime.close()
+
+
+def test_an_interpreter_killed_while_it_is_asked_costs_no_container(warm: LocalProcesses, programs: Path) -> None:
+    process = psutil.Process(find_interpreter(warm).process.pid)
+    process.suspend()
+    with ThreadPoolExecutor() as pool:
+        started = pool.submit(run, warm, build_spec(programs, "sees"))
+        # The request is in its socket, which it does not read, or is about to be sent.
+        wait_until(lambda: list((programs.parent / "warm").rglob("process.json")))
+        process.kill()
+        lines, code = started.result()
+    assert (lines[-2] in ("True", "False"), code) == (True, 0)
+
+
+def test_pages_that_only_imports_needed_are_given_back() -> None:
+    program = f"""
+import sys
+sys.path.insert(0, {str(Path(warm_interpreter.__file__).parent)!r})
+import numpy, interpreter_start
+
+def count_pages_of_files():
+    return int(open("/proc/self/statm").read().split()[2])
+
+before = count_pages_of_files()
+interpreter_start.drop_clean_pages()
+print(count_pages_of_files() < before / 2, numpy.linalg.inv(numpy.eye(3) * 2)[0, 0])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True 0.5\n", "")
