@@ -54,9 +54,14 @@ def local_session(
             "ours: it reads the variables of smdebug-emulator env, and those that smdebug-emulator run sets."
         ) from error
 
+    return build_session(Session, endpoint_url, region, default_bucket)
+
+
+def build_session(session_class: Any, endpoint_url: str, region: str, default_bucket: str | None) -> Any:
+    """Build a session of the class that this version of the SDK has."""
     from sdk_compat.boto3_client import EmulatorSession
 
-    return Session(
+    return session_class(
         boto_session=EmulatorSession(endpoint_url, region),
         default_bucket=default_bucket,
         sagemaker_config=build_config(),

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from sdk_compat.aws_variables import check_emulator
-from sdk_compat.sagemaker_v2 import build_config
+from sdk_compat.sagemaker_v2 import build_session
 
 _FIRST_VERSION = 3
 
@@ -35,13 +35,7 @@ def local_session(endpoint_url: str, region: str = "us-east-1", *, default_bucke
             "sdk_compat.sagemaker_v2.local_session."
         ) from error
 
-    from sdk_compat.boto3_client import EmulatorSession
-
-    return Session(
-        boto_session=EmulatorSession(endpoint_url, region),
-        default_bucket=default_bucket,
-        sagemaker_config=build_config(),
-    )
+    return build_session(Session, endpoint_url, region, default_bucket)
 
 
 def is_installed() -> bool:

@@ -145,7 +145,6 @@ def measure_here(width: int, depth: int, steps: int) -> dict[str, float]:
 
 def run_script(python: str, arguments: tuple[str, ...]) -> dict[str, float]:
     """Run this script in an interpreter, and return its output."""
-
     from benchmarks.shared import scratch
 
     command = [python, "-W", "ignore", __file__, *arguments]

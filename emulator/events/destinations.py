@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from emulator.lambda_functions.invocation import InvocationResult
-    from emulator.moto_services.functions import Function
+    from emulator.moto_services.functions.backend import Function
 
 
 def describe_end(

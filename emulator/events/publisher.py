@@ -24,8 +24,8 @@ from emulator.exceptions import (
     TargetGoneError,
 )
 from emulator.faults import FAULTS
-from emulator.moto_services import functions
 from emulator.moto_services.eventbridge import rules as eventbridge
+from emulator.moto_services.functions import backend as functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.events.target_input import build_target_input, read_path
 from emulator.exceptions import FunctionNotFoundError, TargetGoneError, UnsupportedTargetError
 from emulator.moto_services.eventbridge import rules as eventbridge
-from emulator.moto_services.functions import get_function
+from emulator.moto_services.functions.backend import get_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -19,14 +19,14 @@ from emulator.exceptions import (
     InvokerClosedError,
     TooManyInvocationsError,
 )
-from emulator.moto_services.functions import get_function
+from emulator.moto_services.functions.backend import get_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from emulator.lambda_functions.invoker import FunctionInvoker
-    from emulator.moto_services.functions import Function
+    from emulator.moto_services.functions.backend import Function
 
 INVOKE_PATH = re.compile(r"/2015-03-31/functions/(?P<name>[^/]+)/invocations/?")
 # Lambda's limits for the payload, by invocation type.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.runtime import ContainerRuntime
-    from emulator.moto_services.functions import Function
+    from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
 

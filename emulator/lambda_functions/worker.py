@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.lambda_functions.invocation import Invocation
-    from emulator.moto_services.functions import Function
+    from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from emulator.lambda_functions.worker import Worker
 
 if TYPE_CHECKING:
     from emulator.lambda_functions.worker import WorkerSettings
-    from emulator.moto_services.functions import Function
+    from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from uuid import UUID
 
 from requests.structures import CaseInsensitiveDict
 
-from emulator.moto_services.log_events import reduce_stream
+from emulator.moto_services.logs.log_events import reduce_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

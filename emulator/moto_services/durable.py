@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.moto_services import backend_pickle
 from emulator.moto_services.backend_files import BackendFiles, BackendKey, is_backend_key
-from emulator.moto_services.log_events import LogEvents
+from emulator.moto_services.logs.log_events import LogEvents
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.backend import commit_touched
 from emulator.moto_services.unit_of_work import find_used, is_reading, reading

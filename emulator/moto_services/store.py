@@ -46,7 +46,7 @@ class MotoStore:
         from emulator.moto_services.cloudwatch.metrics import list_metrics_once
         from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
         from emulator.moto_services.durable import DurableBackends
-        from emulator.moto_services.function_policies import keeping_policies_apart
+        from emulator.moto_services.functions.policies import keeping_policies_apart
         from emulator.moto_services.iam.attached_policies import refusing_attached_policies
         from emulator.moto_services.iam.aws_managed_policies import creating_aws_managed_policies
         from emulator.moto_services.iam.missing_roles import explaining_missing_roles

@@ -123,11 +123,6 @@ class Certificates:
         return _build_context(path, path)
 
 
-def find_ca_bundle(state_dir: Path) -> Path:
-    """Return the path of the CA file for clients."""
-    return state_dir / _FOLDER / _TRUSTED / _BUNDLE
-
-
 def _read_chain(certificate: Path, key: Path) -> Sequence[x509.Certificate]:
     """Read the user's certificate and its issuers; check that the key matches and that the dates are valid."""
     try:

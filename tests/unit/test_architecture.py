@@ -1,12 +1,13 @@
-"""Tests of docs/architecture.md and the READMEs: all named files exist.
+"""Tests of the pages' paths, the decisions, and the size of classes and folders.
 
-Folders and definitions are checked as well.
+All files, folders and definitions that the pages name exist.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,30 @@ def list_large_classes(*folders: str) -> list[str]:
 
 def test_no_class_of_jobs_or_of_carried_and_local_containers_is_large() -> None:
     assert list_large_classes("emulator/jobs", "container_runtime/process", "container_runtime/swarm") == []
+
+
+DECISIONS = ROOT / "docs" / "decisions"
+STATUS = re.compile(r"Status: accepted · \d{4}-\d\d-\d\d")
+
+
+@pytest.mark.parametrize("decision", sorted(path.name for path in DECISIONS.glob("0*.md")))
+def test_a_decision_has_status_and_date_and_is_in_the_index_by_its_title(decision: str) -> None:
+    title, _, status = (DECISIONS / decision).read_text(encoding="utf-8").splitlines()[:3]
+    assert STATUS.match(status), f"{decision}: the third line is its status and date"
+    index = (DECISIONS / "README.md").read_text(encoding="utf-8")
+    assert f"- [{decision[:4]}]({decision}) {title.removeprefix('# ')}\n" in index
+
+
+MOST_MODULES = 18
+# There, a rule is a file.
+UNBOUNDED = {"smdebug/rules/builtin"}
+
+
+def test_no_folder_of_the_packages_holds_too_many_modules() -> None:
+    counts = Counter(
+        path.parent.relative_to(ROOT).as_posix()
+        for package in ("benchmarks", "container_runtime", "emulator", "sdk_compat", "smdebug")
+        for path in (ROOT / package).rglob("*.py")
+        if path.name != "__init__.py" and "node_modules" not in path.parts
+    )
+    assert {folder for folder, count in counts.items() if count > MOST_MODULES} - UNBOUNDED == set()

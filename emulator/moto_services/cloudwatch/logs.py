@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.log_events import StoredEvents
+from emulator.moto_services.logs.log_events import StoredEvents
 from emulator.moto_services.unit_of_work import keeping, reading
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from emulator.gateway.listener import Listener
 from emulator.lambda_functions.invoker import FunctionInvoker
-from emulator.moto_services.functions import get_function
+from emulator.moto_services.functions.backend import get_function
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from tests.waiting import wait_until
 

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from container_runtime.process.local_processes import LocalProcesses
 from emulator.lambda_functions import worker_log
 from emulator.lambda_functions.invoker import FunctionInvoker
-from emulator.moto_services.functions import get_function
+from emulator.moto_services.functions.backend import get_function
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator, build_zip
 from tests.waiting import wait_until
 

@@ -18,7 +18,7 @@ from emulator.gateway.listener import Listener
 from emulator.moto_services.backend_files import BackendFiles
 from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.eventbridge.rules import Target, deliver_to_queue
-from emulator.moto_services.functions import get_function
+from emulator.moto_services.functions.backend import get_function
 from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import MotoApplication
 

@@ -17,7 +17,7 @@ from emulator.moto_services.cloudwatch.composite_alarms import capture_composite
 from emulator.moto_services.eventbridge.rules import capture_dispatch
 from emulator.moto_services.eventbridge.scheduler import capture_scheduler
 from emulator.moto_services.eventbridge.schedules import capture_schedules
-from emulator.moto_services.functions import capture_invocations
+from emulator.moto_services.functions.backend import capture_invocations
 from emulator.moto_services.replacements import OVERRIDDEN, REPLACED, Replacement, check_moto, list_replaced, replaced
 from emulator.moto_services.s3.journalled_backend import JournalledBackend
 from emulator.moto_services.sns import bound_http_endpoints, capture_published

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from emulator.moto_services.log_events import LogEvents
+from emulator.moto_services.logs.log_events import LogEvents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import pytest
 from moto.logs.exceptions import InvalidParameterException
 from moto.logs.models import LogGroup, LogsBackend, LogStream
 
-from emulator.moto_services.log_events import LogEvents
+from emulator.moto_services.logs.log_events import LogEvents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.moto_services.function_policies import keeping_policies_apart
+from emulator.moto_services.functions.policies import keeping_policies_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
-from emulator.moto_services.log_streams import select_searched_streams
+from emulator.moto_services.logs.log_streams import select_searched_streams
 from emulator.moto_services.replacements import replaced
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Lambda functions in moto, which the emulator runs."""

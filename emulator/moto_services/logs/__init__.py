@@ -1,0 +1,1 @@
+"""CloudWatch Logs: events on disk, and the selection of streams."""
