@@ -89,6 +89,8 @@ def test_the_environment_says_the_same(tmp_path: Path) -> None:
 GIVEN = {
     "port": "0",
     "runtime": "process",
+    "own_images": "pytorch-training:2.3=my/dlc:2.3",
+    "no_smdebug": "1",
     "shared_folder": ".",
     "registry": "registry.example:5000/images",
     "account_id": "210987654321",
@@ -144,7 +146,9 @@ def test_every_option_and_variable_is_a_setting_declared_once(tmp_path: Path) ->
     assert [name for name in GIVEN if getattr(settings, name) == getattr(unchanged, name)] == []
     variables = {name_variable(name): text for name, text in GIVEN.items() if options[name].in_environment}
     found = settings_from_environment(variables | {"SMDEBUG_EMULATOR_STATE_DIR": str(tmp_path)})
-    assert replace(found, faults=settings.faults) == settings
+    beside = {name: getattr(settings, name) for name in GIVEN if not options[name].in_environment}
+    assert beside.keys() == {"faults", "own_images"}
+    assert replace(found, **beside) == settings
 
 
 @pytest.mark.parametrize("arguments", [[], list_arguments(), ["--fault", "s3:error=1", "--fault", "events:error=0.5"]])
