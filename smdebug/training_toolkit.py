@@ -9,6 +9,7 @@ it.
 import ast
 import gc
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from smdebug.absent_modules import describe_absent, describe_absent_launcher, find_search_path
 from smdebug.moments import SCRIPT, report_moment
 
 # Module, relative to TensorFlow's folder, whose class names the toolkit searches for in the script's output.
@@ -34,6 +36,7 @@ def main() -> None:
     train = importlib.import_module("sagemaker_training.cli.train")
     # Modules exist until the process ends, so garbage collection can skip them.
     gc.freeze()
+    _say(describe_absent_launcher(_read_hyperparameters()))
     train.main()
 
 
@@ -56,6 +59,7 @@ class _ScriptStarter:
 
     def Popen(self, command: Any, **options: Any) -> "_ForkedScript | subprocess.Popen[bytes]":  # noqa: N802
         report_moment(SCRIPT)
+        _prepare_script(command, options)
         if self._scripts is None:
             return subprocess.Popen(command, **options)
         why = "its output is captured"
@@ -63,9 +67,39 @@ class _ScriptStarter:
             pid, why = self._scripts.start(list(command), dict(options["env"]), options["cwd"])
             if pid is not None:
                 return _ForkedScript(pid)
-        sys.stdout.write(f"smdebug-emulator: the script starts in a new interpreter: {why}\n")
-        sys.stdout.flush()
+        _say(f"the script starts in a new interpreter: {why}")
         return subprocess.Popen(command, **options)
+
+
+def _prepare_script(command: list[str], options: dict[str, Any]) -> None:
+    """Say what a script will miss, and give it the substitutes that it imports."""
+    folder = Path(options.get("cwd") or ".")
+    script = next((folder / each for each in command[1:] if each.endswith(".py") and (folder / each).is_file()), None)
+    if script is None:  # a package, or a shell's script
+        return
+    for sentence in describe_absent(script, command):
+        _say(sentence)
+    substitutes = find_search_path(script)
+    if substitutes is not None:
+        environment = dict(options.get("env") or os.environ)
+        paths = (environment.get("PYTHONPATH", ""), substitutes)
+        options["env"] = {**environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def _read_hyperparameters() -> list[str]:
+    """Return the names of the job's hyperparameters; none if their file cannot be read."""
+    file = Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"), "input", "config", "hyperparameters.json")
+    try:
+        return list(json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _say(sentence: str | None) -> None:
+    """Write a line of the emulator's into the job's log."""
+    if sentence is not None:
+        sys.stdout.write(f"smdebug-emulator: {sentence}\n")
+        sys.stdout.flush()
 
 
 def _without_import(ask_toolkit: Callable[[], list[object]]) -> Callable[[], list[object]]:

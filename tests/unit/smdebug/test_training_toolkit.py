@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -36,6 +37,8 @@ def main():
     entry_point.run(env.module_dir, env.user_entry_point, env.to_cmd_args(), env.to_env_vars(), capture_error=True)
 """
 RAISES = "from tensorflow.python.framework.errors_impl import NotFoundError\nraise NotFoundError('no such op')"
+# Before each line of the emulator's own.
+SAID = "smdebug-emulator: "
 # "2026-01-01 00:00:00,000 " before each line of the toolkit's.
 _STAMP = 24
 
@@ -53,13 +56,17 @@ def packages(tmp_path: Path) -> Path:
     return folder
 
 
-def train(module: str, base: Path, packages: Path, script: str, framework_module: str = "") -> dict[str, object]:
-    """What became of a script: exit code, failure file, last lines of the log, and who imported TensorFlow."""
+def train(
+    module: str, base: Path, packages: Path, script: str, framework_module: str = "", *, mpi: bool = False
+) -> dict[str, object]:
+    """What became of a script: exit code, failure file, lines of the log, and who imported TensorFlow."""
     (base / "input" / "config").mkdir(parents=True)
     (base / "code").mkdir()
     (base / "output").mkdir()
     (base / "code" / "script.py").write_text(script)
     hyperparameters = {"sagemaker_program": "script.py", "sagemaker_submit_directory": str(base / "code")}
+    if mpi:
+        hyperparameters["sagemaker_mpi_enabled"] = "true"
     (base / "input" / "config" / "hyperparameters.json").write_text(json.dumps(hyperparameters))
     (base / "input" / "config" / "resourceconfig.json").write_text('{"current_host": "algo-1", "hosts": ["algo-1"]}')
     (base / "input" / "config" / "inputdataconfig.json").write_text("{}")
@@ -82,6 +89,7 @@ def train(module: str, base: Path, packages: Path, script: str, framework_module
         "failure": text and text.replace(str(base), "BASE"),
         "succeeded": (base / "output" / "success").exists(),
         "last": [line[_STAMP:] for line in done.stderr.replace(str(base), "BASE").strip().splitlines()[-1:]],
+        "said": [line.removeprefix(SAID) for line in done.stdout.splitlines() if line.startswith(SAID)],
         "imported by": mark.read_text().split() if mark.exists() else [],
     }
 
@@ -136,3 +144,25 @@ def test_the_names_are_those_of_tensorflows_classes() -> None:
     errors = pytest.importorskip("tensorflow.python.framework.errors_impl")
     classes = [name for name, found in inspect.getmembers(errors) if inspect.isclass(found)]
     assert list_tensorflow_errors() == [*classes, "XlaRuntimeError"]
+
+
+def test_what_the_image_lacks_is_said_before_the_script_fails_of_it(tmp_path: Path, packages: Path) -> None:
+    ended = train(OURS, tmp_path / "ours", packages, "import os, mpi4py.MPI")
+    assert ended["said"] == [
+        "the script imports mpi4py, which AWS's image has and this one does not: use torch.distributed"
+    ]
+    assert ended["code"] == 1
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is not None, reason="this machine has an mpirun")
+def test_an_absent_launcher_is_said(tmp_path: Path, packages: Path) -> None:
+    ended = train(OURS, tmp_path / "ours", packages, "print('done')", mpi=True)
+    assert ended["said"] == [
+        "the job asks for MPI, and there is no mpirun here: use distribution={'torch_distributed': …}"
+    ]
+
+
+def test_a_substitute_is_there_for_the_script_that_imports_it(tmp_path: Path, packages: Path) -> None:
+    script = "from sagemaker_containers import entry_point; print(entry_point.__file__)"
+    ended = train(OURS, tmp_path / "ours", packages, script)
+    assert (ended["code"], ended["said"]) == (0, [])

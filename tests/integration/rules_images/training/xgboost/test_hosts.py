@@ -110,7 +110,8 @@ class Host:
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[subprocess.Popen[str]]:
     """A process that becomes a host for each line it is given, and answers with its id."""
-    path = os.pathsep.join((str(ROOT), str(ROOT / "rules_images/training/xgboost/script_packages")))
+    packages = ("rules_images/training/xgboost/script_packages", "smdebug/script_packages")
+    path = os.pathsep.join(map(str, (ROOT, *(ROOT / each for each in packages))))
     environment = {**os.environ, "PYTHONPATH": path}
     pipe = subprocess.PIPE
     with subprocess.Popen(

@@ -1,0 +1,88 @@
+"""Modules that AWS's training images have and ours lack.
+
+Before a script starts, its log names those that it imports, with what to use in their place. Packages that are small
+enough to be substituted are in ``script_packages``.
+"""
+
+import ast
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+SCRIPT_PACKAGES = Path(__file__).with_name("script_packages")
+"""Folder of the substitutes, which a script that imports one of them has on its path."""
+
+_REMEDIES = {
+    "apex": "use torch.amp",
+    "cv2": "name opencv-python-headless in a requirements.txt beside the script",
+    "deepspeed": "name deepspeed in a requirements.txt beside the script",
+    "horovod": "use torch.distributed or tf.distribute",
+    "mpi4py": "use torch.distributed",
+    "smdistributed": "its libraries need AWS's GPUs and network; use torch.distributed",
+    "tensorflow_io": "name tensorflow-io in a requirements.txt beside the script, for a TensorFlow up to 2.16",
+}
+
+
+def list_substitutes() -> list[str]:
+    """Return the sorted names of the packages in `SCRIPT_PACKAGES`."""
+    return sorted(folder.name for folder in SCRIPT_PACKAGES.iterdir() if (folder / "__init__.py").is_file())
+
+
+def find_imports(script: Path) -> set[str]:
+    """Return the names of the packages that a script imports; none if it is not a readable Python file."""
+    try:
+        tree = ast.parse(script.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    return {name.partition(".")[0] for node in ast.walk(tree) for name in _list_names(node)}
+
+
+def describe_absent(script: Path, arguments: Sequence[str]) -> Iterator[str]:
+    """Describe what a script needs that this image lacks, one sentence each.
+
+    Args:
+        script: the file of the script.
+        arguments: its command-line arguments.
+    """
+    imports = find_imports(script)
+    for name in sorted(imports & _REMEDIES.keys()):
+        if not _is_there(name, script):
+            yield f"the script imports {name}, which AWS's image has and this one does not: {_REMEDIES[name]}"
+    given = dict(pairwise(arguments)).get("--model_dir", "")
+    if "tensorflow" in imports and given.startswith("s3://") and _names(script, "model_dir"):
+        yield (
+            f"--model_dir is {given}, and TensorFlow has no file system for s3:// here: save to the folder in "
+            "SM_MODEL_DIR, which is uploaded, or give the estimator model_dir='/opt/ml/model'"
+        )
+
+
+def describe_absent_launcher(hyperparameters: Sequence[str]) -> str | None:
+    """Return a sentence if the hyperparameters of these names ask for MPI and there is none."""
+    if "sagemaker_mpi_enabled" in hyperparameters and shutil.which("mpirun") is None:
+        return "the job asks for MPI, and there is no mpirun here: use distribution={'torch_distributed': …}"
+    return None
+
+
+def find_search_path(script: Path) -> str | None:
+    """Return `SCRIPT_PACKAGES` if a script imports a substituted package that is not installed; else None."""
+    imports = find_imports(script)
+    wanted = any(name in imports and not _is_there(name, script) for name in list_substitutes())
+    return os.fspath(SCRIPT_PACKAGES) if wanted else None
+
+
+def _list_names(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+
+
+def _is_there(name: str, script: Path) -> bool:
+    beside = (script.with_name(name), script.with_name(f"{name}.py"))
+    return any(path.exists() for path in beside) or find_spec(name) is not None
+
+
+def _names(script: Path, word: str) -> bool:
+    return word in script.read_text(encoding="utf-8", errors="replace")

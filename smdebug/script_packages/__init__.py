@@ -1,0 +1,1 @@
+"""Substitutes for packages of AWS's training images."""
