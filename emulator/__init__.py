@@ -1,4 +1,4 @@
 """Local emulator of the SageMaker Debugger service."""
 
 VERSION = "0.1.0"
-"""Version of the distribution, as in pyproject.toml: reading installed metadata takes longer than most commands."""
+"""Version of the distribution, which takes it from here: reading installed metadata takes longer than most commands."""

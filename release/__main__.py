@@ -13,11 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
+from emulator import VERSION
 from release.documentation import write_versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("--url", default="", help="address at which the project is published, for the links")
     parser.add_argument("--tools", type=Path, default=Path(sys.executable), help="interpreter that has build and twine")
     parser.add_argument(
-        "--rehearse", action="store_true", help="accept a commit without the version's tag, and changes"
+        "--rehearse", action="store_true", help="accept a commit without a tag of a version, and changes"
     )
     parser.add_argument(
         "--site",
@@ -57,27 +58,28 @@ def make_release(folder: Path, tools: Path, *, rehearse: bool, url: str = "", si
     Args:
         folder: folder for the files.
         tools: interpreter of an environment with build, twine and cyclonedx-bom (dependency group ``release``).
-        rehearse: whether to accept a commit without the version's tag, and uncommitted changes.
+        rehearse: whether to accept a commit without a tag of a version, and uncommitted changes.
         url: address at which the project is published, for the links of the metadata; a rehearsal needs none.
         site: folder with the documentation of earlier versions, each in a folder of its own; this one's is added.
 
     Raises:
-        ReleaseError: the address is missing or none, the commit is not that of the version's tag, or a step failed.
+        ReleaseError: the address is missing or none, the commit has no tag of a version, or a step failed.
     """
     check_url(url, rehearse=rehearse)
     if folder.exists():
         raise ReleaseError(f"{folder} exists: remove it, or name another folder.")
-    version = read_version()
-    if not rehearse:
-        check_commit(version)
+    version = VERSION if rehearse else find_version()
+    changes = read_changes(version)
     folder.mkdir(parents=True)
-    # The wheel is built from the sdist, so the sdist is complete.
-    command = [str(tools), "-m", "build", "--outdir", str(folder), str(ROOT)]
-    _run(command, "building the distributions", {**os.environ, URL_VARIABLE: url})
+    with TemporaryDirectory() as source:
+        copy_source(Path(source), version)
+        # The wheel is built from the sdist, so the sdist is complete.
+        command = [str(tools), "-m", "build", "--outdir", str(folder.absolute()), source]
+        _run(command, "building the distributions", {**os.environ, URL_VARIABLE: url})
     distributions = sorted(folder.iterdir())
     _run([str(tools), "-m", "twine", "check", "--strict", *map(str, distributions)], "checking the metadata")
     _write_sbom(tools, folder / "sbom.cdx.json")
-    (folder / "CHANGES.md").write_text(read_changes(version), encoding="utf-8")
+    (folder / "CHANGES.md").write_text(changes, encoding="utf-8")
     site = folder / "docs" if site is None else site
     command = [sys.executable, "-m", "mkdocs", "--quiet", "build", "--site-dir", str((site / version).absolute())]
     _run(command, "building the documentation")
@@ -105,26 +107,35 @@ def check_url(url: str, *, rehearse: bool) -> None:
         )
 
 
-def read_version() -> str:
-    """Return the version in pyproject.toml."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return str(project["version"])
-
-
-def check_commit(version: str) -> None:
-    """Check that the checkout is the commit of the version's tag, without changes.
+def find_version() -> str:
+    """Return the version of the tag that the checkout's commit has, such as 0.2.0 of the tag v0.2.0.
 
     Raises:
-        ReleaseError: it is not.
+        ReleaseError: the checkout has changes, or its commit has no such tag, or several.
     """
     if changed := _git("status", "--porcelain"):
         raise ReleaseError(f"The checkout has changes ({changed.splitlines()[0].strip()}, …): commit them first.")
-    tags = _git("tag", "--points-at", "HEAD").split()
-    if f"v{version}" not in tags:
+    versions = [tag.removeprefix("v") for tag in _git("tag", "--points-at", "HEAD", "v[0-9]*").split()]
+    if len(versions) != 1:
         raise ReleaseError(
-            f"This commit has no tag v{version}: set it with git tag v{version}, or change the version in "
-            "pyproject.toml and emulator/__init__.py; --rehearse goes on without."
+            f"This commit has {', '.join(versions) or 'none'} as tags of versions, and a release needs one: "
+            "set it with git tag v0.2.0; --rehearse goes on without."
         )
+    return versions[0]
+
+
+def copy_source(folder: Path, version: str) -> None:
+    """Copy the files of the checkout that git knows, with a version."""
+    for name in filter(None, _git("ls-files", "-z").split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    module = folder / "emulator" / "__init__.py"
+    text, count = re.subn(
+        r'^VERSION = "[^"]+"$', f'VERSION = "{version}"', module.read_text(encoding="utf-8"), flags=re.M
+    )
+    assert count == 1
+    module.write_text(text, encoding="utf-8")
 
 
 def read_changes(version: str, changelog: str | None = None) -> str:

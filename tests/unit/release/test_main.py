@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from emulator import VERSION
 from release import __main__ as release
 
 if TYPE_CHECKING:
@@ -31,10 +30,6 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *arguments], check=True)
 
 
-def test_the_version_is_the_commands() -> None:
-    assert release.read_version() == VERSION
-
-
 @pytest.mark.parametrize(("version", "text"), [("0.2.0", "- New.\n"), ("0.1.0", "- First.\n")])
 def test_the_section_of_a_version_is_taken_from_the_changelog(version: str, text: str) -> None:
     assert release.read_changes(version, CHANGELOG) == text
@@ -46,18 +41,32 @@ def test_a_version_without_a_section_is_refused(version: str) -> None:
         release.read_changes(version, CHANGELOG)
 
 
-def test_a_commit_without_the_tag_of_the_version_is_refused(checkout: Path) -> None:
-    git(checkout, "tag", "v0.1.9")
-    with pytest.raises(release.ReleaseError, match="has no tag v0"):
-        release.check_commit("0.2.0")
+def test_the_version_is_that_of_the_tag(checkout: Path) -> None:
+    git(checkout, "tag", "vague")
+    with pytest.raises(release.ReleaseError, match="has none as tags of versions"):
+        release.find_version()
     git(checkout, "tag", "v0.2.0")
-    release.check_commit("0.2.0")
+    assert release.find_version() == "0.2.0"
+    git(checkout, "tag", "v0.3.0")
+    with pytest.raises(release.ReleaseError, match=r"has 0\.2\.0, 0\.3\.0 as tags of versions"):
+        release.find_version()
+
+
+def test_what_git_does_not_know_is_in_no_release(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    (checkout / "emulator").mkdir()
+    (checkout / "emulator" / "__init__.py").write_text('"""Emulator."""\n\nVERSION = "0.1.0"\n')
+    git(checkout, "add", "emulator")
+    (checkout / "secret").write_text("")
+    copy = tmp_path_factory.mktemp("copy")
+    release.copy_source(copy, "0.2.0rc1")
+    assert sorted(path.name for path in copy.iterdir()) == ["emulator", "file"]
+    assert 'VERSION = "0.2.0rc1"\n' in (copy / "emulator" / "__init__.py").read_text()
 
 
 def test_changes_that_are_not_committed_are_refused(checkout: Path) -> None:
     (checkout / "other").write_text("")
     with pytest.raises(release.ReleaseError, match="has changes"):
-        release.check_commit("0.2.0")
+        release.find_version()
 
 
 def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from emulator.cli.commands import main
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHECKOUT = Path(__file__).parents[4]
 FOLDER = Path(emulator.cli.__file__).parent
 # Not needed to become the command that run is given: importing them takes longer than it may.
 SLOW = ("boto3", "docker", "email", "flask", "importlib.metadata", "moto", "rich", "urllib3")
@@ -63,8 +62,7 @@ def test_the_shell_completes_every_command() -> None:
 
 
 def test_the_version_is_the_distributions() -> None:
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["version"] == VERSION
+    assert version("smdebug-emulator") == VERSION
 
 
 def test_a_missing_package_of_the_service_is_named() -> None:
