@@ -109,6 +109,10 @@ def translated(doing: str, *, start: bool = False) -> Iterator[None]:
         raise EngineUnavailableError(f"Cannot {doing}: {_describe_silence(exc)}") from exc
 
 
+# Docker puts it into every container.
+_OWN_CONTAINER = Path("/.dockerenv")
+
+
 def _describe_silence(exc: Exception) -> str:
     """Say which engine does not answer, and what to do: nodes of a Swarm are reached through their agents."""
     request = getattr(exc, "request", None)
@@ -118,10 +122,10 @@ def _describe_silence(exc: Exception) -> str:
             f"the Swarm's node at {node} does not answer ({exc}). See `docker node ls` and "
             "`smdebug-emulator doctor --runtime swarm`."
         )
-    return (
-        f"no Docker engine answers ({_name_engine(str(exc))}). Start one (smdebug-emulator engine start), or use "
-        "--runtime process."
-    )
+    remedy = "Start one (smdebug-emulator engine start)"
+    if _OWN_CONTAINER.exists():
+        remedy = "Give this container its socket (docker run -v /var/run/docker.sock:/var/run/docker.sock)"
+    return f"no Docker engine answers ({_name_engine(str(exc))}). {remedy}, or use --runtime process."
 
 
 def _name_engine(text: str) -> str:

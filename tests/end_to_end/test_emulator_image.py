@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sqlite3
 import subprocess
 import sys
 import time
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,17 +217,36 @@ def test_jobs_run_beside_the_container(start: StartContainer, tmp_path: Path) ->
             (*BEHIND, "--user", "0:0", "--volume", "/var/run/docker.sock:/var/run/docker.sock"),
             "-e SMDEBUG_EMULATOR_STATE_DIR=",
         ),
+        ((*BEHIND, "--env", "SMDEBUG_EMULATOR_RUNTIME=docker"), "docker run -v /var/run/docker.sock:"),
         ((*BEHIND, "--env", "SMDEBUG_EMULATOR_ADVERTISE=lab"), "serves only the machine that publishes the port"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(options: tuple[str, ...], text: str) -> None:
+    assert text in read_refusal(*options)
+
+
+def read_refusal(*options: str) -> str:
+    """The one line in which a container refuses to start."""
     done = subprocess.run(
         ["docker", "run", "--rm", *options, IMAGE], check=False, capture_output=True, text=True, timeout=120
     )
-
     assert done.returncode == 1, done.stdout
-    assert text in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+    return done.stderr
+
+
+def test_a_volume_of_another_user_or_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert "/state/emulator cannot be written (Permission denied" in read_refusal(*BEHIND, "-v", f"{tmp_path}:/state")
+    state = tmp_path / "emulator"
+    state.mkdir()
+    with closing(sqlite3.connect(state / "jobs.sqlite")) as store:
+        store.execute("PRAGMA user_version = 99")
+    before = (state / "jobs.sqlite").read_bytes()
+    for path in (tmp_path, state, state / "jobs.sqlite"):
+        path.chmod(0o777)
+    assert "give an empty folder with --state-dir" in read_refusal(*BEHIND, "-v", f"{tmp_path}:/state")
+    assert (state / "jobs.sqlite").read_bytes() == before
 
 
 def test_a_port_published_everywhere_asks_for_signatures() -> None:

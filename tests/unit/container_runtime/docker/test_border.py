@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import docker
 import docker.errors
@@ -12,6 +12,9 @@ import requests
 from container_runtime.docker.border import translated
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm.engine import find_address
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class WorkerEngine:
@@ -49,8 +52,20 @@ def test_a_refusal_names_the_engine_as_the_user_does(monkeypatch: pytest.MonkeyP
         ("https://10.0.0.7:30001/v1.44/info", "the Swarm's node at 10.0.0.7:30001 does not answer (gone). See `docke"),
     ],
 )
-def test_a_lost_node_is_no_engine_to_start(url: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_node_is_no_engine_to_start(
+    url: str, advice: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
+    monkeypatch.setattr("container_runtime.docker.border._OWN_CONTAINER", tmp_path / "none")
+    assert advice in say_lost(url)
+
+
+def test_a_container_without_the_socket_is_told_to_mount_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("container_runtime.docker.border._OWN_CONTAINER", tmp_path)
+    assert "(gone). Give this container its socket (docker run -v /var/run" in say_lost("http+docker://localhost/info")
+
+
+def say_lost(url: str) -> str:
     with pytest.raises(EngineUnavailableError) as raised, translated("ask"):
         raise requests.ConnectionError("gone", request=requests.Request("GET", url).prepare())
-    assert advice in str(raised.value)
+    return str(raised.value)
