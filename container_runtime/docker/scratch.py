@@ -55,15 +55,16 @@ def find_folders(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) 
 
 def build_environment(spec: ContainerSpec, image: LocalImage, user: tuple[int, int]) -> dict[str, str]:
     """Return all environment variables of a container that its image does not set."""
-    environment = dict(spec.environment)
+    given = dict(spec.environment)
     if image.library is not None:
-        path = environment.get("PYTHONPATH", image.environment.get("PYTHONPATH", ""))
-        environment["PYTHONPATH"] = ":".join(filter(None, (image.library.target, path)))
+        path = given.get("PYTHONPATH", image.environment.get("PYTHONPATH", ""))
+        given["PYTHONPATH"] = ":".join(filter(None, (image.library.target, path)))
+    environment = dict(given)
     if user[0] != 0:
         # The image's password file does not list this user, so its home directory would be `/`.
-        environment = {"HOME": "/tmp", "USER": str(user[0]), **environment}  # noqa: S108 - inside the container
+        environment = {"HOME": "/tmp", "USER": str(user[0]), **given}  # noqa: S108 - inside the container
     if spec.scratch is not None:
-        environment |= build_scratch_variables(image.path, environment, has_environment=image.is_ours)
+        environment |= build_scratch_variables(image.path, given, has_environment=image.is_ours)
     return environment
 
 
