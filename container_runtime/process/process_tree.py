@@ -35,9 +35,10 @@ class ProcessTreeMeter(LocalMeter):
         self._supervisor: int | None = None
         self._tree: Sequence[int] = ()
         self._scan_at = 0.0
-        # The resident memory of each process includes shared pages. This is the memory that some processes really
-        # hold, divided by the sum of their resident memory. Others count when they are measured, too.
-        self._part_of_resident = 1.0
+        # The resident memory of each process includes pages that it shares. This is the part of them, in bytes, that
+        # others hold, when it was measured last. What a process has taken since then counts whole, and processes that
+        # are not in here count when they are measured, too.
+        self._held_by_others: dict[int, int] = {}
         self._weighed: Sequence[int] = ()
         self._weigh_at = self._weigh_changed_at = 0.0
         self._network: str | None = None
@@ -74,7 +75,9 @@ class ProcessTreeMeter(LocalMeter):
         received, sent = self._read_network()
         return Load(
             cpu_seconds=(reaped + sum(ticks for ticks, _ in stats.values())) / _TICKS_PER_SECOND,
-            memory_bytes=round(sum(stats[pid][1] for pid in self._weighed if pid in stats) * self._part_of_resident),
+            memory_bytes=sum(
+                max(0, stats[pid][1] - others) for pid, others in self._held_by_others.items() if pid in stats
+            ),
             read_bytes=sum(each[0] for each in ios),
             written_bytes=sum(each[1] for each in ios),
             io_operations=sum(each[2] for each in ios),
@@ -96,9 +99,11 @@ class ProcessTreeMeter(LocalMeter):
     def _weigh(self, now: float) -> None:
         """Measure which part of their resident memory the processes really hold; slow for large ones."""
         began = time.thread_time()
-        proportional = sum(map(read_proportional_bytes, self._tree))
-        resident = sum(_read_stat(pid)[1] for pid in self._tree)
-        self._part_of_resident = min(1.0, proportional / resident) if resident and proportional else 1.0
+        self._held_by_others = {}
+        for pid in self._tree:
+            _, resident = _read_stat(pid)
+            proportional = read_proportional_bytes(pid)  # 0 if it cannot be read
+            self._held_by_others[pid] = max(0, resident - proportional) if proportional else 0
         self._weighed = self._tree
         took = time.thread_time() - began
         self._weigh_at = now + max(_LEAST_SECONDS, took / _MOST_SHARE)

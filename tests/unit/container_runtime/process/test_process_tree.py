@@ -77,3 +77,23 @@ def test_a_process_that_starts_later_counts_before_its_pages_are_measured(
             process.kill()
     found = [(round(load.cpu_seconds * process_tree._TICKS_PER_SECOND), load.memory_bytes) for load in loads if load]
     assert found == [(7, 1 << 20), (14, 1 << 20), (14, 1 << 20), (14, 2 << 20)]
+
+
+def test_memory_taken_since_the_last_measurement_of_shared_pages_counts_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor, process = os.getpid(), os.getppid()
+    resident = [10 << 20]
+    monkeypatch.setattr(process_tree, "is_running", lambda _: True)
+    monkeypatch.setattr(process_tree, "read_supervisor_pid", lambda _: supervisor)
+    monkeypatch.setattr(process_tree, "find_descendants", lambda _: [supervisor, process])
+    monkeypatch.setattr(process_tree, "read_proportional_bytes", lambda _: 2 << 20)
+    monkeypatch.setattr(process_tree, "_read_stat", lambda _, **__: (0, resident[0]))
+    meter = ProcessTreeMeter(tmp_path)
+    found = []
+    for size in (10, 15, 7):
+        resident[0] = size << 20
+        load = meter.read()
+        assert load is not None
+        found.append(load.memory_bytes >> 20)
+    assert found == [2, 7, 0]
