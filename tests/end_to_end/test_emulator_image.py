@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -30,6 +31,8 @@ from container_runtime.images.lock_files import read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
 from emulator.console.build import build_console
 from examples.frameworks.xgboost.algorithm import stage_cancer
+from tests.registry import run_registry
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +40,9 @@ if TYPE_CHECKING:
     StartContainer = Callable[..., str]
 
 pytestmark = pytest.mark.docker
-PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "run_in_a_container.md"
+CHECKOUT = Path(__file__).parents[2]
+PAGE = CHECKOUT / "docs" / "how_to" / "run_in_a_container.md"
+README = CHECKOUT / "README.md"
 IMAGE = "smdebug-emulator/emulator"
 BROWSER = ("curl", "--silent", "--fail", "--header", "Accept: text/html")
 BEHIND = ("--env", "SMDEBUG_EMULATOR_BEHIND=loopback")
@@ -294,6 +299,28 @@ def test_an_image_for_another_platform_is_refused_in_one_line() -> None:
     assert done.returncode == 1
     assert "Images for linux/s390x are built on an engine of that platform, and this one is linux/" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.nightly
+def test_the_readmes_docker_run_takes_the_image_from_a_registry(tmp_path: Path) -> None:
+    (line,) = (line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("docker run "))
+    name = draw_name()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with run_registry("127.0.0.1", port, tmp_path) as registry:
+        pushed = f"{registry}/{IMAGE}"
+        run("docker", "tag", IMAGE, pushed)
+        run("docker", "push", "--quiet", pushed)
+        run("docker", "rmi", pushed)
+        command = line.replace(IMAGE, pushed).replace("127.0.0.1:4580:", "127.0.0.1::")
+        try:
+            run(*shlex.split(command.replace("docker run", f"docker run --detach --name {name}")))
+            wait_until(lambda: run("docker", "inspect", "--format", "{{.State.Health.Status}}", name) == "healthy")
+            url = f"http://{run('docker', 'port', name, '4580/tcp')}"
+            assert client("sagemaker", url).list_training_jobs()["TrainingJobSummaries"] == []
+        finally:
+            run("docker", "rm", "--force", "--volumes", name)
+            run("docker", "rmi", pushed)
 
 
 @pytest.mark.nightly
