@@ -130,8 +130,7 @@ def start_emulator(
 
     yield start
     for emulator in started:
-        if emulator.process.poll() is None:
-            emulator.stop()
+        emulator.stop()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,9 @@ def main(framework: str) -> None:
     trainer.train(input_data_config=[data], wait=True, logs=True)
     name = trainer._latest_training_job.training_job_name  # noqa: SLF001 - the SDK has no other name for it
     job = TrainingJob.get(name)  # what attach() of version 2 was for: from its name alone, in any other process
+    while any(each.rule_evaluation_status in ("InProgress", "Stopping") for each in job.debug_rule_evaluation_statuses):
+        time.sleep(1)  # rules have their last look after the training
+        job = TrainingJob.get(name)
     tensors = f"{job.debug_hook_config.s3_output_path}/{name}/debug-output"
     judged = job.debug_rule_evaluation_statuses
     verdicts = {each.rule_configuration_name: each.rule_evaluation_status for each in judged}

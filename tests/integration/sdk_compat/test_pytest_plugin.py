@@ -146,7 +146,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
             "*the last words of the script*",
             "*Rule VanishingGradient waits for the tensors of *",
             "*The training job 'nobody' cannot be described: *Requested resource not found.*",
-            "  NoGpu: ml.g5.2xlarge has GPUs; *",
+            "  NoGpu: ml.g5.2xlarge: no GPU here*",
             "*has no rule 'Overfit'; its rules are: VanishingGradient, ExplodingTensor.*",
         ]
     )
@@ -161,7 +161,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
     assert "a-job-whose-name-is-told-apart-by-its-end-2026-11-22" in report
     assert "<td>tests/test_jobs.py::test_verdicts</td>" in report
     assert report.count("data:image/svg+xml;base64,") == 2
-    assert "<strong>NoGpu</strong>: ml.g5.2xlarge has GPUs" in report
+    assert "<strong>NoGpu</strong>: ml.g5.2xlarge: no GPU here" in report
     kept = next(line for line in table if line.startswith("Kept: ")).split()[-1]
     assert (Path(kept) / "jobs.sqlite").exists()
 
