@@ -246,12 +246,13 @@ def test_a_volume_of_another_user_or_of_another_version_is_refused_and_left_alon
     state = tmp_path / "emulator"
     state.mkdir()
     with closing(sqlite3.connect(state / "jobs.sqlite")) as store:
-        store.execute("PRAGMA user_version = 99")
-    before = (state / "jobs.sqlite").read_bytes()
+        store.executescript("PRAGMA user_version = 99; CREATE TABLE jobs_of_that_version (name)")
     for path in (tmp_path, state, state / "jobs.sqlite"):
         path.chmod(0o777)
     assert "give an empty folder with --state-dir" in read_refusal(*BEHIND, "-v", f"{tmp_path}:/state")
-    assert (state / "jobs.sqlite").read_bytes() == before
+    with closing(sqlite3.connect(state / "jobs.sqlite")) as store:
+        assert store.execute("PRAGMA user_version").fetchall() == [(99,)]
+        assert store.execute("SELECT name FROM sqlite_master").fetchall() == [("jobs_of_that_version",)]
 
 
 def test_a_port_published_everywhere_asks_for_signatures() -> None:
