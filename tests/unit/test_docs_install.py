@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import parse_wheel_filename
 
 from container_runtime.images.catalogue import ImageCatalogue
+from emulator import VERSION
 from emulator.cli.commands import main
 
 CHECKOUT = Path(__file__).parents[2]
@@ -54,7 +55,7 @@ def test_pip_is_given_requirements_and_our_own_wheel() -> None:
     assert wheels
     for wheel in wheels:
         name, version, *_ = parse_wheel_filename(wheel)
-        assert (name, str(version)) == (PROJECT["name"], PROJECT["version"])
+        assert (name, str(version)) == (PROJECT["name"], VERSION)
     for word in wanted:
         if ".whl" not in word:
             assert Requirement(word).name
