@@ -8,6 +8,7 @@ import posixpath
 import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from container_runtime.spec import Mount
 from emulator.jobs.model.failures import RequestFailure
@@ -66,6 +67,7 @@ _OWN = ("input", "output/failure", "output/metrics", WARNINGS, MOMENTS)
 
 # Lifetime of the credentials if the request sets no MaxRuntimeInSeconds, as for rules that wait for their job.
 _LONGEST_RUNTIME_SECONDS = 28 * 86_400
+_PROXIES = {"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"}
 # Containers keep running while the emulator restarts, so their AWS clients have to retry until it is back. With these
 # settings they do for most of a minute. boto3's default of five attempts lasts only a few seconds.
 _RETRIES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
@@ -301,15 +303,25 @@ def build_aws_environment(
         region: region of the job.
         credentials: the container's credentials, as environment variables.
         endpoint_url: URL of the emulator, as seen from the container.
-        own: the variables that the request sets. If they configure retries, no retry settings are added.
+        own: the variables that the request sets. If they configure retries, no retry settings are added; if they name
+            a proxy, requests to the emulator bypass it.
     """
     return {
         **(_RETRIES if _RETRIES.keys().isdisjoint(own or {}) else {}),
+        **_bypass_proxy(endpoint_url, own or {}),
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         **credentials,
         "AWS_ENDPOINT_URL": endpoint_url,
     }
+
+
+def _bypass_proxy(endpoint_url: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that exempt the emulator from the proxy of the request's variables, if there is one."""
+    if _PROXIES.isdisjoint(map(str.upper, own)):
+        return {}
+    host = urlsplit(endpoint_url).hostname or ""
+    return {name: ",".join(filter(None, (host, own.get(name, "")))) for name in ("NO_PROXY", "no_proxy")}
 
 
 def _describe_channel(channel: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:

@@ -121,6 +121,14 @@ def test_retries_are_the_requests_where_it_names_any(tmp_path: Path, own: dict[s
     assert {name: value for name, value in environment.items() if name in {"AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS"}} == own
 
 
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy"])
+def test_the_emulator_is_reached_past_the_proxy_of_the_request(tmp_path: Path, name: str) -> None:
+    own = {name: "http://proxy.example:3128", "NO_PROXY": "intranet.example"}
+    environment = environment_of(tmp_path, REQUEST | {"Environment": own})
+    assert environment[name] == "http://proxy.example:3128"
+    assert (environment["NO_PROXY"], environment["no_proxy"]) == ("10.0.0.1,intranet.example", "10.0.0.1")
+
+
 def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -> None:
     # Where its processes meet is the request's to say.
     own = {"MINE": "1", "MASTER_PORT": "7777"}
