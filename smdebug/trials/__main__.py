@@ -16,6 +16,7 @@ from smdebug.trials.create import create_trial, open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.summary import describe_run, describe_values
 
+_STATISTICS = ("min", "max", "mean", "std")
 _EPILOG = """\
 examples:
   python -m smdebug.trials /tmp/run                        collections, tensors, steps, workers, sizes
@@ -132,21 +133,24 @@ def _format_run(run: dict[str, Any]) -> list[str]:
 
 
 def _format_values(values: Iterable[dict[str, Any]]) -> Iterable[str]:
-    statistics = "".join(f"  {name:>12}" for name in ("min", "max", "mean", "std"))
-    yield f"{'step':>8}  {'worker':<10}{statistics}  {'nan':>5}  {'inf':>5}  type"
+    """Format one line for each step and worker, of at most 80 columns, and one wherever dtype or shape change."""
+    statistics = "".join(f"  {name:>11}" for name in _STATISTICS)
+    yield f"{'step':>7}  {'worker':<8}{statistics} {'nan':>4} {'inf':>4}"
+    kind = ""
     for value in values:
-        prefix = f"{value['step']:>8}  {value['worker']:<10}"
+        prefix = f"{value['step']:>7}  {value['worker']:<8}"
         if "dtype" not in value:
             reductions = (f"{name} {number:.6g}" for name, number in value.get("reductions", {}).items())
             yield f"{prefix}  {value.get('error') or ', '.join(reductions)}"
             continue
-        numbers = "".join(f"  {_format_number(value.get(name)):>12}" for name in ("min", "max", "mean", "std"))
-        counts = f"  {value.get('nan', '-'):>5}  {value.get('inf', '-'):>5}"
-        yield f"{prefix}{numbers}{counts}  {value['dtype']} {tuple(value['shape'])}"
+        if kind != (kind := f"{value['dtype']} {tuple(value['shape'])}"):
+            yield kind
+        numbers = "".join(f"  {_format_number(value.get(name)):>11}" for name in _STATISTICS)
+        yield f"{prefix}{numbers} {value.get('nan', '-'):>4} {value.get('inf', '-'):>4}"
 
 
 def _format_number(number: float | None) -> str:
-    return "-" if number is None else f"{number:.6g}"
+    return "-" if number is None else f"{number:.5g}"
 
 
 def _format_bytes(count: int) -> str:

@@ -174,7 +174,7 @@ def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
 
 def test_tensors_and_plots(command: Command, tmp_path: Path) -> None:
     assert json.loads(command("tensors", "001", "--json").stdout)["steps"]["GLOBAL"]["count"] == 16
-    assert len(command("tensors", "001", "--tensor", "gradient/Linear_bias").stdout.splitlines()) == 17
+    assert len(command("tensors", "001", "--tensor", "gradient/Linear_bias").stdout.splitlines()) == 18
     command("plot", "001", "gradient/Linear_weight", "--reduction", "mean", "-o", "weight.png")
     assert (tmp_path / "weight.png").read_bytes().startswith(b"\x89PNG")
     assert "use a reduction" in command("plot", "001", "gradient/Linear_weight", code=1).stderr

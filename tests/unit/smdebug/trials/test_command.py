@@ -68,15 +68,28 @@ def test_values_of_a_tensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     }
     assert second["reductions"] == {"mean": 2.0}
     assert main([str(tmp_path), "--tensor", "loss", "--mode", "EVAL"]) == 0
-    line = capsys.readouterr().out.splitlines()[1].split()
-    assert line == ["0", "worker_0", "1.5", "1.5", "1.5", "0", "0", "0", "float64", "(1,)"]
+    header, kind, line = capsys.readouterr().out.splitlines()
+    assert (kind, len(header)) == ("float64 (1,)", 79)
+    assert line.split() == ["0", "worker_0", "1.5", "1.5", "1.5", "0", "0", "0"]
+
+
+def test_values_fit_80_columns_and_a_new_shape_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunMaker(str(tmp_path))
+    for step, shape in enumerate([(2,), (2,), (3,)]):
+        run.write_step(step, {"grown": np.full(shape, -1.23456789e-5)}, ModeKeys.TRAIN, step)
+    run.end()
+    assert main([str(tmp_path), "--tensor", "grown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("float64")] == ["float64 (2,)", "float64 (3,)"]
+    assert lines.index("float64 (3,)") == 4
+    assert max(map(len, lines)) == 79
 
 
 def test_damaged_step_of_a_tensor_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(str(tmp_path))
     (tmp_path / "events/000000000001/000000000001_worker_0.tfevents").write_bytes(b"")
     assert main([str(tmp_path), "--tensor", "loss"]) == 0
-    header, good, bad = capsys.readouterr().out.splitlines()
+    header, _, good, bad = capsys.readouterr().out.splitlines()
     assert "mean" in header
     assert "2.5" in good
     assert "Tensor loss cannot be had at step 1" in bad
