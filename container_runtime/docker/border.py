@@ -124,7 +124,7 @@ def _describe_silence(exc: Exception) -> str:
         )
     remedy = "Start one (smdebug-emulator engine start)"
     if _OWN_CONTAINER.exists():
-        remedy = "Give this container its socket (docker run -v /var/run/docker.sock:/var/run/docker.sock)"
+        remedy += ", give this container its socket (docker run -v /var/run/docker.sock:/var/run/docker.sock)"
     return f"no Docker engine answers ({_name_engine(str(exc))}). {remedy}, or use --runtime process."
 
 

@@ -62,7 +62,8 @@ def test_a_lost_node_is_no_engine_to_start(
 
 def test_a_container_without_the_socket_is_told_to_mount_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("container_runtime.docker.border._OWN_CONTAINER", tmp_path)
-    assert "(gone). Give this container its socket (docker run -v /var/run" in say_lost("http+docker://localhost/info")
+    said = say_lost("http+docker://localhost/info")
+    assert "engine start), give this container its socket (docker run -v /var/run/docker.sock:" in said
 
 
 def say_lost(url: str) -> str:
