@@ -194,7 +194,7 @@ def test_a_late_answer_replaces_none_to_a_later_question(page: Page) -> None:
     page.get_by_label("Status").select_option("Failed")
     failed = f"{len(range(0, JOBS, FAILED_EVERY)) + 2} jobs"
     expect(said).to_have_text(failed)
-    with page.expect_response(lambda answer: "status=" not in answer.url) as late:
+    with page.expect_response(lambda answer: "/_emulator/jobs?" in answer.url and "status=" not in answer.url) as late:
         held[0].continue_()
     late.value.finished()
     page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(done)))")
