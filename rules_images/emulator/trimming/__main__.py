@@ -17,7 +17,6 @@ _SOURCES = ("*.pyi", "*.a", "*.h", "*.pxd", "*.pyx", "*.c", "*.cu", "*.cuh", "*.
 
 _UNUSED = (
     "numpy/distutils",
-    "numpy/f2py",
     "sqlalchemy/dialects/mssql",
     "sqlalchemy/dialects/oracle",
     "sqlalchemy/testing",
