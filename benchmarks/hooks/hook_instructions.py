@@ -1,10 +1,10 @@
 """Bytecode of the hook in a training step, counted beside another checkout.
 
-    python -m benchmarks.hook_instructions FOLDER
+    BESIDE=FOLDER python -m benchmarks hook_instructions
 
-compares this checkout with FOLDER, such as a `git worktree` of an older commit. Counts are the same on a busy machine,
-where times are not. A step's count is that of the bytecode instructions in smdebug's files and of the functions in C
-that they call. What is done once an epoch or a run is not counted.
+compares this checkout with FOLDER, such as a `git worktree` of an older commit; without BESIDE it is counted alone.
+Counts are the same on a busy machine, where times are not. A step's count is that of the bytecode instructions in
+smdebug's files and of the functions in C that they call. What is done once an epoch or a run is not counted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parents[2]
 # Steps before the count begins, and steps that are counted.
 FIRST, COUNTED = 5, 20
 WAYS = {"idle": (10**6, 10**6), "saved": (0, 1)}
@@ -122,19 +122,16 @@ def count(framework: str, way: str, checkout: Path) -> dict[str, float]:
     return counted
 
 
-def main(arguments: list[str]) -> None:
-    if arguments[:1] == ["--here"]:
-        print(json.dumps(count_here(*arguments[1:])))
-        return
-    (other,) = arguments
-    print("| framework | step | counted | before | now | change |\n|---|---|---|---|---|---|")
+def measure() -> Iterator[str]:
+    other = os.environ.get("BESIDE")
     for framework in SCRIPTS:
         for way in WAYS:
-            before, now = (count(framework, way, checkout) for checkout in (Path(other), HERE))
+            now = count(framework, way, HERE)
+            before = count(framework, way, Path(other)) if other else {}
             for what, number in now.items():
-                change = f"{number / before[what] - 1:+.1%}" if before[what] else ""
-                print(f"| {framework} | {way} | {what} | {before[what]:,.0f} | {number:,.0f} | {change} |", flush=True)
+                change = f", {number / before[what] - 1:+.1%} beside {before[what]:,.0f}" if before.get(what) else ""
+                yield f"{framework}, {way} step: {number:,.0f} {what}{change}"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    print(json.dumps(count_here(*sys.argv[2:])))
