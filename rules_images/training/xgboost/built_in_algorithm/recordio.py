@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.protobuf import as_bytes, decode_fields, decode_text, decode_varints
+from smdebug.format.record_io import read_record_io
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
-_MAGIC = 0xCED7230A
 # Fields of a Record: two maps from names to values. Fields of a value: tensor types and the formats of their numbers.
 _FEATURES, _LABEL = 1, 2
 _ENTRY_KEY, _ENTRY_VALUE = 1, 2
@@ -64,19 +63,11 @@ def read_records(files: list[Path], *, with_labels: bool = True) -> tuple[csr_ma
 
 
 def _split_records(file: Path) -> Iterator[bytes]:
-    content = file.read_bytes()
-    offset, parts = 0, b""
-    while offset < len(content):
-        magic, length = struct.unpack_from("<II", content.ljust(offset + 8, b"\0"), offset)
-        # The upper three bits: a whole record (0), or the first (1), a middle (2) or the last (3) part of one.
-        part, length = length >> 29, length & (1 << 29) - 1
-        if magic != _MAGIC or offset + 8 + length > len(content):
-            raise JobError(f"{file.name} is no RecordIO, or is cut: nothing of it can be read at byte {offset}.")
-        parts += content[offset + 8 : offset + 8 + length]
-        offset += 8 + (length + 3) // 4 * 4
-        if part in (0, 3):
-            yield parts
-            parts = b""
+    with file.open("rb") as stream:
+        try:
+            yield from read_record_io(stream)
+        except ValueError as error:
+            raise JobError(f"{file.name}: {error}.") from error
 
 
 def _read_record(content: bytes) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], int]:

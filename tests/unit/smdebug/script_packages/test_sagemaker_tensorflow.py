@@ -14,7 +14,7 @@ import pytest
 
 from emulator.jobs.staging.pipes import wrap_record
 from smdebug.absent_modules import SCRIPT_PACKAGES
-from smdebug.script_packages.sagemaker_tensorflow.records import read_lines, read_record_io, read_tf_records
+from smdebug.script_packages.sagemaker_tensorflow.records import read_lines, read_tf_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,11 +49,6 @@ def encode_tf_records(folder: Path) -> bytes:
     return (folder / "records").read_bytes()
 
 
-def test_record_io_is_what_the_emulator_wraps() -> None:
-    content = b"".join(map(wrap_record, RECORDS))
-    assert list(read_record_io(io.BytesIO(content))) == RECORDS
-
-
 def test_tf_records_are_what_tensorflow_writes(tmp_path: Path) -> None:
     assert list(read_tf_records(io.BytesIO(encode_tf_records(tmp_path)))) == RECORDS
 
@@ -65,8 +60,7 @@ def test_lines_are_without_their_ends() -> None:
 @pytest.mark.parametrize(
     ("read", "content", "said"),
     [
-        (read_record_io, b"no record", "not in the RecordIO format"),
-        (read_record_io, wrap_record(b"cut off")[:-3], "ends within a record"),
+        (read_tf_records, b"\x09", "ends within a record: 1 of 12 bytes"),
         (read_tf_records, b"\x09" + bytes(11) + b"cut", "ends within a record: 3 of 9 bytes"),
     ],
 )

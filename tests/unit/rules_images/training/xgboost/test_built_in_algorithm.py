@@ -311,7 +311,7 @@ def test_every_wrong_hyperparameter_is_said_at_once(opt_ml: OptMl, capsys: pytes
         (
             "application/x-recordio-protobuf",
             {"a": "no record"},
-            "a is no RecordIO, or is cut: nothing of it can be read",
+            "a: the data is no RecordIO, or is cut: nothing of it can be read",
         ),
         ("text/csv", {"a": ",1\n2,3\n"}, "Some labels are no finite number"),
         ("text/csv", {"a": "1,2\n", "b": "1,2,3\n"}, "b has 3 columns, the files before it 2"),
