@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from container_runtime.images.installation import ROOT
 from release.__main__ import make_release
+from tests.end_to_end.test_pythons import find_interpreter
 from tests.wheel import build_wheel
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def run(*command: str | Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600, cwd=ROOT).stdout
 
 
-def make_environment(folder: Path, *arguments: str | Path) -> Path:
-    run(sys.executable, "-m", "venv", folder)
+def make_environment(folder: Path, *arguments: str | Path, interpreter: str | Path = sys.executable) -> Path:
+    run(interpreter, "-m", "venv", folder)
     python = folder / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "pip>=25.1")
     run(python, "-m", "pip", "install", "--quiet", *arguments)
@@ -48,30 +49,57 @@ def read_metadata(wheel: Path) -> str:
         return archive.read(name).decode()
 
 
+class Release(NamedTuple):
+    """The files of a release, and the interpreter of the tools that made it."""
+
+    folder: Path
+    tools: Path
+
+    @property
+    def wheel(self) -> Path:
+        (wheel,) = self.folder.glob("*.whl")
+        return wheel
+
+    @property
+    def sdist(self) -> Path:
+        (sdist,) = self.folder.glob("*.tar.gz")
+        return sdist
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    folder = tmp_path_factory.mktemp("made")
+    tools = make_environment(folder / "tools", "--group", "release")
+    make_release(folder / "release", tools, rehearse=True, url="https://project.example/owner/emulator")
+    return Release(folder / "release", tools)
+
+
 @pytest.mark.timeout(1200)
-def test_what_a_release_holds_can_be_installed(tmp_path: Path) -> None:
-    tools = make_environment(tmp_path / "tools", "--group", "release")
-    folder = tmp_path / "release"
-
-    make_release(folder, tools, rehearse=True, url="https://project.example/owner/emulator")
-
+def test_a_release_is_whole_and_builds_itself_again(made: Release, tmp_path: Path) -> None:
+    folder = made.folder
     sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
-    wheel, sdist = next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
-    assert {wheel.name, sdist.name, "sbom.cdx.json", "provenance.json", "CHANGES.md"} == sums.keys()
+    assert {made.wheel.name, made.sdist.name, "sbom.cdx.json", "provenance.json", "CHANGES.md"} == sums.keys()
     assert {each["name"] for each in json.loads((folder / "sbom.cdx.json").read_text())["components"]} >= {
         "moto",
         "flask",
     }
     assert list((folder / "docs").glob("*/index.html"))
     # Built once more from the sdist alone, without git and without the address.
-    run(tools, "-m", "build", "--wheel", "--outdir", tmp_path / "again", unpack(sdist, tmp_path / "unpacked"))
-    for each in (wheel, *(tmp_path / "again").glob("*.whl")):
+    run(made.tools, "-m", "build", "--wheel", "--outdir", tmp_path / "again", unpack(made.sdist, tmp_path / "unpacked"))
+    for each in (made.wheel, *(tmp_path / "again").glob("*.whl")):
         assert "Project-URL: Issues, https://project.example/owner/emulator/issues" in read_metadata(each)
     assert [each["aliases"] for each in json.loads((folder / "docs" / "versions.json").read_text())] == [["latest"]]
-    for number, distribution in enumerate((wheel, sdist)):
-        python = make_environment(tmp_path / str(number), distribution)
-        text = "import smdebug, numpy; print(smdebug.__file__)"
-        assert str(tmp_path / str(number)) in run(python, "-I", "-c", text)
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_each_python_installs_a_release(made: Release, version: str, tmp_path: Path) -> None:
+    interpreter = find_interpreter(version)
+    for number, distribution in enumerate((made.wheel, made.sdist)):
+        python = make_environment(tmp_path / str(number), distribution, interpreter=interpreter)
+        text = "import sys, smdebug, smdebug.trials, numpy; print(sys.version_info[:2], smdebug.__file__)"
+        said = run(python, "-I", "-c", text)
+        assert f"({version.replace('.', ', ')}) {tmp_path / str(number)}" in said
 
 
 @pytest.mark.timeout(1200)
