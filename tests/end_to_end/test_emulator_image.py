@@ -132,6 +132,11 @@ channels = {each: TrainingInput(f"{bucket}/data/{each}/", content_type="text/csv
 estimator.fit(channels, wait=False, job_name="learns-nothing")
 """
 
+# What scripts import of PyTorch's environment; trimming may have taken out nothing that they need.
+IMPORT_ALL = (
+    "exec /opt/environments/smdebug-emulator/venvs/pytorch-training-*/bin/python -c "
+    "'import boto3, matplotlib.pyplot, pandas, sagemaker_training, scipy.stats, sklearn.linear_model, torchvision'"
+)
 DEMO = """
 import time
 import boto3
@@ -330,6 +335,7 @@ def test_with_pytorchs_environment_a_verdict_needs_no_package_index(start: Start
     """The first job of an empty machine with an engine; what pip would fetch is not to be had."""
     build_images(["emulator:pytorch"])
     assert int(run("docker", "inspect", "--format", "{{.Size}}", f"{IMAGE}:pytorch")) < 1_300_000_000
+    run("docker", "run", "--rm", "--entrypoint", "sh", f"{IMAGE}:pytorch", "-c", IMPORT_ALL)
     url = start("inside", "--env", "PIP_NO_INDEX=1", image=f"{IMAGE}:pytorch")
 
     run(sys.executable, "-m", "emulator", "stop-handler", "deploy", "--remote", url)
