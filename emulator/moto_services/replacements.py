@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import StartupError
+from emulator.moto_services.sagemaker_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,18 +74,6 @@ class Replacement:
 def _of(owner: str, *rows: tuple[str, str, str]) -> tuple[Replacement, ...]:
     return tuple(Replacement(owner, *row) for row in rows)
 
-
-# Kinds of ``emulator.moto_services.sagemaker.stored_kinds``: name, plural and verbs.
-_VERBS = "create describe update delete"
-_STORED_KINDS = (
-    ("code_repository", "code_repositories", _VERBS),
-    ("image", "images", _VERBS),
-    ("app_image_config", "app_image_configs", _VERBS),
-    ("studio_lifecycle_config", "studio_lifecycle_configs", "create describe delete"),
-    ("user_profile", "user_profiles", _VERBS),
-    ("space", "spaces", _VERBS),
-    ("monitoring_schedule", "monitoring_schedules", _VERBS),
-)
 
 REPLACED = (
     # moto's state is durable.
@@ -287,9 +276,9 @@ REPLACED = (
         ("get_model_package_group_policy", "new", "GetModelPackageGroupPolicy"),
         ("delete_model_package_group_policy", "new", "DeleteModelPackageGroupPolicy"),
         *(
-            (f"{verb}_{name}", "new", "a resource that is stored and described as it came")
-            for name, plural, verbs in _STORED_KINDS
-            for verb, name in [*((each, name) for each in verbs.split()), ("list", plural)]
+            (name, "new", "a resource that is stored and described as it came")
+            for kind in KINDS
+            for _, name in kind.list_operations()
         ),
         ("search", "", "every property of experiments and their parts is searched"),
     ),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moto.core.utils import utcnow
 
 from emulator.exceptions import AwsError, ValidationException
 from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker_kinds import KINDS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,63 +17,10 @@ if TYPE_CHECKING:
 _PAGE = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of resource, with the names that the API has for it.
-
-    Attributes:
-        name: in the operations, such as ``CodeRepository``; ``<name>Name`` and ``<name>Arn`` are its members.
-        arn: the part of the ARN before the name.
-        plural: in the name of the operation that lists it.
-        listed: the member of that operation's answer.
-        status: its status member and the only status that it ever has.
-        in_domain: whether the name is unique in a domain only.
-        updated: whether SageMaker can update it.
-    """
-
-    name: str
-    arn: str
-    plural: str
-    listed: str
-    status: tuple[str, str] | None = None
-    in_domain: bool = False
-    updated: bool = True
-
-
-KINDS = (
-    Kind("CodeRepository", "code-repository", "CodeRepositories", "CodeRepositorySummaryList"),
-    Kind("Image", "image", "Images", "Images", ("ImageStatus", "CREATED")),
-    Kind("AppImageConfig", "app-image-config", "AppImageConfigs", "AppImageConfigs"),
-    Kind(
-        "StudioLifecycleConfig",
-        "studio-lifecycle-config",
-        "StudioLifecycleConfigs",
-        "StudioLifecycleConfigs",
-        updated=False,
-    ),
-    Kind("UserProfile", "user-profile", "UserProfiles", "UserProfiles", ("Status", "InService"), in_domain=True),
-    Kind("Space", "space", "Spaces", "Spaces", ("Status", "InService"), in_domain=True),
-    Kind(
-        "MonitoringSchedule",
-        "monitoring-schedule",
-        "MonitoringSchedules",
-        "MonitoringScheduleSummaries",
-        ("MonitoringScheduleStatus", "Scheduled"),
-    ),
-)
-
-
 def list_methods() -> dict[str, Callable[[Any], Any]]:
     """Return how each operation of the kinds is answered, by its name in snake case."""
-    from botocore import xform_name
-
-    methods: dict[str, Callable[[Any], Any]] = {}
-    for kind in KINDS:
-        for verb, answer in (("Create", _create), ("Describe", _describe), ("Update", _update), ("Delete", _delete)):
-            if verb != "Update" or kind.updated:
-                methods[xform_name(f"{verb}{kind.name}")] = _for_kind(kind, answer)
-        methods[xform_name(f"List{kind.plural}")] = _for_kind(kind, _list)
-    return methods
+    answers = {"create": _create, "describe": _describe, "update": _update, "delete": _delete, "list": _list}
+    return {name: _for_kind(kind, answers[verb]) for kind in KINDS for verb, name in kind.list_operations()}
 
 
 @contextmanager
