@@ -39,8 +39,8 @@ class ProcessTreeMeter(LocalMeter):
         # others hold, when it was measured last. What a process has taken since then counts whole, and processes that
         # are not in here count when they are measured, too.
         self._held_by_others: dict[int, int] = {}
-        self._weighed: Sequence[int] = ()
-        self._weigh_at = self._weigh_changed_at = 0.0
+        self._measured: Sequence[int] = ()
+        self._measure_at = self._measure_changed_at = 0.0
         self._network: str | None = None
         self._has_run = False
 
@@ -65,9 +65,9 @@ class ProcessTreeMeter(LocalMeter):
             stats = {pid: _read_stat(pid) for pid in self._tree}
             if not any(resident for _, resident in stats.values()):
                 return None
-        due = self._weigh_at if self._weighed == self._tree else self._weigh_changed_at
-        if now >= due or not any(stats[pid][1] for pid in self._weighed if pid in stats):
-            self._weigh(now)
+        due = self._measure_at if self._measured == self._tree else self._measure_changed_at
+        if now >= due or not any(stats[pid][1] for pid in self._measured if pid in stats):
+            self._measure_shared_pages(now)
         # On a busy machine the container's first process may not have started yet.
         self._has_run = self._has_run or any(resident for _, resident in stats.values())
         reaped, _ = _read_stat(supervisor, of_children=True)
@@ -96,7 +96,7 @@ class ProcessTreeMeter(LocalMeter):
             self._network = f"/proc/{self._tree[-1]}/net/dev"
         self._scan_at = time.monotonic() + max(_LEAST_SECONDS, (time.thread_time() - began) / _MOST_SHARE)
 
-    def _weigh(self, now: float) -> None:
+    def _measure_shared_pages(self, now: float) -> None:
         """Measure which part of their resident memory the processes really hold; slow for large ones."""
         began = time.thread_time()
         self._held_by_others = {}
@@ -104,10 +104,10 @@ class ProcessTreeMeter(LocalMeter):
             _, resident = _read_stat(pid)
             proportional = read_proportional_bytes(pid)  # 0 if it cannot be read
             self._held_by_others[pid] = max(0, resident - proportional) if proportional else 0
-        self._weighed = self._tree
+        self._measured = self._tree
         took = time.thread_time() - began
-        self._weigh_at = now + max(_LEAST_SECONDS, took / _MOST_SHARE)
-        self._weigh_changed_at = now + max(_LEAST_SECONDS, took / _MOST_SHARE_OF_CHANGES)
+        self._measure_at = now + max(_LEAST_SECONDS, took / _MOST_SHARE)
+        self._measure_changed_at = now + max(_LEAST_SECONDS, took / _MOST_SHARE_OF_CHANGES)
 
     def _read_network(self) -> tuple[int | None, int | None]:
         if self._network is None:
