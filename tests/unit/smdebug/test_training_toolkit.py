@@ -6,7 +6,6 @@ import inspect
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -71,7 +70,8 @@ def train(
     (base / "input" / "config" / "resourceconfig.json").write_text('{"current_host": "algo-1", "hosts": ["algo-1"]}')
     (base / "input" / "config" / "inputdataconfig.json").write_text("{}")
     environment = {
-        "PATH": os.environ["PATH"],
+        # No program is found for a job of MPI, whatever this machine has.
+        "PATH": str(base) if mpi else os.environ["PATH"],
         "PYTHONPATH": str(packages),
         "SAGEMAKER_BASE_DIR": str(base),
         "SAGEMAKER_TRAINING_MODULE": framework_module,
@@ -154,7 +154,6 @@ def test_what_the_image_lacks_is_said_before_the_script_fails_of_it(tmp_path: Pa
     assert ended["code"] == 1
 
 
-@pytest.mark.skipif(shutil.which("mpirun") is not None, reason="this machine has an mpirun")
 def test_an_absent_launcher_is_said(tmp_path: Path, packages: Path) -> None:
     ended = train(OURS, tmp_path / "ours", packages, "print('done')", mpi=True)
     assert ended["said"] == [
