@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from sdk_compat.environment import OVERRULING_VARIABLES
 from sdk_compat.startup.import_patches import patch_modules
 from sdk_compat.startup.short_polls import WAITING_MODULES, shorten_polls
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _patched: list[bool] = []
 
