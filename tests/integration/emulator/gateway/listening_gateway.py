@@ -1,7 +1,5 @@
 """Gateway over real HTTP, with jobs that record their requests."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Callable
 from dataclasses import dataclass, field
