@@ -119,9 +119,6 @@ BESIDE: dict[str, dict[str, Any]] = {
     r".*FeatureStoreOutput.*": {
         "ProcessingOutputConfig": {"Outputs": [{"OutputName": "out", "AppManaged": True}]},
     },
-    r"WarmStartConfig\.WarmStartType": {
-        "WarmStartConfig": {"ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": "parent"}]}
-    },
 }
 DEFINITION_OF_SEVERAL, DEFINITION_OF_ONE = "TrainingJobDefinitions.", "TrainingJobDefinition."
 
