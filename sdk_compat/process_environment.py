@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from sdk_compat.environment import OVERRULING_VARIABLES
 from sdk_compat.startup.checked_schemas import VALIDATING_MODULES, check_schemas_once
 from sdk_compat.startup.import_patches import patch_modules
 from sdk_compat.startup.short_polls import WAITING_MODULES, shorten_polls
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _patched: list[bool] = []
 

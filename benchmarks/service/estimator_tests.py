@@ -15,13 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.shared.engine import back_ends
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TESTS = int(os.environ.get("TESTS", "20"))
 _GOALS = {"process": 40.0, "docker": 60.0}

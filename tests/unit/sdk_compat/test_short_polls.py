@@ -6,7 +6,8 @@ import sys
 import time
 import types
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -20,9 +21,6 @@ from sdk_compat.startup.short_polls import (
     parse_poll_seconds,
     shorten_polls,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://127.0.0.1:4580"
 

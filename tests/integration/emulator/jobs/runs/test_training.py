@@ -8,20 +8,16 @@ import re
 import socket
 import tarfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from container_runtime.process.namespace_grant import NamespaceGrant
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from tests.integration.emulator.jobs.job_harness import REGION
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
 
