@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -13,10 +13,8 @@ from emulator.gateway.sagemaker import SageMaker
 from emulator.jobs.model.warnings import WARNINGS_HEADER
 from emulator.jobs.store.listing import parse_list_query
 from emulator.moto_services.wsgi import has_sagemaker_resource
+from tests.integration.emulator.gateway.listening_gateway import Gateway
 from tests.unit.emulator.gateway.test_protocol import REQUEST
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.gateway.listening_gateway import Gateway
 
 
 @pytest.fixture

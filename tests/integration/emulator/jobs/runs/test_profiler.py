@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.profiler_config import merge_update
-from tests.integration.emulator.jobs.job_harness import REGION
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
 

@@ -9,18 +9,15 @@ import socket
 import tarfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from container_runtime.process.namespace_grant import NamespaceGrant
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from tests.integration.emulator.jobs.job_harness import REGION
+from emulator.jobs.model.training_job import TrainingJob
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from emulator.jobs.model.training_job import TrainingJob
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
 

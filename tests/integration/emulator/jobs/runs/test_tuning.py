@@ -6,16 +6,13 @@ Their training jobs are a few lines of Python.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from tests.integration.emulator.jobs.job_harness import REGION
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import ENDED, wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 # Prints the objective that its hyperparameters have, and lives as long as they say.
 SCRIPT = """
