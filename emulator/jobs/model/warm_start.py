@@ -1,4 +1,4 @@
-"""Restrictions of a tuning job that starts from its parents' results, as AWS documents them.
+"""Restrictions of warm starts of tuning jobs, as AWS documents them.
 
 Pure functions. A parent is compared definition by definition: those of one name, or the only ones of both.
 """
