@@ -17,7 +17,13 @@ NOT_FOUND = "Requested resource not found."
 
 
 class MemoryJob(dict[str, Any]):
-    """A job that is what was asked for."""
+    """A job that is what was asked for, and trains."""
+
+    status, secondary_status = "InProgress", "Training"
+
+    @property
+    def request(self) -> MemoryJob:
+        return self
 
     @property
     def arn(self) -> str:

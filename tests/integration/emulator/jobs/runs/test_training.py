@@ -6,7 +6,6 @@ import re
 import socket
 import tarfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from container_runtime.process.namespace_grant import NamespaceGrant
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
+from emulator.jobs.model.training_job import TrainingJob
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
 
@@ -435,9 +435,9 @@ def test_a_rule_that_still_judges_keeps_its_job(harness: JobHarness) -> None:
 
 def test_an_update_is_described_until_the_job_ends(harness: JobHarness) -> None:
 
-    def changes(request: Mapping[str, Any]) -> dict[str, Any]:
-        resources = {**request["ResourceConfig"], "KeepAlivePeriodInSeconds": 60}
-        return {**request, "ResourceConfig": resources, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
+    def changes(job: TrainingJob) -> dict[str, Any]:
+        resources = {**job.request["ResourceConfig"], "KeepAlivePeriodInSeconds": 60}
+        return {**job.request, "ResourceConfig": resources, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
 
     with pytest.raises(ResourceNotFound):
         harness.jobs.training.update(REGION, "job", changes)
