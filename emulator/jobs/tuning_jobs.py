@@ -47,8 +47,8 @@ class TuningJobs(JobsOfAKind):
             parent = self._find(region, each.get("HyperParameterTuningJobName", ""))
             if parent is None or not parent.ended:
                 raise ValidationException(
-                    f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is no hyperparameter "
-                    "tuning job that has ended."
+                    f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is not a "
+                    "hyperparameter tuning job that has ended."
                 )
         check_name("hyperParameterTuningJobName", request["HyperParameterTuningJobName"])
         return self._create(TuningJob, request["HyperParameterTuningJobName"], region, request, self._build_run)

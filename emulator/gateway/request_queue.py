@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Turns:
+class RequestQueue:
     """Lets one request in at a time, in order of arrival. Thread safe."""
 
     def __init__(self, patience_seconds: float) -> None:
