@@ -1,7 +1,5 @@
 """Environment variable reference, generated from the code that uses them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import tempfile

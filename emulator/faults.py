@@ -7,8 +7,6 @@ training jobs that get no instance, ``interrupt`` is the share of starts on Spot
 ``delay`` is the time from the start of training to the interruption. ``times`` limits how often faults strike.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import time

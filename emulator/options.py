@@ -1,7 +1,5 @@
 """Options: settings that users give, and the values that their text may have."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Either a JSON object such as ``{"ml.m5.large for training job usage": 2}``, or t
 ``aws service-quotas list-service-quotas --service-code sagemaker``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

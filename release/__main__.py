@@ -3,8 +3,6 @@
 ``make release`` runs it. Everything but the upload is done: the files are in one folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Client environment: variables and two files that point at the emulator."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

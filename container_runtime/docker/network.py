@@ -1,7 +1,5 @@
 """Docker networks: one for the back end, and one for each job's hosts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network

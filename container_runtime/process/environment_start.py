@@ -5,8 +5,6 @@ runs as the container's process, so the emulator stops it, limits it and finds i
 wait for the build.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 Long names are cut in their middle; nothing is cut where the output is not a terminal.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Development server of the console, run by ``make console-dev``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -7,8 +7,6 @@ body, the request is refused with S3's own error before the client sends it. wai
 see decision 0002.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from tempfile import TemporaryFile

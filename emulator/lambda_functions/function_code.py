@@ -1,7 +1,5 @@
 """Extraction of a function's zip, confined to its folder."""
 
-from __future__ import annotations
-
 import io
 import stat
 import zipfile

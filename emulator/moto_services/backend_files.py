@@ -4,8 +4,6 @@ Writes are atomic. A file's name is the region and a number. Files are not synce
 survive a kill -9, but not a power failure. A damaged file is moved aside and logged; the others are not affected.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import re

@@ -7,8 +7,6 @@ private keys, and also backends and buckets, which must stay unique. The reducer
 it reads.
 """
 
-from __future__ import annotations
-
 import copyreg
 import functools
 import io

@@ -3,8 +3,6 @@
 An archive holds what survives a restart, and nothing of the running process.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Disk space of the state folder: full disks, and requests refused before that."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Tests of how-to pages with what they say to install, and nothing else."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

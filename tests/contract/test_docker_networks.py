@@ -3,8 +3,6 @@
 The servers that it must not reach really exist.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Waits for the end of whole jobs, and access to logs, tensors and models."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Callable

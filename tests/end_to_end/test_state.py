@@ -1,7 +1,5 @@
 """Tests of state reset, export and import, and of initialisation scripts."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 An unmodified script, a script with a hook, and the algorithm without a script.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

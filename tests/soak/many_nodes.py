@@ -8,8 +8,6 @@ behind the interface that every back end keeps, in compressed time: ``simulated_
     python -m tests.soak.many_nodes --nodes 1000 --jobs 10000
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import sys

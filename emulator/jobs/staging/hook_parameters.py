@@ -1,7 +1,5 @@
 """Slips in a hook's configuration: parameters, numbers and collections."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any

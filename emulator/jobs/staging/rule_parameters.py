@@ -1,7 +1,5 @@
 """Slips in rule configurations: names of rules and parameters that do not exist."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """Filter patterns of CloudWatch Logs: parser and matching."""
 
-from __future__ import annotations
-
 import json
 import operator
 import re

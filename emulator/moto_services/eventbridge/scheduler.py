@@ -1,7 +1,5 @@
 """Schedules of EventBridge Scheduler in moto, and when each is due."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

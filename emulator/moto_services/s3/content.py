@@ -3,8 +3,6 @@
 At most one block of an object is in memory. This module does not depend on moto or on the index.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

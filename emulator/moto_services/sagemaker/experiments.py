@@ -1,7 +1,5 @@
 """Experiments, trials and trial components, as SageMaker stores and finds them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

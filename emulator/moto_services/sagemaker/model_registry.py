@@ -1,7 +1,5 @@
 """Model packages and their groups, as SageMaker keeps, deletes and announces them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """The two servers of this suite, and marks of known departures from AWS."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

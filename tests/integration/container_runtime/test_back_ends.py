@@ -1,7 +1,5 @@
 """Tests of container back ends that another distribution brings."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Each client is a process of its own, without a network.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tests of commands and the pytest plugin with an emulator elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Tests of fault injection: syntax and frequency."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.faults import Faults, InjectedFaultError, build_fault, parse_fault

@@ -1,7 +1,5 @@
 """Addresses of AWS's that clients name of their own accord."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

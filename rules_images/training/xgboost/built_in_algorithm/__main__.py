@@ -3,8 +3,6 @@
 `train` runs the job's script if there is one, otherwise the algorithm.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

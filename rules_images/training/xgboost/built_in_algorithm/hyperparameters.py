@@ -1,7 +1,5 @@
 """Hyperparameters of SageMaker's XGBoost algorithm: parsing and validation."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping

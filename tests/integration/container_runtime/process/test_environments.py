@@ -1,7 +1,5 @@
 """Tests of image environments of local processes: built once, and atomically."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json

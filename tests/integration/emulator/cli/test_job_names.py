@@ -1,7 +1,5 @@
 """Short job names, which mean the same job to every command."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

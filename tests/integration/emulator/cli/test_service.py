@@ -1,7 +1,5 @@
 """Tests of the command line, in a separate process."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

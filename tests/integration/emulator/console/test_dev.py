@@ -1,7 +1,5 @@
 """The development server of the console."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -5,8 +5,6 @@ They are refused in the service's own protocol.
 The same requests each time; ``pytest --fuzz-requests 5000`` sends more.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import random

@@ -3,8 +3,6 @@
 It is broken, half installed, or older than its numpy allows; the scripts are unmodified.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

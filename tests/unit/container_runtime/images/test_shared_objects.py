@@ -1,7 +1,5 @@
 """Tests of shared objects without their libraries: they load and still work."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

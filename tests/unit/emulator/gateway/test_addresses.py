@@ -1,7 +1,5 @@
 """Tests of listening addresses from settings, and of unusable ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

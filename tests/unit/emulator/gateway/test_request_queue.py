@@ -1,7 +1,5 @@
 """Tests of the request queue: admission and order."""
 
-from __future__ import annotations
-
 from threading import Event, Thread
 
 import pytest

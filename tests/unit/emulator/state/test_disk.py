@@ -1,7 +1,5 @@
 """Tests of full disks, and of requests refused before that."""
 
-from __future__ import annotations
-
 import errno
 import sqlite3
 from contextlib import closing

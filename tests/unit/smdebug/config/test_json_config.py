@@ -3,8 +3,6 @@
 The others are those that the recorded ones leave open.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

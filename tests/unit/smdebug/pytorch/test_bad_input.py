@@ -3,8 +3,6 @@
 The mistakes are those of users, configs, disks and S3.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Tests of the report and the plot of a rule evaluation."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Tests of every kind of Keras model, and of strategies with replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Inference requests as XGBoost matrices, for scripts that serve their model."""
 
-from __future__ import annotations
-
 import io
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """Tests of whole training job runs: real processes and real S3."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Warnings of whole jobs: at Create, from their containers, at their end."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

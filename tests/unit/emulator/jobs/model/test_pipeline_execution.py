@@ -1,7 +1,5 @@
 """Tests of pipeline definitions with bound parameters."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

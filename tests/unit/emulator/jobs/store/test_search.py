@@ -1,7 +1,5 @@
 """Tests of Search over four training jobs: every property kind and operator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 It runs as its container runs it.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

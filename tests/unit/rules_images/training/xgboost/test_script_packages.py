@@ -1,7 +1,5 @@
 """Tests of the packages that scripts import in SageMaker's XGBoost container."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any
