@@ -93,7 +93,7 @@ def check_url(url: str, *, rehearse: bool) -> None:
     """Check the address at which the project is published.
 
     Raises:
-        ReleaseError: it is not one of HTTPS, or is missing where it is no rehearsal.
+        ReleaseError: it is not one of HTTPS, or is missing where it is not a rehearsal.
     """
     if not url and rehearse:
         return

@@ -118,7 +118,7 @@ class BackendFiles:
 
 
 def is_backend_key(key: BackendKey) -> bool:
-    """Check whether a key can be a file's name. moto accepts any name in a request, even one that is no valid path."""
+    """Check whether a key can be a file's name. moto accepts any name, even one that is not a valid path."""
     return all(isinstance(part, str) and _PLACE.fullmatch(part) for part in key)
 
 

@@ -183,7 +183,7 @@ def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: 
     assert description["TrainingJobStatus"] == "Failed"
     reason = description["FailureReason"]
     assert reason.startswith("AlgorithmError: Hyperparameters: max_depth is 'deep', expected a whole number")
-    assert "typo is no hyperparameter of this algorithm" in reason
+    assert "typo is not a hyperparameter of this algorithm" in reason
     assert reason.endswith("exit code: 1")
 
 

@@ -33,7 +33,7 @@ def find_rule_slips(request: Mapping[str, Any]) -> Iterator[str]:
             name = configuration["RuleConfigurationName"]
             invoked = parameters.get("rule_to_invoke") or name
             if invoked not in rules:
-                yield f"{member}: {name} invokes {invoked!r}, which is no built-in rule. {_suggest(invoked, rules)}"
+                yield f"{member}: {name} invokes {invoked!r}, which is not a built-in rule. {_suggest(invoked, rules)}"
                 continue
             known = {*rules[invoked], *(_list_reported_parameters(rules) if invoked == _REPORT else ())}
             for each in parameters:

@@ -70,7 +70,7 @@ def keeping_experiments() -> Iterator[None]:
 
 
 def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda response: answer(response)  # a partial is no method
+    return lambda response: answer(response)  # a partial is not a method
 
 
 def _answer(content: Mapping[str, Any]) -> Any:

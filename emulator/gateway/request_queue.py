@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 
-class Turns:
+class RequestQueue:
     """Lets one request in at a time, in order of arrival. Thread safe."""
 
     def __init__(self, patience_seconds: float) -> None:
