@@ -1,4 +1,4 @@
-"""Waits for the end of whole jobs, and access to logs, tensors and models."""
+"""Names of whole jobs, waits for their ends, and access to logs, tensors and models."""
 
 from __future__ import annotations
 
@@ -14,6 +14,22 @@ if TYPE_CHECKING:
 
     from tests.running_emulator import RunningEmulator
 WaitForJob = Callable[..., dict[str, Any]]
+
+
+class JobsByKind(dict[str, str]):
+    """Names of jobs by their kind. Each is started when it is first asked for: by day, Docker runs a part of them.
+
+    Args:
+        start: starts a job of a kind, and returns its name.
+    """
+
+    def __init__(self, start: Callable[[str], str]) -> None:
+        super().__init__()
+        self._start = start
+
+    def __missing__(self, kind: str) -> str:
+        self[kind] = self._start(kind)
+        return self[kind]
 
 
 def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 560) -> dict[str, Any]:
