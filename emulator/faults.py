@@ -13,12 +13,10 @@ import random
 import re
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 _SCOPE = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")

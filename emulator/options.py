@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.faults import parse_fault
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
 _ACCESS_KEY = re.compile(r"[\w-]{4,128}")

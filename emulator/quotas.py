@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 TRAINING, SPOT, WARM_POOL, PROCESSING = "training job", "spot training job", "training warm pool", "processing job"
 _NAME = re.compile(rf"ml\.[a-z0-9-]+\.[a-z0-9]+ for ({TRAINING}|{SPOT}|{WARM_POOL}|{PROCESSING}) usage")

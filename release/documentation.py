@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from html import escape
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _INDEX = """<!doctype html>
 <meta charset="utf-8">

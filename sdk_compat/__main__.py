@@ -10,7 +10,7 @@ import argparse
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from sdk_compat.aws_variables import EmulatorAnswerError, NoAnswerError, check_emulator
 from sdk_compat.environment import (
@@ -22,9 +22,6 @@ from sdk_compat.environment import (
     prepare_environment,
 )
 from sdk_compat.startup.short_polls import PollSecondsError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from sdk_compat.aws_variables import assume_role, build_variables, write_profiles, write_rule_sets
 from sdk_compat.sagemaker_v2 import write_config
 from sdk_compat.startup.short_polls import POLL_VARIABLE, parse_poll_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_ENDPOINT_URL = "http://127.0.0.1:4580"
 DEFAULT_REGION = "us-east-1"

@@ -6,15 +6,13 @@ import os
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from sdk_compat.environment import DEFAULT_ACCOUNT_ID
 from sdk_compat.notebook import TrainingJob
 from sdk_compat.process_environment import ProcessEnvironment
 from sdk_compat.sagemaker_emulator import ROLE_NAME, SageMakerEmulator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _ANSWER_SECONDS = 60
 # What `unload_ipython_extension` undoes.

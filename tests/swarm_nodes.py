@@ -25,20 +25,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import docker
 
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 FOLDER = Path(__file__).parents[1] / ".cache" / "swarm"
 # What an engine sees; it outlasts the engine's own restarts, as the mounts of a machine do.

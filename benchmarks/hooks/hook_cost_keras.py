@@ -17,11 +17,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any
 
 REPEATS = 7
 # An idle hook costs less than the difference between two trainings. It is measured by many short trainings in random

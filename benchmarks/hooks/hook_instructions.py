@@ -14,12 +14,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
+from types import FrameType
+from typing import Any
 
 HERE = Path(__file__).parents[2]
 # Steps before the count begins, and steps that are counted.

@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 
@@ -22,9 +23,6 @@ from benchmarks.shared.engine import back_ends
 from benchmarks.shared.logs import find_line
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 7
 PRINT_CLOCK = "import time; print('clock', time.time(), flush=True)"

@@ -19,14 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.shared.engine import back_ends
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 7
 # Neither server checks the signature, but both read the service's name from it.

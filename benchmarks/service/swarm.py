@@ -19,10 +19,11 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
 import docker
@@ -33,9 +34,6 @@ from benchmarks.service.job_start import PRINT_CLOCK, find_local_image, time_job
 from benchmarks.shared.clients import build_client
 from sdk_compat.demo.training_job import BUCKET
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 7
 _POLL_SECONDS = 0.02

@@ -11,11 +11,8 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REQUIREMENTS = Path(__file__).parent / "requirements-upstream.txt"
 CACHE = Path(__file__).parents[2] / ".cache" / "venvs"

@@ -11,12 +11,9 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _PREFIX = "smdebug-benchmark-"
 _MEMORY = Path("/dev/shm")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import docker
 import docker.errors
@@ -12,9 +13,6 @@ from docker.types import IPAMConfig, IPAMPool
 
 from container_runtime.docker.border import translated
 from container_runtime.runtime import ContainerRuntimeError, FoundNetwork, Network, NetworkExhaustedError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # Name that an engine gives to a container's only network interface.
 INTERFACE = "eth0"

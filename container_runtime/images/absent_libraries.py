@@ -12,15 +12,12 @@ import re
 import struct
 import tempfile
 import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.images.shared_objects import Imports, read_imports
 from container_runtime.runtime import WheelhouseError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 _LIBRARY = re.compile(r".*\.so(\.\d+)*")
 _GPU_LIBRARY = re.compile(r"lib(cu|nccl|nv)\w*\.so(\.\d+)*")

@@ -11,15 +11,12 @@ import base64
 import hashlib
 import re
 import zipfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from container_runtime.images.absent_libraries import build_placeholders
 from container_runtime.images.shared_objects import unlink_libraries
 from container_runtime.runtime import WheelhouseError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 CPU_ONLY_PACKAGES = ("torchaudio", "torchvision")
 CPU_ONLY = "+cpu"

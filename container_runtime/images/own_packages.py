@@ -7,11 +7,8 @@ the environment of its image. So packages from a script's ``requirements.txt`` m
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 FOLDER = "own-packages"
 

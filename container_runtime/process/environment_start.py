@@ -12,17 +12,15 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT
 from container_runtime.process.environments import build_environment, lay_own_packages
 from container_runtime.process.namespaces import enter
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # The emulator's environment variables that configure pip are passed in this variable. The container's command does not
 # get it.

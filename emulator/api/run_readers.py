@@ -12,13 +12,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import AwsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _ANSWER_SECONDS = 30.0
 # How long a request waits for a process that is not busy.

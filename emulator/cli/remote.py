@@ -6,16 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from emulator.exceptions import StartupError
 from emulator.state.folder import RunningEmulator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

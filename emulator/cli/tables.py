@@ -9,10 +9,7 @@ import os
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 _MIN_WIDTH = 12
 

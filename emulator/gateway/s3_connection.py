@@ -10,8 +10,9 @@ see decision 0002.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from xml.sax.saxutils import escape
 
 from waitress.buffers import OverflowableBuffer, TempfileBasedBuffer  # type: ignore[import-untyped]
@@ -21,9 +22,6 @@ from waitress.task import WSGITask  # type: ignore[import-untyped]
 from waitress.utilities import Error  # type: ignore[import-untyped]
 
 from emulator.state.disk import is_disk_full
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METADATA_NAMES = "emulator.metadata_names"
 """Key in a WSGI environment: the original names of metadata headers, by the key under which each is stored."""

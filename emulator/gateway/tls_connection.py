@@ -10,13 +10,11 @@ import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from emulator.gateway.addresses import read_address
 from emulator.gateway.s3_connection import S3Channel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # The largest TLS record; at most one is sent at a time.
 _RECORD_BYTES = 16 * 1024

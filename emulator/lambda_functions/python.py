@@ -7,13 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.spec import Mount
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CLIENT = "python_client.py"
 OWN_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"

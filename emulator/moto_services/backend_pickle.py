@@ -18,19 +18,17 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from copy import deepcopy
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from types import MethodType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from requests.structures import CaseInsensitiveDict
 
 from emulator.moto_services.logs.log_events import reduce_stream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _Lock, _RLock = type(threading.Lock()), type(threading.RLock())
 _DATA_CLASSES: frozenset[type] = frozenset(

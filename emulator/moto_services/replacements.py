@@ -11,15 +11,13 @@ import importlib
 import inspect
 import logging
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.sagemaker_kinds import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 logger = logging.getLogger(__name__)
 

@@ -16,12 +16,9 @@ import secrets
 import string
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.exceptions import StartupError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME = "keys.json"
 _PREFIX = "smde."

@@ -7,10 +7,7 @@ import os
 import re
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SIZE = re.compile(r"(\d+)([KMGT]?)(?:i?B)?", re.IGNORECASE)

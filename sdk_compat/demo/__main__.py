@@ -16,10 +16,11 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 from rich.console import Console
@@ -28,9 +29,6 @@ from rich.table import Table
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, has_ended, stage_inputs
 from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 console = Console(highlight=False, soft_wrap=True)
 TIME_LIMIT_SECONDS = 600

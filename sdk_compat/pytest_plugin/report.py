@@ -10,12 +10,10 @@ import html
 import math
 import re
 import textwrap
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 _STYLE = (
     "body{font:15px system-ui,sans-serif;margin:2em;max-width:70em}"

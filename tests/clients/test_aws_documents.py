@@ -13,16 +13,13 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 CHECKOUT = Path(__file__).parents[2]
 DOCUMENTS = CHECKOUT.parent / "shared" / "seeds"

@@ -6,15 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import WaiterError
 
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
 
 HOME, TUNED = "eu-west-1", "us-west-2"
 BUCKET, BUCKET_OF_TUNED = "waiters", "tuned"

@@ -12,17 +12,13 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from docs_site.client_operations import TERRAFORM, read_lists
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 CONFIGURATION = Path(__file__).with_name("terraform")
 CODE = "def handler(event, context):\n    return 1\n"

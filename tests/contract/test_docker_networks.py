@@ -8,23 +8,20 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import INSTANCE_LABEL, DockerEngine
 from container_runtime.docker.sidecar import SIDECAR_LABEL
+from container_runtime.runtime import ContainerRuntime
 from container_runtime.spec import ContainerSpec
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
-    from emulator.gateway.listener import Listener
+from emulator.gateway.listener import Listener
 
 pytestmark = pytest.mark.docker
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import requests
 
 from sdk_compat.demo.training_job import BUCKET, stage_inputs
 from tests.boto3_client import make_client
 from tests.end_to_end.test_failures import build_script_request
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
 
 
 def run_command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,9 @@ import re
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ import xgboost
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.environment import prepare_environment
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import (
     JobsByKind,
     WaitForJob,
@@ -31,12 +32,7 @@ from tests.end_to_end.finished_jobs import (
     read_streams,
     wait_until_ended,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.trials import Trial
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks" / "xgboost"
 

@@ -7,11 +7,9 @@ import math
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

@@ -8,9 +8,10 @@ import pkgutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -19,9 +20,6 @@ from rich.table import Table
 import tests.soak
 from container_runtime.docker.daemon import describe_engine
 from tests.soak.course import Course
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def list_parts() -> dict[str, Any]:

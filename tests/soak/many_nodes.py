@@ -17,11 +17,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ValidationException
 from emulator.jobs import Jobs, build_services
@@ -32,9 +33,6 @@ from emulator.settings import Settings
 from emulator.state.disk import DiskBudget
 from tests.soak.simulated_nodes import PLAN, REFUSED, Clock, SimulatedNodes
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ACCOUNT, REGION, BUCKET = "123456789012", "us-east-1", "many-nodes"
 MEAN_SECONDS = 600.0

@@ -10,14 +10,10 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.soak.course import is_true_within
+from tests.soak.course import Course, is_true_within
 from tests.soak.small_job import build_job
 from tests.soak.stage import Stage
-
-if TYPE_CHECKING:
-    from tests.soak.course import Course
 
 LONG, SHORT = 100, 5
 RUNTIMES = ("process", "docker")

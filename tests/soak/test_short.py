@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.soak import engine_restarts
 from tests.soak.__main__ import list_parts
 from tests.soak.course import Course
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.nightly
 

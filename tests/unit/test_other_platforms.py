@@ -5,10 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 # What Python on Windows lacks.
 WITHOUT = """

@@ -12,8 +12,9 @@ import re
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -29,9 +30,6 @@ from emulator.cli.running import (
     read_settings,
 )
 from emulator.cli.setting_options import runtime_option
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _OF_RUNS = ("--trial", "--other-trial")
 _REDUCTIONS = click.Choice(("min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2"))

@@ -9,15 +9,13 @@ import json
 import operator
 import re
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from emulator.exceptions import ConflictException, ValidationException
 from emulator.jobs.model.arns import build_arn
 from emulator.jobs.model.requested_job import RequestedJob
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Kinds of steps that run; the others are stored with the pipeline and refused when it is started.
 STEP_TYPES = frozenset(

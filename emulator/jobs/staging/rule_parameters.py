@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 # The repository of AWS's image of built-in rules. What a rule in another image reads is not known.
 _REPOSITORY = re.compile(r"(.*/)?sagemaker-debugger-rules([:@].*)?")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import operator
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from emulator.exceptions import LogPatternError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _TERM = re.compile(r'\s*(?P<sign>[-?]?)(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|%(?P<regex>[^%]+)%|(?P<word>[^\s"%]+))')
 _COMPARISON = re.compile(

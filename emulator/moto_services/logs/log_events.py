@@ -11,17 +11,15 @@ import functools
 import logging
 import sqlite3
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.logs.log_streams import select_searched_streams
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

@@ -9,19 +9,17 @@ import hashlib
 import logging
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import SEEK_CUR, SEEK_END, SEEK_SET
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import crc32c
 
 from emulator.exceptions import DamagedObjectError
 from emulator.moto_services.s3.missing_files import is_there
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from types import TracebackType
 
 logger = logging.getLogger(__name__)
 

@@ -6,10 +6,12 @@ import functools
 import io
 import logging
 import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import tenacity
 from moto.s3.exceptions import MissingBucket
@@ -21,11 +23,6 @@ from emulator.faults import FAULTS, InjectedFaultError
 from emulator.moto_services.s3.backend import drop_unclaimed, s3_access, stage_content
 from emulator.moto_services.s3.content import ContentReader, StoredContent
 from emulator.moto_services.s3.missing_files import is_there
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from typing import IO, BinaryIO
 
 logger = logging.getLogger(__name__)
 

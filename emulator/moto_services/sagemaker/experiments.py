@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker.experiment_search import select_results
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _TEXTS = {"display_name": "DisplayName", "description": "Description"}
 _SUMMARY = ("Arn", "DisplayName", "CreationTime", "LastModifiedTime")

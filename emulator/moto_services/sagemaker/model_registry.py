@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import AwsError, ValidationException
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _STATE_CHANGE = "SageMaker Model Package State Change"
 _NO_SKIP = "None"

@@ -10,11 +10,8 @@ import gzip
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path
 
 _REGION = "us-east-1"
 _LARGE = 1000

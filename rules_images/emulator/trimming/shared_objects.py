@@ -8,10 +8,7 @@ The names of fields are those of the ELF specification.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _IDENTIFICATION = b"\x7fELF\x02\x01\x01"
 """64 bits, little-endian, ELF's version 1."""

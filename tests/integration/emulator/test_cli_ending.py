@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.cli.service.ending import EndRequests
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _WAITING = """
 import os, re, signal, threading, time

@@ -9,8 +9,9 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from emulator.moto_services.wsgi import MotoApplication
 from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.sagemaker_v2 import local_session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 

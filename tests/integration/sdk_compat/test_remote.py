@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,10 +20,6 @@ from sdk_compat.environment import EndpointError
 from sdk_compat.remote import parse_remote
 from tests.end_to_end.guarded import Guarded
 from tests.running_emulator import RunningEmulator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 TEST = """
 import boto3

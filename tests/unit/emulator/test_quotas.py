@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator.quotas import parse_quota_file, read_quotas
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME = "ml.m5.large for training job usage"
 

@@ -6,8 +6,8 @@ import socketserver
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,9 +21,6 @@ from sdk_compat.environment import (
     prepare_command_environment,
     prepare_environment,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 URL = "http://127.0.0.1:4580"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import botocore.session
 import pytest
@@ -14,9 +15,6 @@ from botocore.endpoint_provider import EndpointProvider
 
 from sdk_compat.aws_variables import EXPLICIT_ENDPOINTS
 from sdk_compat.environment import prepare_command_environment, prepare_environment
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://127.0.0.1:4580"
 # What the rules of these services need besides.

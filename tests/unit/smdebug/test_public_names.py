@@ -6,12 +6,10 @@ import importlib
 import inspect
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # By module, as documents, examples, notebooks, the SageMaker SDK and the training toolkit import them.
 NAMES = {

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 from rules_images.training.xgboost.built_in_algorithm.metrics import NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True, slots=True)

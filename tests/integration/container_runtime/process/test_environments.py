@@ -11,9 +11,9 @@ import sys
 import threading
 import time
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -32,9 +32,6 @@ from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EnvironmentBuildError
 from container_runtime.spec import ContainerSpec
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 REQUIREMENTS = ("tiny-package==1.0",)

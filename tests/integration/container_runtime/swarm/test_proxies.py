@@ -12,10 +12,10 @@ import ssl
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,9 +24,6 @@ from container_runtime.swarm import agent
 from container_runtime.swarm.agent_key import keep_key
 from container_runtime.swarm.proxies import Proxies
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.usefixtures("granted_namespaces")
 

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,11 +17,7 @@ from emulator.state.folder import is_free
 from tests.unprivileged import AS_NOBODY, needs_other_user
 from tests.waiting import wait_until
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 COMMAND = [sys.executable, "-P", "-m", "emulator"]
 

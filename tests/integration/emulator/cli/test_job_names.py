@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -20,10 +21,6 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.profiler.analysis.notebook_utils.training_job import TrainingJob as ProfiledJob
 from tests.boto3_client import make_client
 from tests.waiting import has_ended, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NAMES = ("tb-2026", "m-outb", "twice-a", "twice-b", *(f"many-{at:02}" for at in range(25)))
 BUCKET = "names"

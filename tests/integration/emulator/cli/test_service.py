@@ -9,8 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -19,11 +20,7 @@ from emulator.cli.commands import main
 from tests.boto3_client import make_client
 from tests.waiting import wait_until
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., subprocess.Popen[str]]
 
 COMMAND = [sys.executable, "-m", "emulator"]
 

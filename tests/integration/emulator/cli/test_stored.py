@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import docker.errors
 import pytest
@@ -21,9 +21,6 @@ from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue
 from container_runtime.process.environments import locate_environment
 from emulator.cli.commands import main
 from emulator.cli.images import stored
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME = "tiny-training"
 

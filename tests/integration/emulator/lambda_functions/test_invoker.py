@@ -8,7 +8,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -19,9 +20,6 @@ from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.functions.backend import get_function
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator, build_zip
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

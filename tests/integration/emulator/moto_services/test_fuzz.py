@@ -10,7 +10,8 @@ from __future__ import annotations
 import http.client
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote, urlencode
 from xml.parsers.expat import ExpatError
 
@@ -18,11 +19,7 @@ import pytest
 import xmltodict
 
 from emulator.moto_services.store import MotoStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.running_moto import RunningMoto
+from tests.running_moto import RunningMoto
 
 TEXTS = [
     "", " ", "x", "-1", "0", "1e400", "9" * 40, "None", "null", "[]", "{}", '{"a":', "<a>", "</", "\ud800", "ü☃",

@@ -6,17 +6,12 @@ It is broken, half installed, or older than its numpy allows; the scripts are un
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.unit.smdebug.scripts import START, build_script_runner
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.scripts import RunScript, WriteConfig
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.scripts import START, RunScript, WriteConfig, build_script_runner
+from tests.unit.smdebug.written_run import WrittenRun
 
 TAPES = "class GradientTape:\n    _push_tape = _pop_tape = gradient = lambda *given: None\n"
 # What lies in place of the package, what its import says without smdebug, and whether smdebug says that it needs more.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +14,8 @@ from botocore.compat import HTTPHeaders
 from smdebug.exceptions import SMDebugError
 from smdebug.storage import s3
 from smdebug.trials import create_trial
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.object_storage import Storage
 
 RUN = "s3://runs/job"
 

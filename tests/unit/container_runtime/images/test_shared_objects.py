@@ -7,16 +7,13 @@ import os
 import platform
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from container_runtime.images.shared_objects import unlink_libraries
 from container_runtime.runtime import WheelhouseError
 from tests.unit.container_runtime.images.small_shared_object import GONE, write_shared_object
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LIBRARIES, NAMES = re.compile(r"libgone\.so\.\d"), re.compile("gone")
 loads_it = pytest.mark.skipif(

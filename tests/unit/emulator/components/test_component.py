@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from emulator.components.component import Component, ComponentList
 from emulator.exceptions import StartupError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Heard = list[str]
+Heard = list[str]
 
 
 class Recorded(Component):

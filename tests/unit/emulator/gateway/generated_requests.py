@@ -11,18 +11,16 @@ import copy
 import importlib
 import re
 import string
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from random import Random
+from typing import Any, cast
+
+from botocore.model import ListShape, MapShape, Shape, StructureShape
 
 from emulator.gateway.request_schema import compile_pattern
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from random import Random
-
-    from botocore.model import ListShape, MapShape, Shape, StructureShape
-
-    Path = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 
 MISSING: Any = object()
 _ALPHABET = string.ascii_letters + string.digits + string.punctuation + " \n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from emulator.gateway.addresses import Addresses, check_advertised, find_address
 from emulator.gateway.listener import Listener
 from emulator.security.certificates import Certificates
 from emulator.settings import Settings, format_url
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 

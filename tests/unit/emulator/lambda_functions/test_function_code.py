@@ -3,15 +3,12 @@ from __future__ import annotations
 import io
 import stat
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulator.exceptions import UnsafeZipError
 from emulator.lambda_functions.function_code import extract_zip
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def build_zip(**entries: tuple[str, int]) -> bytes:

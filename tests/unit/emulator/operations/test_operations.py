@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,13 +13,8 @@ import emulator.operations
 from docs_site.coverage import build_page
 from emulator.gateway.authentication import ACCOUNT_HEADER
 from emulator.gateway.sagemaker import SageMaker
+from emulator.jobs import Jobs
 from emulator.operations import find_operations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from emulator.jobs import Jobs
 
 
 def test_the_operations_that_there_are() -> None:

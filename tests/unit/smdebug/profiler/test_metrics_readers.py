@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 import gzip
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +17,6 @@ from smdebug.profiler.system_metrics_reader import LocalSystemMetricsReader
 from smdebug.profiler.utils import TimeUnits
 from tests.unit.smdebug.profiler.profile_maker import START, ProfileMaker
 from tests.unit.smdebug.profiler.profiled_job import START_US, STEP, write_profiled_job
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_system_metrics_of_a_time(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import itertools
 import logging
 import os
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -29,11 +30,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import smdebug.pytorch as smd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.unit.smdebug.pytorch.small_training import MakeHook
+from tests.unit.smdebug.pytorch.small_training import MakeHook
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,9 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,13 +21,8 @@ from smdebug.rules.report.rule_pages import describe_rule
 from smdebug.rules.report.rule_plot import draw_plot
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.watched_quantity import MOST_POINTS, WatchedQuantity
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.trials import Trial
 
 PICTURES = Path(__file__).parents[4] / "docs" / "rules"
 FIRINGS = make_firings()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import os
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -19,11 +20,7 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.unit.smdebug.tensorflow.small_models import MakeHook
+from tests.unit.smdebug.tensorflow.small_models import MakeHook
 
 # What is odd about these trainings, Keras says without a hook, too.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,9 +12,7 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from smdebug.tensorflow.steps.model_names import ModelNames
 from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, Taped, make_data, make_model
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import xgboost
 
 from rules_images.training.xgboost.built_in_algorithm.channels import read_matrix
 from rules_images.training.xgboost.built_in_algorithm.recordio import read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def csv_to_dmatrix(input: str | bytes, dtype: Any = None) -> xgboost.DMatrix:  # noqa: A002 - scripts give it by this name

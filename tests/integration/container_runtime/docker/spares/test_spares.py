@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +23,6 @@ from container_runtime.docker.spares.spares import IDLE_SECONDS, SpareOptions
 from container_runtime.runtime import STARTED_COLD, Exit
 from container_runtime.spec import ContainerSpec, Mount
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.docker
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from emulator.jobs.staging.channels import check_objects, download_channels, shu
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.pipes import parse_augmented_line
 from emulator.moto_services.s3.objects import ObjectStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

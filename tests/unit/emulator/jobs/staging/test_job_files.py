@@ -6,17 +6,14 @@ import socket
 import subprocess
 import sys
 import tarfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from emulator.jobs.staging.job_files import JobFolder, RefusedError, describe_refused
 from emulator.jobs.staging.opt_ml import remove_work_folder
 from emulator.jobs.uploads.artifacts import write_archive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -16,12 +18,7 @@ from emulator.jobs.staging.job_warnings import (
     find_result_warnings,
 )
 from emulator.jobs.staging.opt_ml import WARNINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from emulator.jobs.store.ledger import Ledger
+from emulator.jobs.store.ledger import Ledger
 
 RULES: dict[str, Any] = {"DebugRuleConfigurations": [{"RuleConfigurationName": "a"}]}
 HOOK = {"S3OutputPath": "s3://bucket"}

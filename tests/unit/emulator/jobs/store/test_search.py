@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,6 @@ from emulator.exceptions import ValidationException
 from emulator.jobs.model.rule_evaluation import new_rule_evaluation
 from emulator.jobs.model.training_job import FinalMetric, new_training_job
 from emulator.jobs.store.store import JobStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REGION = "us-east-1"
 

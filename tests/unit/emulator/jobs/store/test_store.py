@@ -6,29 +6,24 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from sqlalchemy import event
 
 from emulator.exceptions import ResourceInUse, StartupError, ValidationException
 from emulator.jobs.model.rule_evaluation import new_rule_evaluation
-from emulator.jobs.model.training_job import new_training_job
+from emulator.jobs.model.training_job import TrainingJob, new_training_job
 from emulator.jobs.store import tables
 from emulator.jobs.store.jobs_by_prefix import _named_tables
 from emulator.jobs.store.ledger import Ledger
 from emulator.jobs.store.listing import ListQuery, parse_list_query
 from emulator.jobs.store.store import JobStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-from emulator.jobs.model.training_job import TrainingJob
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
 

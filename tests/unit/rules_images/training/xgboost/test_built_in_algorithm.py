@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +25,6 @@ from rules_images.training.xgboost.built_in_algorithm.__main__ import main
 from rules_images.training.xgboost.built_in_algorithm.channels import read_channels
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 from rules_images.training.xgboost.built_in_algorithm.hyperparameters import parse_hyperparameters
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class OptMl:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ import xgboost
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 from rules_images.training.xgboost.script_packages.sagemaker_xgboost_container import checkpointing, encoder
 from rules_images.training.xgboost.script_packages.sagemaker_xgboost_container.data_utils import get_dmatrix
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
