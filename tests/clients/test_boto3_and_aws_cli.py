@@ -1,7 +1,5 @@
 """Tests of boto3 waiters and paginators, the AWS CLI (version 1) and regions."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Fixtures of the container tests: a local server, and the agents of a Swarm."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import uuid

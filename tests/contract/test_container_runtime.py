@@ -1,7 +1,5 @@
 """Contract tests of the container runtime interface, run on every back end."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

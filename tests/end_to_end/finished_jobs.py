@@ -1,7 +1,5 @@
 """Names of whole jobs, waits for their ends, and access to logs, tensors and models."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tests of failing jobs: a helpful FailureReason, and all saved data is kept."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

@@ -3,8 +3,6 @@
 The trial shows each host.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -3,8 +3,6 @@
 One script is unmodified, the other has a hook.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import tarfile

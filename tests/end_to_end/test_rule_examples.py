@@ -1,7 +1,5 @@
 """Tests of every built-in rule on a real faulty training and its corrected twin."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The training beside them saves a few numbers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

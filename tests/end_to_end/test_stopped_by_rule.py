@@ -3,8 +3,6 @@
 Each client sends the job once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -3,8 +3,6 @@
 An unmodified Keras script, and a custom loop with a hook.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import uuid

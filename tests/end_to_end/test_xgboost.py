@@ -3,8 +3,6 @@
 An unmodified script, a script with a hook, and the algorithm without a script.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -196,7 +194,7 @@ def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: 
     assert description["TrainingJobStatus"] == "Failed"
     reason = description["FailureReason"]
     assert reason.startswith("AlgorithmError: Hyperparameters: max_depth is 'deep', expected a whole number")
-    assert "typo is no hyperparameter of this algorithm" in reason
+    assert "typo is not a hyperparameter of this algorithm" in reason
     assert reason.endswith("exit code: 1")
 
 
