@@ -74,7 +74,7 @@ def sick_in_containers(
     request: pytest.FixtureRequest, start_emulator: Callable[[str], RunningEmulator]
 ) -> Iterator[Runs]:
     running = start_emulator(request.param)
-    chosen = {item.callspec.params["name"] for item in request.session.items if is_in_a_container(item)}
+    chosen = {str(item.callspec.params["name"]) for item in request.session.items if is_in_a_container(item)}
     with start_all(running, chosen, cured=False) as runs:
         yield runs
     assert running.stop() == 0
