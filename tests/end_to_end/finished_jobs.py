@@ -1,4 +1,4 @@
-"""Names of whole jobs, waits for their ends, and access to logs, tensors and models."""
+"""Names of jobs, waits for their ends, and access to logs, tensors and models."""
 
 import io
 import tarfile
