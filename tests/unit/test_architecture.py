@@ -1,4 +1,4 @@
-"""Tests of the pages' paths, the decisions, and sizes of classes, files and folders.
+"""Tests of paths on pages, decisions, and sizes of classes, files and folders.
 
 All files, folders and definitions that the pages name exist.
 """
