@@ -305,12 +305,14 @@ def test_request_that_cannot_run_is_a_client_error(harness: JobHarness, members:
     ],
 )
 def test_algorithm_that_cannot_run_is_a_client_error(harness: JobHarness, algorithm: dict[str, Any], said: str) -> None:
-    request = harness.request()
+    request = harness.request(DebugHookConfig=harness.hook())
     request["AlgorithmSpecification"] |= algorithm
     done = harness.run(request)
     assert done["TrainingJobStatus"] == "Failed"
     assert done["FailureReason"].startswith("ClientError: ")
     assert said in done["FailureReason"]
+    # create_trial sees that no tensors come, and does not wait for them.
+    assert harness.stored() == ["tensors/job/debug-output/training_job_end.ts"]
 
 
 def test_bucket_that_goes_away_fails_the_job_and_keeps_its_files(harness: JobHarness) -> None:
