@@ -24,6 +24,9 @@ from container_runtime.runtime import ContainerRuntimeError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+PREPARING = "preparing"
+"""Name of a file in a container's scratch folder, until its command begins."""
+
 # The emulator's environment variables that configure pip are passed in this variable. The container's command does not
 # get it.
 _BUILDER_ENVIRONMENT = "SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"
@@ -61,6 +64,7 @@ def wrap_start(
     for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}
     command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), json.dumps(namespaces)]
     command += [str(scratch), *argv]
+    (scratch / PREPARING).touch()
     return command, {**environment, _BUILDER_ENVIRONMENT: json.dumps(for_pip)}
 
 
@@ -82,6 +86,7 @@ def main() -> None:
     if program is None:
         _say(f"{argv[0]!r} is no executable file on PATH={container_environment['PATH']}.")
         sys.exit(127)
+    Path(scratch, PREPARING).unlink(missing_ok=True)
     if (entered := json.loads(namespaces)) is not None:
         enter(**entered)
     os.execve(program, [program, *argv[1:]], container_environment)  # noqa: S606 - no shell is wanted
