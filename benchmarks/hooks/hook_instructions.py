@@ -8,19 +8,15 @@ smdebug's files and of the functions in C that they call. What is done once an e
 counted in the environment of the image of TensorFlow 2.12.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
+from types import FrameType
+from typing import Any
 
 HERE = Path(__file__).parents[2]
 # Steps before the count begins, and steps that are counted.

@@ -1,23 +1,19 @@
 """Program `train` beside the toolkit's own: the same ends, without TensorFlow."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from smdebug.absent_modules import describe_absent_launcher
 from smdebug.training_toolkit import list_tensorflow_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 OURS, TOOLKITS = "smdebug.training_toolkit", "sagemaker_training.cli.train"
 # A TensorFlow that writes down which processes import it.
