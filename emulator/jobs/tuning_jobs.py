@@ -54,8 +54,8 @@ class TuningJobs(JobsOfAKind):
             parent = self._find(region, each.get("HyperParameterTuningJobName", ""))
             if parent is None or not parent.ended:
                 raise ValidationException(
-                    f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is no hyperparameter "
-                    "tuning job that has ended."
+                    f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is not a "
+                    "hyperparameter tuning job that has ended."
                 )
             # The new job is not made yet: only its request counts here.
             if violation := find_warm_start_violation(replace(parent, request=request), parent):

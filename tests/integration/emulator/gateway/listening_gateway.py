@@ -1,12 +1,10 @@
 """Gateway over real HTTP, with jobs that record their requests."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.model.warnings import JobWarning, build_warning
@@ -24,7 +22,7 @@ class MemoryJob(dict[str, Any]):
     status, secondary_status = "InProgress", "Training"
 
     @property
-    def request(self) -> MemoryJob:
+    def request(self) -> Self:
         return self
 
     @property

@@ -1,7 +1,5 @@
 """Tests of SageMaker's operations by boto3."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of the profiler beside a real training: config, rules and metrics."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

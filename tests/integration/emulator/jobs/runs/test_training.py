@@ -1,7 +1,5 @@
 """Tests of whole training job runs: real processes and real S3."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -296,7 +294,7 @@ def test_request_that_cannot_run_is_a_client_error(harness: JobHarness, members:
     ("algorithm", "said"),
     [
         ({"TrainingImage": "nobody-built-this:1.0"}, "nobody-built-this:1.0"),
-        ({"MetricDefinitions": [{"Name": "x", "Regex": "("}]}, "no regular expression"),
+        ({"MetricDefinitions": [{"Name": "x", "Regex": "("}]}, "not a regular expression"),
         ({"ContainerEntrypoint": ["/no/such/program"]}, "/no/such/program"),
     ],
 )

@@ -3,8 +3,6 @@
 Their training jobs are a few lines of Python.
 """
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
