@@ -239,6 +239,18 @@ def test_training_image_computes_with_torchvision_and_torchaudio(runtime: Contai
     assert (ended, lines) == (Exit(0), expected)
 
 
+@pytest.mark.parametrize("target", [pytest.param("docker", marks=pytest.mark.docker)], indirect=True)
+def test_training_image_has_opencv(runtime: ContainerRuntime) -> None:
+    uses = """
+import cv2, numpy
+picture = numpy.zeros((9, 9, 3), "uint8")
+picture[4, 4] = 255
+encoded = cv2.imencode(".png", picture)[1]
+print((cv2.imdecode(encoded, cv2.IMREAD_COLOR) == picture).all(), cv2.GaussianBlur(picture, (3, 3), 0)[4, 4].tolist())
+"""
+    assert run(runtime, python(uses, image="pytorch-training")) == (Exit(0), ["True [64, 64, 64]"])
+
+
 # One back end only
 
 

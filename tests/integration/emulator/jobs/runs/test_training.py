@@ -5,12 +5,15 @@ import json
 import re
 import socket
 import tarfile
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.namespace_grant import NamespaceGrant
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.model.training_job import TrainingJob
@@ -22,6 +25,17 @@ TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
 
 def stages(description: dict[str, Any]) -> list[str]:
     return [each["Status"] for each in description["SecondaryStatusTransitions"]]
+
+
+def wait_until_logged(harness: JobHarness, line: str) -> None:
+    """The log's group is made with its first line."""
+
+    def is_there() -> bool:
+        with suppress(KeyError):
+            return line in harness.log("/aws/sagemaker/TrainingJobs", "job")
+        return False
+
+    wait_until(is_there, harness.describe)
 
 
 def wait_until_ready(harness: JobHarness) -> None:
@@ -299,12 +313,41 @@ def test_request_that_cannot_run_is_a_client_error(harness: JobHarness, members:
     ],
 )
 def test_algorithm_that_cannot_run_is_a_client_error(harness: JobHarness, algorithm: dict[str, Any], said: str) -> None:
-    request = harness.request()
+    request = harness.request(DebugHookConfig=harness.hook())
     request["AlgorithmSpecification"] |= algorithm
     done = harness.run(request)
     assert done["TrainingJobStatus"] == "Failed"
     assert done["FailureReason"].startswith("ClientError: ")
     assert said in done["FailureReason"]
+    # create_trial sees that no tensors come, and does not wait for them.
+    assert harness.stored() == ["tensors/job/debug-output/training_job_end.ts"]
+
+
+def test_a_job_trains_once_its_container_has_come_to_its_command(
+    harness: JobHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, it installs what its image holds, which its log shows."""
+    prepares = threading.Event()
+    monkeypatch.setattr(LocalProcesses, "is_preparing", lambda _self, _id: not prepares.is_set())
+    script = "import time; print('fetching', flush=True); time.sleep(600)"
+    harness.jobs.training.create(REGION, harness.request(script=script))
+    wait_until_logged(harness, "fetching")
+    description = harness.describe()
+    assert (description["SecondaryStatus"], description["TrainingJobStatus"]) == ("Downloading", "InProgress")
+    prepares.set()
+    harness.wait_for_stage("Training")
+    harness.jobs.training.stop(REGION, "job")
+    assert harness.wait()["TrainingJobStatus"] == "Stopped"
+
+
+def test_a_job_is_stopped_while_its_container_prepares(harness: JobHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalProcesses, "is_preparing", lambda _self, _id: True)
+    script = "import time; print('fetching', flush=True); time.sleep(600)"
+    harness.jobs.training.create(REGION, harness.request(script=script))
+    wait_until_logged(harness, "fetching")
+    harness.jobs.training.stop(REGION, "job")
+    done = harness.wait()
+    assert stages(done) == ["Starting", "Downloading", "Stopping", "Stopped"]
 
 
 def test_bucket_that_goes_away_fails_the_job_and_keeps_its_files(harness: JobHarness) -> None:
