@@ -1,7 +1,7 @@
-"""Walk of the AWS CLI through S3, jobs and events: no command of ``tests/clients/aws_cli`` fails.
+"""Walks of the AWS CLI through S3, jobs, and events and what they reach.
 
-It is run with CLI 1, and with CLI 2 where a program ``aws`` of that version is on PATH or is named by
-``SMDEBUG_EMULATOR_TEST_AWS_CLI_2``.
+No command of ``tests/clients/aws_cli`` fails. They are run with CLI 1, and with CLI 2 (2.13 or later) where a program
+``aws`` of that version is on PATH or is named by ``SMDEBUG_EMULATOR_TEST_AWS_CLI_2``.
 """
 
 from __future__ import annotations
