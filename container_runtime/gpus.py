@@ -1,14 +1,10 @@
 """NVIDIA GPUs of this machine, and which of them a container gets."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 logger = logging.getLogger(__name__)
 

@@ -3,16 +3,12 @@
 They are read often, so each reading has to be cheap.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from typing import Protocol
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 

@@ -1,17 +1,12 @@
 """Command line reference, generated from click's commands."""
 
-from __future__ import annotations
-
 import inspect
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 
 from emulator.cli.commands import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _WIDTH = 100
 _AS_IT_STANDS = "\b"

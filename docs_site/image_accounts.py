@@ -4,16 +4,12 @@
 SageMaker SDK that is installed; a test compares.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 
 def build_table() -> dict[str, list[str]]:

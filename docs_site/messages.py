@@ -1,17 +1,12 @@
 """Error message reference, generated from the source, with remedies."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).parents[1]
 REMEDIES: dict[str, dict[str, str]] = tomllib.loads(

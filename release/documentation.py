@@ -1,15 +1,10 @@
 """Site of the documentation of all versions, each in a folder of its own."""
 
-from __future__ import annotations
-
 import json
 from html import escape
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _INDEX = """<!doctype html>
 <meta charset="utf-8">

@@ -4,13 +4,11 @@
 ``python -m sdk_compat remote URL`` says, as JSON, which emulator is at an address.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from sdk_compat.aws_variables import EmulatorAnswerError, NoAnswerError, check_emulator
 from sdk_compat.environment import (
@@ -22,9 +20,6 @@ from sdk_compat.environment import (
     prepare_environment,
 )
 from sdk_compat.startup.short_polls import PollSecondsError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,19 +1,15 @@
 """Running emulator: clients of AWS, waits for jobs and rules, trials."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import Request, urlopen
 
 from sdk_compat import sagemaker_v2, sagemaker_v3
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.environment import DEFAULT_ACCOUNT_ID, DEFAULT_REGION
 from sdk_compat.job_objects import read_job_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WAIT_SECONDS = 600.0
 _POLL_SECONDS = 0.1

@@ -7,17 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Literal
+from types import TracebackType
+from typing import Any, Literal, Self
 
 from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.remote import Remote
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-    from typing import Self
 
 _STOP_SECONDS = 120
 # Emulators that were started for a command. They are kept here because garbage collection would close their pipes

@@ -1,20 +1,15 @@
 """Client environment: variables and two files that point at the emulator."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from sdk_compat.aws_variables import assume_role, build_variables, write_profiles, write_rule_sets
 from sdk_compat.sagemaker_v2 import write_config
 from sdk_compat.startup.short_polls import POLL_VARIABLE, parse_poll_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_ENDPOINT_URL = "http://127.0.0.1:4580"
 DEFAULT_REGION = "us-east-1"
@@ -168,8 +163,8 @@ def _parse_endpoint(endpoint_url: str) -> str:
         parts = urlsplit(endpoint_url)
         port = parts.port
     except ValueError as error:
-        raise EndpointError(f"{endpoint_url!r} is no URL: {error}.") from error
+        raise EndpointError(f"{endpoint_url!r} is not a URL: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/"):
-        raise EndpointError(f"{endpoint_url!r} is no endpoint: give one like {DEFAULT_ENDPOINT_URL}.")
+        raise EndpointError(f"{endpoint_url!r} is not an endpoint: give one like {DEFAULT_ENDPOINT_URL}.")
     encrypted = parts.scheme == "https"
     return f"{parts.hostname.replace(':', '_')}-{port or (443 if encrypted else 80)}{'-tls' if encrypted else ''}"

@@ -1,18 +1,14 @@
 """Decorator that gives functions an emulator, like moto's ``mock_aws``."""
 
-from __future__ import annotations
-
 import atexit
 import unittest
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from sdk_compat.sagemaker_emulator import SageMakerEmulator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 

@@ -1,20 +1,16 @@
 """IPython extension: an emulator for the AWS clients of a notebook's kernel."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from sdk_compat.environment import DEFAULT_ACCOUNT_ID
 from sdk_compat.notebook import TrainingJob
 from sdk_compat.process_environment import ProcessEnvironment
 from sdk_compat.sagemaker_emulator import ROLE_NAME, SageMakerEmulator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _ANSWER_SECONDS = 60
 # What `unload_ipython_extension` undoes.

@@ -1,17 +1,13 @@
 """Environment variables that lead the AWS clients of this process to the emulator."""
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from sdk_compat.environment import OVERRULING_VARIABLES
+from sdk_compat.startup.checked_schemas import VALIDATING_MODULES, check_schemas_once
 from sdk_compat.startup.import_patches import patch_modules
 from sdk_compat.startup.short_polls import WAITING_MODULES, shorten_polls
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _patched: list[bool] = []
 
@@ -22,8 +18,9 @@ class ProcessEnvironment:
     def __init__(self) -> None:
         self._before: dict[str, str | None] = {}
         if not _patched:
-            # Once in a process: without the variable of the polls, which `restore` takes back, the patches do nothing.
-            patch_modules(dict.fromkeys(WAITING_MODULES, shorten_polls))
+            # Once in a process: without the variable of the polls, which `restore` takes back, the SDK waits as ever.
+            patches = dict.fromkeys(WAITING_MODULES, shorten_polls)
+            patch_modules(patches | dict.fromkeys(VALIDATING_MODULES, check_schemas_once))
             _patched.append(True)
 
     @property

@@ -1,21 +1,16 @@
 """Emulator of a Python program's own, for a with statement."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import Self
 
 from sdk_compat.emulator_client import EmulatorClient
 from sdk_compat.emulator_process import EmulatorProcess
 from sdk_compat.environment import DEFAULT_REGION, prepare_environment
 from sdk_compat.process_environment import ProcessEnvironment
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
 
 ROLE_NAME = "smdebug-emulator"
 

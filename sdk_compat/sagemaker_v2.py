@@ -1,14 +1,10 @@
 """SageMaker Python SDK: its configuration file, and a version 2 session."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from sdk_compat.aws_variables import check_emulator
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def build_config() -> dict[str, Any]:

@@ -8,11 +8,9 @@ With ``testcontainers`` (``pip install 'smdebug-emulator[testcontainers]'``):
 The pytest plugin does the same with ``--sagemaker-runtime container``.
 """
 
-from __future__ import annotations
-
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sdk_compat.aws_variables import EmulatorAnswerError, NoAnswerError
 from sdk_compat.remote import Remote, RemoteEmulator
@@ -22,8 +20,7 @@ try:
 except ImportError as error:
     raise ImportError("This needs testcontainers: pip install 'smdebug-emulator[testcontainers]'") from error
 
-if TYPE_CHECKING:
-    from typing import Self
+from typing import Self
 
 IMAGE = "smdebug-emulator/emulator"
 IMAGE_VARIABLE = "SMDEBUG_EMULATOR_IMAGE"

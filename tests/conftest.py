@@ -1,14 +1,11 @@
 """Shared fixtures: the Docker gate, and one emulator for each back end."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import docker
 import pytest
@@ -24,8 +21,7 @@ with suppress(ImportError):
     # It comes with torch's builds for CUDA, and ends the process if it is loaded after TensorFlow.
     import triton  # noqa: F401
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
 
 # The suite competes with the jobs that it starts.
 os.environ["SMDEBUG_EMULATOR_JOB_NICENESS"] = "0"

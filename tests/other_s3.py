@@ -1,17 +1,13 @@
 """Another S3 for state replication: moto_server in its own process."""
 
-from __future__ import annotations
-
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.boto3_client import make_client
 from tests.contract.like_moto_server.servers import run_moto_server
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 BUCKET = "smdebug-emulator"
 """The bucket that is taken unless another is named."""

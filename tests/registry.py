@@ -3,19 +3,14 @@
 Its files are in one folder.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _UNPACKED = Path(__file__).parents[1] / ".cache" / "docker-registry"
 _CONFIGURATION = """

@@ -1,10 +1,9 @@
 """Emulator as a user runs it, and its possible back ends."""
 
-from __future__ import annotations
-
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -12,9 +11,6 @@ import pytest
 from sdk_compat import emulator_process
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MARKS = {"process": (), "docker": (pytest.mark.docker,), "swarm": (pytest.mark.docker,)}
 BACK_ENDS = [

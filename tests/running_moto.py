@@ -1,18 +1,14 @@
 """moto behind its own listener, as in the emulator."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.moto_services.wsgi import MotoApplication
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)

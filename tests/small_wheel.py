@@ -1,13 +1,8 @@
 """Small wheel for a requirements.txt that needs no index."""
 
-from __future__ import annotations
-
 import zipfile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path
 
 
 def write_wheel(

@@ -10,8 +10,6 @@ nothing of what they say to each other. An engine sees a /run of its own, so tha
 it, and a /sys of its network, without which overlay networks fail.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl
@@ -25,20 +23,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import docker
 
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 FOLDER = Path(__file__).parents[1] / ".cache" / "swarm"
 # What an engine sees; it outlasts the engine's own restarts, as the mounts of a machine do.

@@ -1,12 +1,8 @@
 """Waits for conditions in tests."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 Found = TypeVar("Found")
 

@@ -10,13 +10,12 @@ same run is that of a job in an emulator's S3, and the benchmark sends the HTTP 
 The environment variable `CONSOLE_STEPS` makes the run smaller.
 """
 
-from __future__ import annotations
-
 import os
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -32,9 +31,6 @@ from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.format.locations import END_OF_JOB_FILE
 from smdebug.writing.file_writer import FileWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STEPS = int(os.environ.get("CONSOLE_STEPS", "100000"))
 TENSORS, WRITTEN = 500, 1000

@@ -8,14 +8,13 @@ tensors and the values of one tensor. The benchmark uses only local processes, b
 processor and not a container.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -23,9 +22,6 @@ from benchmarks.shared.logs import find_line
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET, build_script_mode, build_training_job, stage_source
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGES = 10
 TRAINING_IMAGE = "pytorch-training:2.13.0-cpu-py311"

@@ -6,8 +6,6 @@ script it prints one JSON line: milliseconds a step of each way of training.
     python benchmarks/hooks/hook_cost_keras.py --width 512 --depth 4
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -17,11 +15,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any
 
 REPEATS = 7
 # An idle hook costs less than the difference between two trainings. It is measured by many short trainings in random

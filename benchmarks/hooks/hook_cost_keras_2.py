@@ -8,8 +8,6 @@ interpreter imports and prints one JSON line:
 `measure` runs it with ours and with the real one, in turn, and compares.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
@@ -18,13 +16,11 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 ROUNDS = 3
 BATCH = 64

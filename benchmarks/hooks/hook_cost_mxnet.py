@@ -7,8 +7,6 @@ As a script it measures whichever `smdebug` its interpreter imports and prints o
 `measure` runs it in MXNet's own environment with ours, and in another with the real one, in turn, and compares.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
@@ -16,11 +14,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any
 
 ROUNDS = 3
 BLOCK = 15

@@ -5,8 +5,6 @@ As a script it prints one JSON line: processor milliseconds a round of each way 
     python benchmarks/hooks/hook_cost_xgboost.py --rows 2000 --features 30
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -15,11 +13,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 ROUNDS = 60
 REPEATS = 8

@@ -7,19 +7,15 @@ Counts are the same on a busy machine, where times are not. A step's count is th
 smdebug's files and of the functions in C that they call. What is done once an epoch or a run is not counted.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
+from types import FrameType
+from typing import Any
 
 HERE = Path(__file__).parents[2]
 # Steps before the count begins, and steps that are counted.

@@ -1,12 +1,10 @@
 """CPU share of the profiler beside a container, its start and uploads included."""
 
-from __future__ import annotations
-
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
@@ -17,9 +15,6 @@ from emulator.jobs.uploads.folder import FolderSync, FolderUpload
 from emulator.jobs.uploads.live import UNFINISHED
 from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.s3.objects import ObjectStore, S3Uri
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECONDS = 30.0
 # AWS's shortest interval and its default interval, in seconds, and the largest share of a core that each may take.

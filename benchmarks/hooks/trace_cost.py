@@ -5,20 +5,16 @@ The benchmark measures in turn the bare step, a hook without tracing, and traced
 Run as a script, this file measures in one process and prints one JSON line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 STEP_SECONDS = 0.005
 STEPS = 1_500

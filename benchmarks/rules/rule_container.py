@@ -6,19 +6,14 @@ kernel reports the peak resident memory and the processor time of the container'
 measures the processor time of the rule while it polls for steps.
 """
 
-from __future__ import annotations
-
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.shared.engine import back_ends
 from benchmarks.shared.rule_job import BUCKET, build_rule, open_emulator, run_in_a_process, waiting_job
 from smdebug.config.collection_manager import CollectionManager
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SETTLING_SECONDS, WATCHED_SECONDS = 1.0, 5.0
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -7,8 +7,6 @@ NaN, and prints the modification time of that step's index file. The rule Explod
 stops the job.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import statistics
@@ -16,8 +14,9 @@ import tarfile
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 
@@ -25,9 +24,6 @@ from benchmarks.shared.engine import back_ends
 from benchmarks.shared.logs import find_line
 from sdk_compat.demo.training_job import BUCKET, RULES_IMAGE, build_request
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 7
 SCRIPT = """

@@ -7,8 +7,6 @@ The small tensors are read in both orders, and the 4 GB are read in little memor
 The environment variables `SIZE_GB` and `STEPS` change the size of the runs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -17,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +26,6 @@ from benchmarks.shared.environments import build_upstream
 from benchmarks.shared.scratch import scratch
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.writing.file_writer import FileWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STEPS = int(os.environ.get("STEPS", "100000"))
 SIZE_GB = float(os.environ.get("SIZE_GB", "4"))

@@ -5,13 +5,11 @@ survives a restart. For comparison, boto3 puts the same files to a moto_server p
 run in turn for three rounds. The files are the event and index files of 500 steps, of 1.5 KB each.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
@@ -21,9 +19,6 @@ from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.uploads.tensors import TensorUpload
 from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.s3.objects import ObjectStore, parse_s3_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 3
 STEPS = 500

@@ -5,20 +5,15 @@ without a fixture. "run" is the duration of ``smdebug-emulator run -- true`` wit
 ``true``.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 7
 TESTS = {"without": "def test_it(): ...", "with": "def test_it(sagemaker_emulator): ..."}

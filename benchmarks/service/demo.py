@@ -3,20 +3,15 @@
 Goal: 2.5 s with processes, 3 s with Docker, from its CreateTrainingJob to Stopped, as its events arrive.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from benchmarks.shared.engine import back_ends
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 _GOALS = {"process": 2.5, "docker": 3.0}

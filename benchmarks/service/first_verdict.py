@@ -3,23 +3,18 @@
 From `docker run`, with a new volume and no package index, to Completed and the verdict of the rule of a small training.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import time
 import urllib.request
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from benchmarks.service.seconds import ROUNDS, WORKS, store_script, time_job
 from benchmarks.shared.rule_job import BUCKET, build_client, wait_until
 from container_runtime.docker.images.image_build import build_images
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 IMAGE = "smdebug-emulator/emulator:pytorch"
 _OPTIONS = (

@@ -4,22 +4,18 @@ What goes is the requirement itself with all that nothing else requires. The pac
 seconds are those of pip alone.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 LEAST_MB = 0.5

@@ -5,16 +5,15 @@ The latency is the time from the request to the running container, and the plain
 Both the job's entry point and the plain command print the time first. They run in turn, seven times each.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 
@@ -22,9 +21,6 @@ from benchmarks.shared.engine import back_ends
 from benchmarks.shared.logs import find_line
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 7
 PRINT_CLOCK = "import time; print('clock', time.time(), flush=True)"

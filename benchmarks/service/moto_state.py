@@ -7,14 +7,13 @@ memory and to moto with state on disk. "First read" is the time of the first req
 moto was closed and opened again.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import boto3
@@ -24,9 +23,6 @@ from emulator.gateway.listener import Listener
 from emulator.moto_services.durable import DurableBackends
 from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import MotoApplication
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 RESOURCES, REQUESTS = 10_000, 60
 REGION = "us-east-1"

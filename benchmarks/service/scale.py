@@ -6,8 +6,6 @@ The load comes from sixteen boto3 clients in four processes on the same machine,
 emulator.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -16,11 +14,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 
@@ -28,9 +27,6 @@ from benchmarks.runs.tensor_upload import STEPS, time_uploader, write_run
 from emulator.jobs.runs.admission import Admission
 from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.s3.objects import ObjectStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 PROCESSES, THREADS = 4, 4
 SMALL, LARGE = (1_500, 60), (8_000_000, 2)

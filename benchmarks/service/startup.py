@@ -9,8 +9,6 @@ back end is chosen, and jobs are recovered. "Collecting" is an emulator that can
 has started.
 """
 
-from __future__ import annotations
-
 import http.client
 import os
 import socket
@@ -19,14 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.shared.engine import back_ends
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 7
 # Neither server checks the signature, but both read the service's name from it.

@@ -6,18 +6,17 @@ create jobs at the same time. The results are medians of three rounds. The proce
 process until the replica is complete.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import statistics
 import tempfile
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
 from benchmarks.service.scale import read_processor_seconds
@@ -25,9 +24,6 @@ from benchmarks.service.service import build_ending_request
 from benchmarks.shared.clients import build_client
 from benchmarks.shared.moto_server import run_moto_server
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ROUNDS, PUTS, JOBS, AT_ONCE = 3, 200, 40, 16
 _SETTLED_SECONDS = 2.0

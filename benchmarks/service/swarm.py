@@ -11,18 +11,17 @@ between nodes, unless SMDEBUG_EMULATOR_SHARED_FOLDER names a folder that all nod
 Goals: a start takes at most 0.5 s more than the plain service with an overlay, and a verdict takes less than 1 s.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
 import docker
@@ -33,9 +32,6 @@ from benchmarks.service.job_start import PRINT_CLOCK, find_local_image, time_job
 from benchmarks.shared.clients import build_client
 from sdk_compat.demo.training_job import BUCKET
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROUNDS = 7
 _POLL_SECONDS = 0.02

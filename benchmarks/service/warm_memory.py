@@ -4,21 +4,16 @@ Goal: 300 MB with PyTorch, 500 MB with TensorFlow. What counts is the proportion
 processes have in memory counts once for all of them together. "Forks" are containers of the image that wait.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.shared.rule_job import wait_until
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.warm_interpreters import WarmOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _GOALS = {"pytorch-training": 300, "tensorflow-training": 500}
 

@@ -3,19 +3,14 @@
 These packages cannot be installed beside this project.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REQUIREMENTS = Path(__file__).parent / "requirements-upstream.txt"
 CACHE = Path(__file__).parents[2] / ".cache" / "venvs"

@@ -1,18 +1,13 @@
 """The peer of several benchmarks: moto_server, in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.service.startup import answers, find_free_port
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

@@ -3,25 +3,21 @@
 The benchmark itself writes the steps to S3.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import boto3
 
 from sdk_compat.demo.training_job import RULES_IMAGE, TRAINING_IMAGE
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 BUCKET = "rules-bench"
 REGION = "us-east-1"

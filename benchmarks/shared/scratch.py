@@ -3,20 +3,15 @@
 They are removed after the measurement, even if it fails.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _PREFIX = "smdebug-benchmark-"
 _MEMORY = Path("/dev/shm")

@@ -3,22 +3,18 @@
 The delay imitates the latency of a network.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SERVER = """
 import sys, time

@@ -1,21 +1,15 @@
 """Fixtures of the contract suite: the back end under test."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from container_runtime.back_ends import RuntimeOptions, Traits, list_back_ends, load_back_end
+from container_runtime.runtime import ContainerRuntime
 from container_runtime.spec import Mount
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
 
 VARIABLE = "SMDEBUG_EMULATOR_TEST_BACK_ENDS"
 """Variable that names the back ends under test, separated by commas; by default all that are installed."""

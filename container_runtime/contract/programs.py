@@ -1,21 +1,15 @@
 """Programs that the contract suite runs in containers, and waits for them."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid
 import zipfile
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
+from container_runtime.runtime import ContainerRuntime, Exit
 from container_runtime.spec import ContainerSpec, Mount
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime, Exit
-
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest"
 

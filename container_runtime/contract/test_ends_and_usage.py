@@ -1,20 +1,14 @@
 """Tests of the ends of containers, and of what they use."""
 
-from __future__ import annotations
-
 import signal
-from typing import TYPE_CHECKING
 
 import pytest
 
+from container_runtime.back_ends import Traits
 from container_runtime.contract.programs import DEADLINE_SECONDS, MEBIBYTE, in_container, python, run, wait_until
-from container_runtime.runtime import ContainerNotFoundError, Exit
-
-if TYPE_CHECKING:
-    from container_runtime.back_ends import Traits
-    from container_runtime.meter import Load
-    from container_runtime.runtime import ContainerRuntime
-    from container_runtime.spec import Mount
+from container_runtime.meter import Load
+from container_runtime.runtime import ContainerNotFoundError, ContainerRuntime, Exit
+from container_runtime.spec import Mount
 
 
 @pytest.mark.parametrize("code", [0, 3, 255])

@@ -1,23 +1,16 @@
 """Tests of containers that outlive their owner and are found by their labels."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from container_runtime.contract.fixtures import Target
 from container_runtime.contract.programs import DEADLINE_SECONDS, python, start_and_await_line
-from container_runtime.runtime import Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from container_runtime.contract.fixtures import Target
-    from container_runtime.runtime import ContainerRuntime
-    from container_runtime.spec import Mount
+from container_runtime.runtime import ContainerRuntime, Exit
+from container_runtime.spec import Mount
 
 
 def test_a_new_runtime_finds_containers_by_their_labels(make_runtime: Callable[[], ContainerRuntime]) -> None:

@@ -1,16 +1,10 @@
 """Tests of the logs of containers."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
 from container_runtime.contract.programs import in_container, python, run
-from container_runtime.runtime import MAX_LINE_BYTES
-
-if TYPE_CHECKING:
-    from container_runtime.runtime import ContainerRuntime
-    from container_runtime.spec import Mount
+from container_runtime.runtime import MAX_LINE_BYTES, ContainerRuntime
+from container_runtime.spec import Mount
 
 
 def test_log_has_every_line_from_the_first_to_a_last_one_without_newline(runtime: ContainerRuntime) -> None:

@@ -1,23 +1,15 @@
 """Tests of networks of hosts, and of isolation."""
 
-from __future__ import annotations
-
 import json
 import socket
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
+from container_runtime.back_ends import Traits
 from container_runtime.contract.programs import DEADLINE_SECONDS, python, run, start_and_await_line
-from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from container_runtime.back_ends import Traits
-    from container_runtime.runtime import ContainerRuntime, Network
-
+from container_runtime.runtime import ContainerRuntime, ContainerRuntimeError, ContainerStartError, Exit, Network
 
 # Says hello to each host of a network on one port that every one of them listens on; prints who has answered.
 NEIGHBOUR = """

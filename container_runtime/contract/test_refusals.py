@@ -1,20 +1,13 @@
 """Tests of specs that cannot run, and of several containers at once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from container_runtime.contract.programs import DEADLINE_SECONDS, IMAGE, in_container, python, run
-from container_runtime.runtime import ContainerStartError, Exit, ImageNotFoundError
+from container_runtime.runtime import ContainerRuntime, ContainerStartError, Exit, ImageNotFoundError
 from container_runtime.spec import ContainerSpec, Mount
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
 
 
 def test_unknown_image_says_what_there_is(runtime: ContainerRuntime) -> None:

@@ -1,11 +1,8 @@
 """Tests of stops and removals."""
 
-from __future__ import annotations
-
 import fcntl
 import signal
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,11 +14,8 @@ from container_runtime.contract.programs import (
     run,
     start_and_await_line,
 )
-from container_runtime.runtime import ContainerNotFoundError, Exit
-
-if TYPE_CHECKING:
-    from container_runtime.runtime import ContainerRuntime
-    from container_runtime.spec import Mount
+from container_runtime.runtime import ContainerNotFoundError, ContainerRuntime, Exit
+from container_runtime.spec import Mount
 
 
 def test_stop_lets_a_handler_of_sigterm_finish(runtime: ContainerRuntime) -> None:

@@ -1,25 +1,19 @@
 """Tests of a container's surroundings: environment, mounts, folders, servers."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import os
+import socket
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from container_runtime.back_ends import Traits
 from container_runtime.contract.programs import in_container, python, run, write_wheel
-from container_runtime.runtime import Exit
+from container_runtime.runtime import ContainerRuntime, Exit
 from container_runtime.spec import Mount
-
-if TYPE_CHECKING:
-    import socket
-
-    from container_runtime.back_ends import Traits
-    from container_runtime.runtime import ContainerRuntime
 
 
 def test_environment_is_its_own(runtime: ContainerRuntime, traits: Traits, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,11 @@
 """Connection to the Docker engine, and translation of its errors."""
 
-from __future__ import annotations
-
 import os
 import socket
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import docker
@@ -22,9 +21,6 @@ from container_runtime.runtime import (
     EngineRefusedError,
     EngineUnavailableError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REQUEST_SECONDS = 60.0
 _LOCAL_ENGINE = "unix:///var/run/docker.sock"

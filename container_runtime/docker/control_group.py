@@ -1,18 +1,13 @@
 """Resource meter of a Docker container, from control groups version 1 or 2."""
 
-from __future__ import annotations
-
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.meter import Load, LocalMeter, read_io, read_network
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _ROOT = Path("/sys/fs/cgroup")
 _PROCESSES = Path("/proc")

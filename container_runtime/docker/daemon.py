@@ -1,20 +1,15 @@
 """Detection, installation and start of a Docker engine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.docker.border import connect, find_engine_address
 from container_runtime.runtime import EngineRefusedError, EngineUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _PACKAGES = ("docker.io", "iptables", "debootstrap")
 _LOG = Path("/var/log/smdebug-emulator-dockerd.log")

@@ -3,16 +3,11 @@
 They are removed as soon as the engine answers again.
 """
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable
 from threading import Event, RLock, Thread
-from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 

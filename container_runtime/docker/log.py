@@ -1,19 +1,15 @@
 """Log stream of a Docker container, decoded into lines."""
 
-from __future__ import annotations
-
 from collections import deque
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docker
 import docker.errors
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status, translated
 from container_runtime.runtime import MAX_LINE_BYTES, ContainerNotFoundError, LogLine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _FRAME_HEADER_BYTES = 8
 _OVERLAP_FRAMES = 256

@@ -4,20 +4,16 @@ The engine mounts folders by their paths on its own machine. An emulator in a co
 container, so both have to be the same.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docker.errors
 
 from container_runtime.docker.border import connect, translated
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 # The engine mounts files such as /etc/hosts from a folder with the container's id.
 _OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/")

@@ -1,17 +1,12 @@
 """Docker sockets without permission: their owner, and commands that give access."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from container_runtime.machine import is_in_own_image
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def explain_refusal(socket: Path) -> str:

@@ -5,22 +5,17 @@ which are gigabytes that no job here uses. A placeholder has a library's name an
 it. Each function reports that there is no GPU, and PyTorch then says what it says on any machine without one.
 """
 
-from __future__ import annotations
-
 import mmap
 import re
 import struct
 import tempfile
 import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.images.shared_objects import Imports, read_imports
 from container_runtime.runtime import WheelhouseError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 _LIBRARY = re.compile(r".*\.so(\.\d+)*")
 _GPU_LIBRARY = re.compile(r"lib(cu|nccl|nv)\w*\.so(\.\d+)*")

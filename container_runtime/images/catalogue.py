@@ -4,19 +4,15 @@ Each folder with an ``image.toml`` defines an image. The file lists the reposito
 entry point and its environment. Both the Docker images and the process back end use this file, so they agree.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from container_runtime.images.installation import DEFINITIONS_FOLDER
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage, VersionRefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 NAMESPACE = "smdebug-emulator"
 """This project's Docker images are named ``<namespace>/<image name>:latest``."""

@@ -5,21 +5,16 @@ to a CPU-only PyTorch. Where PyTorch itself is a GPU build, wheels of placeholde
 ``absent_libraries``).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
 import zipfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from container_runtime.images.absent_libraries import build_placeholders
 from container_runtime.images.shared_objects import unlink_libraries
 from container_runtime.runtime import WheelhouseError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 CPU_ONLY_PACKAGES = ("torchaudio", "torchvision")
 CPU_ONLY = "+cpu"

@@ -3,19 +3,14 @@
 The licences are those that the packages' wheels declare; the wheels have to be fetched first.
 """
 
-from __future__ import annotations
-
 import zipfile
 from email.parser import HeaderParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
 from container_runtime.images.lock_files import read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def read_licence(wheel: Path) -> tuple[str, str, str]:

@@ -4,14 +4,9 @@ Local processes share the environment with each other, and often with the emulat
 the environment of its image. So packages from a script's ``requirements.txt`` must not change the shared environment.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 FOLDER = "own-packages"
 

@@ -5,8 +5,6 @@ compiler is needed. The extension matters only for jobs that run on several mach
 only as GPU builds are adapted if pip finds a CPU-only PyTorch (``cpu_wheels.py``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import re
@@ -15,9 +13,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.images.architecture import find_architecture
 from container_runtime.images.cpu_wheels import (
@@ -30,9 +28,6 @@ from container_runtime.images.cpu_wheels import (
 )
 from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, PLACEHOLDER_MARK, is_locked
 from container_runtime.runtime import WheelhouseError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 IMAGE_PYTHON = "3.11"
 """Python version of this project's images, which may differ from that of the host."""

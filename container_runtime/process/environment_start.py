@@ -5,24 +5,20 @@ runs as the container's process, so the emulator stops it, limits it and finds i
 wait for the build.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import ROOT
 from container_runtime.process.environments import build_environment, lay_own_packages
 from container_runtime.process.namespaces import enter
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # The emulator's environment variables that configure pip are passed in this variable. The container's command does not
 # get it.
@@ -80,7 +76,7 @@ def main() -> None:
         sys.exit(1)
     program = find_program(argv[0], str(environment.python), container_environment["PATH"])
     if program is None:
-        _say(f"{argv[0]!r} is no executable file on PATH={container_environment['PATH']}.")
+        _say(f"{argv[0]!r} is not an executable file on PATH={container_environment['PATH']}.")
         sys.exit(127)
     if (entered := json.loads(namespaces)) is not None:
         enter(**entered)

@@ -5,8 +5,6 @@ processes of two hosts can listen on the same port if they bind it to their own 
 loopback interface of a network namespace. A process holds this namespace as long as the network exists.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
@@ -14,9 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.runtime import (
@@ -26,9 +24,6 @@ from container_runtime.runtime import (
     Network,
     NetworkExhaustedError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
 _INTERFACE = "lo"
 _NAMESPACES = Path(__file__).with_name("namespaces.py")

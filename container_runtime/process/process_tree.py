@@ -1,18 +1,13 @@
 """Resource meter of a local process tree, from /proc."""
 
-from __future__ import annotations
-
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from container_runtime.meter import Load, LocalMeter, has_own_network, read_io, read_network
 from container_runtime.process.supervised import is_running, read_supervisor_pid
 from container_runtime.process.supervisor import PAGE_BYTES, find_descendants, read_proportional_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Least time between two scans of the tree, and between two measurements of shared pages, and the most share of a core

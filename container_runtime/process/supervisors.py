@@ -1,12 +1,11 @@
 """Signals to supervisors, waits for their ends, and their logs."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from container_runtime.process.supervised import (
     SupervisorWatch,
@@ -16,10 +15,6 @@ from container_runtime.process.supervised import (
     read_json,
 )
 from container_runtime.runtime import ContainerRuntimeError, Exit, LogLine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _LOG_POLL_SECONDS = 0.02
 _KILL_SECONDS = 30.0

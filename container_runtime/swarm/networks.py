@@ -1,19 +1,14 @@
 """Overlay networks of a Swarm, one for each job with several hosts."""
 
-from __future__ import annotations
-
 import json
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import docker
 import docker.errors
 
 from container_runtime.docker.network import HOSTS_LABEL, INTERFACE, RENDEZVOUS_PORT
 from container_runtime.runtime import MAX_NETWORK_HOSTS, ContainerRuntimeError, FoundNetwork, Network
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # The tasks of a removed service use its network until their nodes have reported that they ended.
 _RELEASE_SECONDS = 30.0

@@ -1,18 +1,18 @@
 """Nodes of a Swarm: discovery, and requests through each node's agent."""
 
-from __future__ import annotations
-
 import json
 import logging
 import socket
 import ssl
 import time
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docker
 import docker.errors
@@ -27,10 +27,6 @@ from container_runtime.swarm.agent_meter import AgentMeter
 from container_runtime.swarm.agent_service import AgentService, name_node, takes_tasks
 from container_runtime.swarm.inside import KEEP_ALIVE
 from container_runtime.swarm.registry import Registry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

@@ -1,18 +1,14 @@
 """User's container registry: images pushed once, pulled by each node."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import docker
 import docker.auth
 
 from container_runtime.docker.border import translated
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Registry:

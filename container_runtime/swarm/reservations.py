@@ -3,20 +3,15 @@
 Each is a config of the Swarm, since only its managers order what several emulators do at once.
 """
 
-from __future__ import annotations
-
 import uuid
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import docker
 import docker.errors
 
 from container_runtime.docker.engine import INSTANCE_LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 RESERVED_LABEL = "smdebug-emulator.reserved"
 """Label of a config: nodes, and what is reserved on each, separated by commas."""

@@ -4,21 +4,17 @@ Neither a malicious file nor a slow read stops the emulator. A process that does
 process that crashes is replaced, and each process limits its own memory.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import AwsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _ANSWER_SECONDS = 30.0
 # How long a request waits for a process that is not busy.

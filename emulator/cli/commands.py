@@ -1,15 +1,10 @@
 """The ``smdebug-emulator`` command and the list of its commands."""
 
-from __future__ import annotations
-
 from collections import UserDict
+from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # The commands by the headings of `--help`: the module of each, and its name there if that is another.
 _GROUPS = {

@@ -1,21 +1,17 @@
 """Option ``--remote``: an emulator on another machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from emulator.exceptions import StartupError
 from emulator.state.folder import RunningEmulator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -1,18 +1,13 @@
 """Tables of the command line, fitted to the terminal's width.
 
-Long names are cut in their middle; nothing is cut where the output is no terminal.
+Long names are cut in their middle; nothing is cut where the output is not a terminal.
 """
-
-from __future__ import annotations
 
 import os
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 _MIN_WIDTH = 12
 

@@ -1,20 +1,15 @@
 """Checks of the console's sources, run by ``make lint``."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from emulator.console.build import CACHE, WEB, BuildError, find_node, install_packages, link_packages
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _CHECKS = (
     ("prettier", "bin/prettier.cjs", "--check", "--log-level", "warn", "."),

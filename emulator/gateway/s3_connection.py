@@ -7,11 +7,10 @@ body, the request is refused with S3's own error before the client sends it. wai
 see decision 0002.
 """
 
-from __future__ import annotations
-
 import re
+from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from xml.sax.saxutils import escape
 
 from waitress.buffers import OverflowableBuffer, TempfileBasedBuffer  # type: ignore[import-untyped]
@@ -21,9 +20,6 @@ from waitress.task import WSGITask  # type: ignore[import-untyped]
 from waitress.utilities import Error  # type: ignore[import-untyped]
 
 from emulator.state.disk import is_disk_full
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METADATA_NAMES = "emulator.metadata_names"
 """Key in a WSGI environment: the original names of metadata headers, by the key under which each is stored."""
@@ -91,7 +87,9 @@ class S3Parser(HTTPRequestParser):  # type: ignore[misc]
         except OSError as error:
             if not is_disk_full(error):
                 raise
-            self.error = _InsufficientStorageError(f"The disk of the emulator has no room for this: {error.strerror}.")
+            self.error = _InsufficientStorageError(
+                f"The disk of the emulator has no space left for this: {error.strerror}."
+            )
             self.completed, self.expect_continue = True, False
             return len(data)
         return consumed

@@ -3,20 +3,16 @@
 Other servers with TLS were tried, and none met all requirements without such classes: see decision 0002.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from emulator.gateway.addresses import read_address
 from emulator.gateway.s3_connection import S3Channel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # The largest TLS record; at most one is sent at a time.
 _RECORD_BYTES = 16 * 1024

@@ -1,9 +1,8 @@
 """Pipeline executions: start, lookup, list and stop."""
 
-from __future__ import annotations
-
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind
@@ -15,9 +14,6 @@ from emulator.jobs.model.pipeline_execution import (
 )
 from emulator.jobs.runs.pipelines.pipeline_run import PipelineRun
 from emulator.jobs.store.listing import cut_page
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 class PipelineExecutions(JobsOfAKind):

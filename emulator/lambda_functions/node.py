@@ -1,17 +1,12 @@
 """Functions in Node: the interpreter and its runtime client."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.spec import Mount
 from emulator.exceptions import UnsupportedRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CLIENT = "node_client.mjs"
 

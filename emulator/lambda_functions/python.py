@@ -1,19 +1,14 @@
 """Functions in Python: interpreters, and the client for other versions."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.spec import Mount
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CLIENT = "python_client.py"
 OWN_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"

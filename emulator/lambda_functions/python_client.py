@@ -6,18 +6,14 @@ the interpreter take precedence. awslambdaric calls the Runtime API with a modul
 Python. This file replaces that module by Python code.
 """
 
-from __future__ import annotations
-
 import http.client
 import importlib.abc
 import importlib.machinery
 import os
 import sys
 import types
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _CLIENT = frozenset({"awslambdaric", "simplejson", "snapshot_restore_py"})
 _SDK = frozenset({"boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3"})

@@ -4,18 +4,14 @@ Writes are atomic. A file's name is the region and a number. Files are not synce
 survive a kill -9, but not a power failure. A damaged file is moved aside and logged; the others are not affected.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from emulator.exceptions import StartupError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +118,7 @@ class BackendFiles:
 
 
 def is_backend_key(key: BackendKey) -> bool:
-    """Check whether a key can be a file's name. moto accepts any name in a request, even one that is no valid path."""
+    """Check whether a key can be a file's name. moto accepts any name, even one that is not a valid path."""
     return all(isinstance(part, str) and _PLACE.fullmatch(part) for part in key)
 
 

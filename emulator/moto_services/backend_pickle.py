@@ -7,8 +7,6 @@ private keys, and also backends and buckets, which must stay unique. The reducer
 it reads.
 """
 
-from __future__ import annotations
-
 import copyreg
 import functools
 import io
@@ -18,19 +16,17 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from copy import deepcopy
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from types import MethodType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from requests.structures import CaseInsensitiveDict
 
 from emulator.moto_services.logs.log_events import reduce_stream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _Lock, _RLock = type(threading.Lock()), type(threading.RLock())
 _DATA_CLASSES: frozenset[type] = frozenset(
@@ -117,7 +113,7 @@ class _Unpickler(pickle.Unpickler):
             of_moto = isinstance(found, type) and found.__module__.startswith("moto.")
             if of_moto or any(found is allowed for allowed in _DATA_CLASSES):
                 return found
-        raise ForbiddenClassError(f"{module}.{name} is no class of moto's data")
+        raise ForbiddenClassError(f"{module}.{name} is not a class of moto's data")
 
 
 class Copies:
@@ -196,7 +192,7 @@ def bind_method(owner: Any, name: str) -> Any:
     """Return a bound method of an object of moto."""
     method = getattr(owner, name)
     if not isinstance(method, MethodType) or not type(owner).__module__.startswith("moto."):
-        raise ForbiddenClassError(f"{name} is no method of an object of moto")
+        raise ForbiddenClassError(f"{name} is not a method of an object of moto")
     return method
 
 

@@ -5,14 +5,14 @@ requests share one write. Backends that are used outside of a unit, for example 
 within a second. S3 has its own journal, and log events have a table.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import logging
 import threading
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 
 from emulator.moto_services import backend_pickle
 from emulator.moto_services.backend_files import BackendFiles, BackendKey, is_backend_key
@@ -20,11 +20,6 @@ from emulator.moto_services.logs.log_events import LogEvents
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.backend import commit_touched
 from emulator.moto_services.unit_of_work import find_used, is_reading, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

@@ -3,17 +3,13 @@
 The list is for moto's own dashboard only, and would keep every message in memory.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.core.common_models import BaseModel
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

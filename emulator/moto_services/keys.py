@@ -1,15 +1,11 @@
 """KMS keys named by ARN or alias where moto takes an ID alone."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _METHODS = ("disable_key", "enable_key", "cancel_key_deletion", "schedule_key_deletion")
 

@@ -1,12 +1,7 @@
 """Service locks: one for each of moto's services, which are not thread-safe."""
 
-from __future__ import annotations
-
+from contextlib import AbstractContextManager
 from threading import Lock, RLock
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 _locks: dict[str, AbstractContextManager[bool]] = {}
 _guard = Lock()

@@ -1,14 +1,10 @@
 """SQS queues' attributes, returned as they were set."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ALLOW = "RedriveAllowPolicy"
 

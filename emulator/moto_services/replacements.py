@@ -5,21 +5,17 @@ changes only what the table lists, so the table is complete. It was run with the
 any other version, the check imports every owner and compares the parameters that the replacements rely on.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import logging
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.sagemaker_kinds import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 logger = logging.getLogger(__name__)
 

@@ -1,19 +1,15 @@
 """SNS: published messages captured, and posted to local HTTP endpoints."""
 
-from __future__ import annotations
-
 import functools
 import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 logger = logging.getLogger(__name__)
 

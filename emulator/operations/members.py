@@ -1,12 +1,8 @@
 """Declared use of request members, read by ``docs_site.coverage``."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 H = TypeVar("H", bound="Callable[..., Any]")
 

@@ -4,14 +4,13 @@ A generated certificate is signed by the emulator's own authority. It is generat
 that time. Clients trust one file, which stays the same: containers that outlive an emulator trust the next one by it.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import logging
 import os
 import ssl
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -25,10 +24,6 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from emulator.exceptions import StartupError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,6 @@ Role credentials are not stored: their session token contains the owner and the 
 key, from which their own secret key is derived. They can therefore be checked after a restart, and take no memory.
 """
 
-from __future__ import annotations
-
 import base64
 import hmac
 import json
@@ -16,12 +14,9 @@ import secrets
 import string
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.exceptions import StartupError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME = "keys.json"
 _PREFIX = "smde."

@@ -1,14 +1,9 @@
 """Certificate trust of containers: the CA file and its environment variables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from container_runtime.spec import Mount
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _TARGET = "/var/smdebug-emulator"
 

@@ -5,15 +5,10 @@ No emulator may run on the folder during the check.
 A damaged file is never deleted: it is kept beside the new one, under a name that ends in ``.damaged``.
 """
 
-from __future__ import annotations
-
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
 
 
 def check_databases(state_dir: Path, *, mend: bool) -> Iterator[str]:

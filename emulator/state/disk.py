@@ -1,16 +1,11 @@
 """Disk space of the state folder: full disks, and requests refused before that."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SIZE = re.compile(r"(\d+)([KMGT]?)(?:i?B)?", re.IGNORECASE)
@@ -64,6 +59,6 @@ def parse_size(text: str) -> int:
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no size: give a number of bytes, or one with K, M, G or T")
+        raise ValueError(f"{text!r} is not a size: give a number of bytes, or one with K, M, G or T")
     power = _UNITS.index(found[2].upper()) + 1 if found[2] else 0
     return int(found[1]) << 10 * power

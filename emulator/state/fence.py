@@ -1,14 +1,9 @@
 """Fence: the time during which this process may drive its jobs."""
 
-from __future__ import annotations
-
 import logging
 import time
+from collections.abc import Callable
 from threading import Condition
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 

@@ -1,17 +1,12 @@
 """Deployment of the stop handler to any endpoint, with boto3 alone."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Any
 
 DEFAULT_NAME = "smdebug-stop-training"
 _SOURCE = Path(__file__).with_name("stop_handler_function.py")

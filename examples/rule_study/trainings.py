@@ -3,10 +3,10 @@
 Each leaves a run of smdebug.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,10 +16,6 @@ from torch import nn
 
 import smdebug.pytorch as smd
 import smdebug.xgboost as smd_xgboost
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 STEPS, BATCH, SAVE_EVERY, EVALUATE_EVERY = 300, 64, 5, 15
 ROUNDS = 60

@@ -1,18 +1,12 @@
 """Shared parts of the PyTorch trainings: data, `--cured` and a training loop."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import table
 import torch
 from table import is_cured
 from torch import nn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 __all__ = ["Digits", "is_cured", "load_digits", "train"]
 

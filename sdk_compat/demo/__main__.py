@@ -7,8 +7,6 @@ Exit code 0 only if the sick job was stopped by the handler with IssuesFound and
 NoIssuesFound for every rule.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
@@ -16,10 +14,11 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 from rich.console import Console
@@ -28,9 +27,6 @@ from rich.table import Table
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, has_ended, stage_inputs
 from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 console = Console(highlight=False, soft_wrap=True)
 TIME_LIMIT_SECONDS = 600

@@ -1,15 +1,11 @@
 """CreateTrainingJob requests of the demo, and parts shared with the examples."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 BUCKET = "digits-demo"
 ROLE_ARN = "arn:aws:iam::123456789012:role/DigitsTraining"

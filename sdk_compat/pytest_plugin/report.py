@@ -3,19 +3,15 @@
 The table is for the terminal. Markdown and HTML are for the summary of a CI run.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import math
 import re
 import textwrap
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 _STYLE = (
     "body{font:15px system-ui,sans-serif;margin:2em;max-width:70em}"

@@ -2,7 +2,8 @@
 
 While it waits for a job, the SDK polls it every 5 to 30 seconds, which is longer than many jobs of an emulator run. Its
 functions wait with ``time.sleep``. Those that also print logs poll the job when ``time.time`` shows that 30 seconds
-have passed. In the modules with these functions, ``time`` is replaced by a ``PollingTime``.
+have passed. In the modules with these functions, ``time`` is replaced by a ``PollingTime``, whose sleeps are short at
+first and grow with the time that the function has waited.
 
 This module imports only modules that Python's start-up has already imported, and supports the same Python versions as
 the SDK.
@@ -13,9 +14,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from _thread import _local as local
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Any
 
 POLL_VARIABLE = "SMDEBUG_EMULATOR_POLL_SECONDS"
@@ -35,6 +38,9 @@ WAITING_MODULES = (
 # The local variable in the SDK's functions with the time of the last poll.
 _LAST_LOOK = "last_describe_job_call"
 _DESCRIBE_SECONDS = 30
+# The first sleeps; later ones are this part of the time that the function has waited.
+_FIRST_SECONDS = 0.1
+_PART_OF_WAIT = 0.2
 
 
 class PollSecondsError(ValueError):
@@ -63,6 +69,21 @@ def _read_poll_seconds() -> float | None:
     return parse_poll_seconds(os.environ.get(POLL_VARIABLE, OFF))
 
 
+class _Waits(local):
+    """The wait of each thread: the call of a function that sleeps, and when it first did."""
+
+    def __init__(self) -> None:
+        self._call: FrameType | None = None
+        self._began = 0.0
+
+    def measure(self, call: FrameType) -> float:
+        """Return the seconds since the first sleep of this call."""
+        now = time.monotonic()
+        if call is not self._call:  # kept alive here, so that no later call is taken for it
+            self._call, self._began = call, now
+        return now - self._began
+
+
 class PollingTime:
     """A replacement of the module ``time`` with shorter sleeps. Each sleep counts as long enough for the next poll.
 
@@ -71,15 +92,22 @@ class PollingTime:
 
     def __init__(self) -> None:
         self._sleeps = 0
+        self._waits = _Waits()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for ``seconds``, or for the variable's value if that is shorter."""
+        """Sleep for ``seconds``, or for a part of the time since the caller's first sleep, if that is shorter.
+
+        The variable's value is the longest such part.
+        """
         longest = _read_poll_seconds()
         self._sleeps += 1
-        time.sleep(seconds if longest is None else min(seconds, longest))
+        if longest is not None:
+            waited = self._waits.measure(sys._getframe(1))  # noqa: SLF001 - the one way to tell two waits apart
+            seconds = min(seconds, longest, max(_FIRST_SECONDS, waited * _PART_OF_WAIT))
+        time.sleep(seconds)
 
     def time(self) -> float:
         """Return the time. For functions that measure the time since the last poll, each sleep counts as 30 s more.

@@ -3,20 +3,13 @@
 The variables point a user's programs at the emulator.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from sdk_compat.environment import prepare_environment
-from tests.running_emulator import BACK_ENDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import BACK_ENDS, RunningEmulator
 
 
 @pytest.fixture(scope="session", params=BACK_ENDS)

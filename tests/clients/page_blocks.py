@@ -1,17 +1,12 @@
 """Fenced blocks of the docs pages, and how a reader runs them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CHECKOUT = Path(__file__).parents[2]
 DOCS = CHECKOUT / "docs"

@@ -6,23 +6,18 @@ The documents are not this project's, so they are read where they lie beside the
 `examples/documents` has what they show in our words.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 CHECKOUT = Path(__file__).parents[2]
 DOCUMENTS = CHECKOUT.parent / "shared" / "seeds"

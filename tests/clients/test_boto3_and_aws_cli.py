@@ -1,20 +1,16 @@
 """Tests of boto3 waiters and paginators, the AWS CLI (version 1) and regions."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import WaiterError
 
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
 
 HOME, TUNED = "eu-west-1", "us-west-2"
 BUCKET, BUCKET_OF_TUNED = "waiters", "tuned"

@@ -1,13 +1,13 @@
 """Tests of the docs pages: every command and snippet runs, on one emulator."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +15,8 @@ from emulator.gateway.protocol import load_operation
 from sdk_compat.demo.training_job import build_request, stage_inputs
 from tests.clients.page_blocks import CHECKOUT, DOCS, read_blocks, run_in, run_page
 from tests.end_to_end.finished_jobs import wait_until_ended
+from tests.running_emulator import RunningEmulator
 from tests.unit.emulator.gateway.test_protocol import REQUEST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
 
 # Commands that stand beside the text, not in a block, and what runs each; `{page}` where a test reads them from it.
 BESIDE_THE_TEXT = {

@@ -1,31 +1,25 @@
 """Tests of how-to pages with what they say to install, and nothing else."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.wheelhouse import fetch_wheels
 from tests.clients.page_blocks import CHECKOUT, DOCS, read_blocks, run_page
+from tests.running_emulator import RunningEmulator
 from tests.wheel import build_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
 
 # What jobs run in is built there once, for the wheel at this place.
 KEPT = CHECKOUT / ".cache" / "how-to-test"
-# A file that runs in an image is no command of the page, and some pages are for machines that have an engine.
+# A file that runs in an image is not a command of the page, and some pages are for machines that have an engine.
 RUN = [
     f"how_to/{path.name}"
     for path in sorted((DOCS / "how_to").glob("*.md"))

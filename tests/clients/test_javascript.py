@@ -3,23 +3,18 @@
 It uses S3, SageMaker, EventBridge and CloudWatch Logs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from benchmarks.shared.environments import build_node_modules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 FOLDER = Path(__file__).with_name("javascript")
 IMAGE = "pytorch-training:2.13.0-cpu-py311"

@@ -1,22 +1,16 @@
 """Tests of the README: every command runs, against a running emulator."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from sdk_compat.environment import prepare_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 CHECKOUT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/commands.md")

@@ -3,24 +3,20 @@
 Both of its classes are tried.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from container_runtime.process.namespace_grant import probe_namespaces
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, stage_inputs
 from sdk_compat.environment import prepare_environment
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.any_back_end
 

@@ -3,20 +3,16 @@
 Three jobs use most of the estimators' options.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.any_back_end
 

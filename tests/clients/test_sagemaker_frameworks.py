@@ -3,22 +3,18 @@
 The frameworks are those other than PyTorch, the images those that this project does not build.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from sdk_compat.environment import prepare_environment
+from tests.running_emulator import RunningEmulator
 from tests.small_wheel import write_wheel
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
 
 TENSORFLOW = """
 import argparse, json, os

@@ -3,21 +3,17 @@
 Each of the SDK's processors runs to the end.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from sdk_compat.environment import prepare_environment
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.any_back_end
 

@@ -3,19 +3,15 @@
 The SDK has an environment of its own.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from benchmarks.shared.environments import build_environment
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.any_back_end
 

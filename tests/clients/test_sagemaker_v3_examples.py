@@ -3,20 +3,15 @@
 The page is docs/how_to/use_the_sdk_v3.md.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.shared.environments import build_environment
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 CHECKOUT = Path(__file__).parents[2]
 EXAMPLE = CHECKOUT / "examples" / "sagemaker_v3"

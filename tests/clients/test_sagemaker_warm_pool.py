@@ -1,16 +1,11 @@
 """Tests of warm pools made by the SageMaker SDK (version 2)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.any_back_end
 

@@ -4,25 +4,19 @@ Its configuration is in ``tests/clients/terraform``. Skipped where Terraform or 
 provider is looked for where Terraform looks, and in ``SMDEBUG_EMULATOR_TEST_TERRAFORM_PLUGINS``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from docs_site.client_operations import TERRAFORM, read_lists
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 CONFIGURATION = Path(__file__).with_name("terraform")
 CODE = "def handler(event, context):\n    return 1\n"

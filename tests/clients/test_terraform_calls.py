@@ -3,20 +3,16 @@
 boto3 sends them, so that they are tried where Terraform is not installed; test_terraform.py runs Terraform itself.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 BUCKET, NAME = "of-terraform", "of-terraform"
 POLICY_ARN = f"arn:aws:iam::123456789012:policy/{NAME}"

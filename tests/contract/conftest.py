@@ -1,24 +1,18 @@
 """Fixtures of the container tests: a local server, and the agents of a Swarm."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
 
 from container_runtime.spec import ContainerSpec
+from container_runtime.swarm.engine import SwarmEngine
 from emulator.gateway.listener import Listener
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from container_runtime.swarm.engine import SwarmEngine
-    from tests.swarm_nodes import SwarmNodes
-
+from tests.swarm_nodes import SwarmNodes
 
 # Of one engine and of a Swarm's node alike, by the same code: `--swarm whole` runs these there, too.
 AS_ON_ONE_ENGINE = {

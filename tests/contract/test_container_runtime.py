@@ -1,7 +1,5 @@
 """Contract tests of the container runtime interface, run on every back end."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -13,10 +11,11 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docker
 import psutil
@@ -41,25 +40,21 @@ from container_runtime.contract.test_refusals import *
 from container_runtime.contract.test_stop_and_remove import *
 from container_runtime.contract.test_surroundings import *
 from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.meter import Load
 from container_runtime.process import loopback_network
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import (
     MAX_NETWORK_HOSTS,
     STARTED_COLD,
+    ContainerRuntime,
     ContainerRuntimeError,
     Exit,
+    LogLine,
     NetworkExhaustedError,
 )
-from container_runtime.spec import Mount
+from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.runs.measuring.machine import describe_load
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from container_runtime.meter import Load
-    from container_runtime.runtime import ContainerRuntime, LogLine
-    from container_runtime.spec import ContainerSpec
 
 
 def make_docker_runtime(folder: Path, instance: str) -> ContainerRuntime:

@@ -1,9 +1,8 @@
 """Tests of Docker containers that hold a real GPU."""
 
-from __future__ import annotations
-
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +10,6 @@ from container_runtime.contract.programs import python, run
 from container_runtime.docker.engine import DockerEngine
 from container_runtime.gpus import list_gpus
 from container_runtime.runtime import Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.docker, pytest.mark.gpu]
 SEEN = "import glob; print(bool(glob.glob('/dev/nvidia[0-9]*')))"

@@ -3,28 +3,23 @@
 The servers that it must not reach really exist.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os
+import socket
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import INSTANCE_LABEL, DockerEngine
 from container_runtime.docker.sidecar import SIDECAR_LABEL
+from container_runtime.runtime import ContainerRuntime
 from container_runtime.spec import ContainerSpec
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
-    from emulator.gateway.listener import Listener
+from emulator.gateway.listener import Listener
 
 pytestmark = pytest.mark.docker
 
@@ -157,7 +152,7 @@ def test_a_container_finds_the_next_process_that_offers_the_port(
     (entrance,) = taken
     entrance.close()  # as the kernel does when the process is killed
     second = make_engine(closed=True, instance=first._instance_id)
-    assert [each.id for each in second.find({})] == [container], "a sidecar is no container of a job's"
+    assert [each.id for each in second.find({})] == [container], "a sidecar is not a container of a job's"
     second.offer(server.port, server.take)
     assert [line.text for line in lines] == ["reached"]
 

@@ -1,31 +1,25 @@
 """Tests of Swarm scheduling: containers get nodes that have capacity for them."""
 
-from __future__ import annotations
-
 import os
 import threading
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from docker.types import ContainerSpec as EngineContainerSpec
 from docker.types import ServiceMode, TaskTemplate
 
 from container_runtime.runtime import NetworkExhaustedError
+from container_runtime.spec import ContainerSpec
 from container_runtime.swarm import capacity
+from container_runtime.swarm.engine import SwarmEngine
 from container_runtime.swarm.reservations import RESERVED_LABEL, Reservations
 from tests.contract.test_docker_networks import build_spec
+from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from container_runtime.spec import ContainerSpec
-    from container_runtime.swarm.engine import SwarmEngine
-    from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
 SLEEP = "import time; time.sleep(100000)"

@@ -5,8 +5,6 @@ A kill loses nothing and doubles nothing.
 A file is under way for as long as the test wants: it is larger than what comes within minutes, and sparse.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -14,25 +12,19 @@ import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from container_runtime.contract.programs import python
-from container_runtime.runtime import Exit
-from container_runtime.spec import Mount
+from container_runtime.runtime import ContainerRuntime, Exit
+from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.swarm.engine import SwarmEngine
 from container_runtime.swarm.file_transfer import carrier
+from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from container_runtime.runtime import ContainerRuntime
-    from container_runtime.spec import ContainerSpec
-    from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
 ENDLESS = 1 << 34

@@ -1,7 +1,5 @@
 """Tests of Swarm networks: what a container reaches, probed across two nodes."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -10,20 +8,16 @@ import socket
 import ssl
 import uuid
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from container_runtime.spec import Mount
 from container_runtime.swarm.agent_key import keep_key
 from container_runtime.swarm.engine import SwarmEngine
+from emulator.gateway.listener import Listener
 from tests.contract.test_docker_networks import LISTEN, PROBE, UNREACHABLE, build_spec, probe
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from emulator.gateway.listener import Listener
-    from tests.swarm_nodes import SwarmNodes
+from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
 NOWHERE = {"timed out", UNREACHABLE, os.strerror(errno.EHOSTUNREACH)}

@@ -3,12 +3,10 @@
 The agents' own image is pulled, too.
 """
 
-from __future__ import annotations
-
 import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +16,6 @@ from container_runtime.swarm.engine import SwarmEngine
 from container_runtime.swarm.survey import survey
 from tests.registry import run_registry
 from tests.swarm_nodes import SwarmNodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.docker
 

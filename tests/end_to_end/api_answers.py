@@ -1,13 +1,9 @@
 """Comparison of the API's answers with its OpenAPI document."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from jsonschema import Draft202012Validator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 def list_described(document: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:

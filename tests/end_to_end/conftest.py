@@ -1,24 +1,17 @@
 """Fixture of the demo's digits job, staged once in each emulator."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
 from sdk_compat.demo.training_job import stage_inputs
 from tests.end_to_end.finished_jobs import WaitForJob, wait_until_ended
-from tests.running_emulator import BACK_ENDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import BACK_ENDS, RunningEmulator
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,14 @@
 """Waits for the end of whole jobs, and access to logs, tensors and models."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from tests.running_emulator import RunningEmulator
 from tests.waiting import has_ended, wait_until
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
 WaitForJob = Callable[..., dict[str, Any]]
 
 

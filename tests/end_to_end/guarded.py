@@ -1,18 +1,14 @@
 """Emulator that requires signatures, started as a user starts it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY, SECRET = "AKIAOFTHETESTS", "the secret of the tests"
 

@@ -1,18 +1,14 @@
 """Records of many ended training jobs and of a tuning job."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import FinalMetric, new_training_job
 from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.store.store import JobStore
 from sdk_compat.demo.training_job import ROLE_ARN, TRAINING_IMAGE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"

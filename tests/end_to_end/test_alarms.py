@@ -1,20 +1,15 @@
 """Tests of alarms and metric filters on job logs, including a stopped job."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.any_back_end
 

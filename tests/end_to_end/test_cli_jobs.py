@@ -1,15 +1,15 @@
 """Tests of the commands that take a job's name, on a job of another region."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -19,15 +19,10 @@ from emulator.cli.jobs.tensorboard import fetch_changed
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
 from tests.boto3_client import make_client
 from tests.end_to_end.finished_jobs import wait_until_ended
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
-
-    Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 NAME = "digits-named-as-the-sdk-does-2026-11-22-03-10-00-001"
 BUCKET = "cli-jobs"

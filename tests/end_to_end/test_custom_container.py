@@ -3,15 +3,13 @@
 It is built on a base of the user's choice, a job trains in it, and its tensors are read.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import tarfile
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import docker
 import numpy as np
@@ -29,9 +27,6 @@ from tests.end_to_end.test_pytorch import Job
 from tests.running_emulator import CONTAINERS, RunningEmulator
 from tests.waiting import wait_until
 from tests.wheel import build_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CHECKOUT = Path(__file__).parents[2]
 EXAMPLE = CHECKOUT / "examples" / "custom_container"

@@ -3,8 +3,6 @@
 The commands are those of ``docs/how_to/run_in_a_container.md``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -14,9 +12,10 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -34,10 +33,7 @@ from examples.frameworks.xgboost.algorithm import stage_cancer
 from tests.registry import run_registry
 from tests.waiting import wait_until
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    StartContainer = Callable[..., str]
+StartContainer = Callable[..., str]
 
 pytestmark = pytest.mark.docker
 CHECKOUT = Path(__file__).parents[2]

@@ -1,20 +1,16 @@
 """Tests of failing jobs: a helpful FailureReason, and all saved data is kept."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request
 from tests.end_to_end.finished_jobs import WaitForJob, read_log
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 
 def build_script_request(emulator: RunningEmulator, name: str, script: str) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 Nothing of a fault remains when it is switched off.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import time
 import zipfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -22,10 +22,6 @@ from tests.end_to_end.finished_jobs import read_log, wait_until_ended
 from tests.running_emulator import RunningEmulator
 from tests.soak.small_job import build_job, stage_data
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 LEAVES_A_MODEL = ("python", "-c", "open('/opt/ml/model/m', 'w').write('model')")
 ROLE = "arn:aws:iam::123456789012:role/r"

@@ -3,12 +3,9 @@
 The job gets that version, and it is captured.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,9 +22,7 @@ from smdebug import modes
 from smdebug.trials import create_trial
 from tests.end_to_end.finished_jobs import download_model, download_run, read_log, wait_until_ended
 from tests.end_to_end.test_xgboost import build_hosts_request, stage_parts
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 FRAMEWORKS = Path(__file__).parents[2] / "examples" / "frameworks"
 SHOW = """

@@ -3,22 +3,17 @@
 It runs in both back ends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import urllib.request
 import uuid
-from typing import TYPE_CHECKING
 
 import pytest
 
 from container_runtime.process.namespace_grant import probe_namespaces
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
 
 BUCKET = "isolated-spot"
 RUN = "import json; exec(json.loads(json.load(open('/opt/ml/input/config/hyperparameters.json'))['script']))"

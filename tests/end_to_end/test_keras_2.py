@@ -3,15 +3,13 @@
 The SageMaker SDK asks for them; they are captured, judged and stopped.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +18,9 @@ from examples.frameworks.job import BUCKET
 from sdk_compat.demo.training_job import stage_digits
 from sdk_compat.environment import prepare_environment
 from smdebug import modes
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
-
-if TYPE_CHECKING:
-    from smdebug.trials import Trial
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 SDK_SCRIPT = Path(__file__).parents[2] / "examples" / "frameworks" / "tensorflow_keras_2" / "estimator.py"
 # The first jobs build the environment, or the Docker image.

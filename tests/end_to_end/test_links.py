@@ -3,23 +3,18 @@
 The job's log names the link.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sdk_compat.demo.training_job import build_training_job
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 SECRET = "swordfish"
 BUCKET = "links"

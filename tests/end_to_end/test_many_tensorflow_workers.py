@@ -3,11 +3,9 @@
 The trial shows each of them.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +14,7 @@ from sdk_compat.demo.training_job import BUCKET
 from smdebug.trials import create_trial
 from tests.end_to_end.finished_jobs import WaitForJob, download_model, download_run, read_streams
 from tests.end_to_end.test_many_workers import build_hosts_request
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.nightly
 

@@ -3,31 +3,25 @@
 The trial shows each host.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sdk_compat.demo.training_job import BUCKET, build_request, stage_inputs
 from smdebug.trials import create_trial
+from smdebug.trials.trial import Trial
 from tests.end_to_end.finished_jobs import WaitForJob, download_model, download_run, read_streams
 from tests.end_to_end.test_failures import build_script_request
 from tests.end_to_end.test_restart import list_containers, list_processes_naming
-from tests.running_emulator import BACK_ENDS
+from tests.running_emulator import BACK_ENDS, RunningEmulator
 from tests.waiting import ENDED, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.trials.trial import Trial
-    from tests.running_emulator import RunningEmulator
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "frameworks" / "pytorch_distributed" / "train.py"
 # Not by a file: what is here need not be what the container sees.

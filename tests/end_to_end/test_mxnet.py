@@ -1,28 +1,22 @@
 """Tests of MXNet jobs: an unmodified Gluon script, and one with a hook."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug import modes
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import download_model, download_run, read_log
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from smdebug.trials import Trial
-    from tests.running_emulator import RunningEmulator
 
 NETWORK = {f"dense{layer}_{kind}" for layer in range(3) for kind in ("weight", "bias")}
 

@@ -1,19 +1,15 @@
 """Tests of pipelines through the API: processing and training, and a failure."""
 
-from __future__ import annotations
-
 import io
 import json
 import uuid
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.any_back_end
 

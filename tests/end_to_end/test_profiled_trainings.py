@@ -3,22 +3,17 @@
 They run at once in one emulator.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from sdk_compat.environment import prepare_environment
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 # Six trainings and ten rules at once are many for a machine that does other things.
 pytestmark = [pytest.mark.any_back_end, pytest.mark.timeout(900)]

@@ -3,13 +3,13 @@
 One script is unmodified, the other has a hook.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import tarfile
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,16 +17,10 @@ import torch
 
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug.pytorch import modes
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import download_model, download_run, read_log
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from smdebug.trials import Trial
-    from tests.running_emulator import RunningEmulator
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
 STEPS_OF_AN_EPOCH = 15

@@ -1,7 +1,5 @@
 """Test of the files of a release, and of an installation from them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -9,7 +7,8 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -17,9 +16,6 @@ from container_runtime.images.installation import ROOT
 from release.__main__ import make_release
 from tests.end_to_end.test_pythons import find_interpreter
 from tests.wheel import build_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.nightly
 

@@ -1,13 +1,12 @@
 """Tests of an emulator restored from the replica of its state in another S3."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -16,15 +15,9 @@ from emulator.components.ports import LOST_EXIT_CODE
 from sdk_compat.demo.training_job import BUCKET, stage_inputs
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
 from tests.end_to_end.test_failures import build_script_request
-from tests.other_s3 import VARIABLES, run_other_s3
+from tests.other_s3 import VARIABLES, OtherS3, run_other_s3
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.other_s3 import OtherS3
-    from tests.running_emulator import RunningEmulator
 
 # It goes on from its checkpoint, and waits for an object before it ends.
 TRAIN = """

@@ -3,26 +3,20 @@
 After a kill -9, after a clean stop, and with a second emulator.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sdk_compat.demo.training_job import BUCKET, DIGITS, stage_inputs
 from tests.end_to_end.finished_jobs import read_log
 from tests.end_to_end.test_failures import build_script_request
-from tests.running_emulator import BACK_ENDS
+from tests.running_emulator import BACK_ENDS, RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
 
 
 def list_processes_naming(text: str) -> list[str]:

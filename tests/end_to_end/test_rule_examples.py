@@ -1,35 +1,27 @@
 """Tests of every built-in rule on a real faulty training and its corrected twin."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from examples.rules.__main__ import run_example
-from examples.rules.job import find_examples
+from examples.rules.job import Example, find_examples
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET, stage_digits
 from sdk_compat.emulator_process import EmulatorProcess
 from smdebug.rules.builtin import list_names
-from tests.running_emulator import CONTAINERS
+from tests.running_emulator import CONTAINERS, RunningEmulator
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from concurrent.futures import Future
-    from pathlib import Path
-
-    from examples.rules.job import Example
-    from tests.running_emulator import RunningEmulator
-
-    Runs = dict[str, Future[dict[str, Any]]]
+Runs = dict[str, Future[dict[str, Any]]]
 
 EXAMPLES = find_examples()
 # A job is a process that imports its framework, and one for its rule: more at once only wait for each other.

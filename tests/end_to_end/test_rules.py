@@ -3,24 +3,19 @@
 The training beside them saves a few numbers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sdk_compat.environment import prepare_environment
+from tests.running_emulator import RunningEmulator
 from tests.waiting import ENDED, wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
 
 BUCKET = "rules-end-to-end"
 IMAGE = "pytorch-training:2.13.0-cpu-py311"

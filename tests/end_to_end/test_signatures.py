@@ -3,15 +3,15 @@
 Every request has to be signed and allowed.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
 import stat
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -30,10 +30,6 @@ from sdk_compat.demo.training_job import (
 from tests.end_to_end.guarded import KEY, SECRET, Guarded
 from tests.running_emulator import BACK_ENDS
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PROBE = """
 import boto3, os

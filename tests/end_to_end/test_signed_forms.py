@@ -1,10 +1,9 @@
 """Tests of signed browser uploads, to an emulator that requires signatures."""
 
-from __future__ import annotations
-
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -15,9 +14,6 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from tests.end_to_end.guarded import KEY, SECRET, Guarded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUCKET = "forms"
 RANGE = ["content-length-range", 2, 100_000]

@@ -1,25 +1,18 @@
 """Tests of spare Docker containers: their imports, and a whole job in them."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import docker
 import pytest
 
 from container_runtime.docker.spares.spare_shape import PYTHON
-from container_runtime.images.catalogue import ImageCatalogue, local_name
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition, local_name
 from sdk_compat.demo.training_job import HEALTHY, build_request, stage_inputs
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
 from tests.running_emulator import RunningEmulator
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 pytestmark = pytest.mark.docker
 TRAINING, RULE = "smdebug-emulator/pytorch-training", "smdebug-emulator/sagemaker-debugger-rules"

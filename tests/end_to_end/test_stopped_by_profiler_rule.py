@@ -3,19 +3,15 @@
 System metrics are uploaded by the minute, so that such a job takes more than one.
 """
 
-from __future__ import annotations
-
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.demo.training_job import BUCKET, SICK, build_request, build_rule
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.running_emulator import RunningEmulator
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(400)]
 

@@ -3,24 +3,20 @@
 Each client sends the job once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request
 from sdk_compat.environment import prepare_environment
+from tests.end_to_end.finished_jobs import WaitForJob
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.end_to_end.finished_jobs import WaitForJob
-    from tests.running_emulator import RunningEmulator
 
 
 def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, Any]) -> None:

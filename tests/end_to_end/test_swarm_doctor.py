@@ -1,19 +1,15 @@
 """Tests of ``doctor --runtime swarm`` on a manager, a worker and no Swarm."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.swarm_nodes import Node, SwarmNodes
+from tests.swarm_nodes import Node, SwarmNodes
 
 pytestmark = pytest.mark.docker
 

@@ -5,25 +5,19 @@ The next attempt gets the files that had come, and the log names the others.
 Run with ``--swarm whole``: a Swarm takes most of a minute to give a node up.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import create_job, find_own_node, set_availability
+from tests.running_emulator import RunningEmulator
+from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.running_emulator import RunningEmulator
-    from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
 

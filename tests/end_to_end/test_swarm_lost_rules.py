@@ -3,16 +3,15 @@
 A starting job, a rule, a processing job and a function.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import tempfile
 import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,13 +19,9 @@ from container_runtime.swarm.containers.tasks import NAME_LABEL
 from sdk_compat.demo.training_job import RULES_IMAGE, build_rule
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import LARGE, create_job, start_nodes
+from tests.running_emulator import RunningEmulator
+from tests.swarm_nodes import Node, SwarmNodes
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.running_emulator import RunningEmulator
-    from tests.swarm_nodes import Node, SwarmNodes
 
 pytestmark = pytest.mark.docker
 

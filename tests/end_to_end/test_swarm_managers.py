@@ -3,15 +3,13 @@
 The manager's engine is killed and returns, or the emulator continues at another manager.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import pytest
@@ -20,13 +18,9 @@ from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_
 from tests.end_to_end.swarm_jobs import create_job, start_nodes
 from tests.end_to_end.test_swarm_losses import Typist
 from tests.other_s3 import VARIABLES, run_other_s3
+from tests.running_emulator import RunningEmulator
+from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.running_emulator import RunningEmulator
-    from tests.swarm_nodes import SwarmNodes
 
 pytestmark = [pytest.mark.nightly, pytest.mark.docker]
 

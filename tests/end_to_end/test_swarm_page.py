@@ -3,25 +3,19 @@
 Two bare machines become a Swarm, run a job, lose a node and are taken down.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import docker
 import pytest
 
 from tests.end_to_end.test_swarm_losses import PAGE, SAVE, Typist
 from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import docker
 
 pytestmark = [pytest.mark.nightly, pytest.mark.docker, pytest.mark.timeout(600)]
 DOCTOR = "smdebug-emulator doctor --runtime swarm --state-dir /srv/smdebug/state"

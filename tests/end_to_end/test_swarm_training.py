@@ -5,14 +5,13 @@ Only the manager has the image at first.
 Run with ``--swarm whole``: to copy such an image twice takes a minute or two.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,13 +21,9 @@ from tests.end_to_end.finished_jobs import download_model, download_run, read_st
 from tests.end_to_end.swarm_jobs import LARGE
 from tests.end_to_end.test_failures import build_script_request
 from tests.end_to_end.test_stopped_by_rule import find_handler_lines
+from tests.running_emulator import RunningEmulator
+from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.running_emulator import RunningEmulator
-    from tests.swarm_nodes import SwarmNodes
 
 pytestmark = pytest.mark.docker
 

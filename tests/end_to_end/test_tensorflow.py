@@ -3,12 +3,11 @@
 An unmodified Keras script, and a custom loop with a hook.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +16,7 @@ from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug import modes
 from smdebug.trials import create_trial
 from tests.end_to_end.finished_jobs import download_model, download_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
 EPOCHS = 6

@@ -1,16 +1,16 @@
 """Tests of the wheel in an empty environment, outside the checkout."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +24,6 @@ from sdk_compat.demo.training_job import build_rule
 from tests.boto3_client import make_client
 from tests.waiting import wait_until
 from tests.wheel import CHECKOUT, build_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # The environment of a training image takes a minute to build. It is kept, and stays good for whatever wheel is
 # installed in the same place: its smdebug is a link there.

@@ -3,8 +3,6 @@
 An unmodified script, a script with a hook, and the algorithm without a script.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -12,8 +10,9 @@ import re
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,14 +21,9 @@ import xgboost
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.environment import prepare_environment
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import WaitForJob, download_model, download_run, read_streams, wait_until_ended
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.trials import Trial
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks" / "xgboost"
 
@@ -189,7 +183,7 @@ def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: 
     assert description["TrainingJobStatus"] == "Failed"
     reason = description["FailureReason"]
     assert reason.startswith("AlgorithmError: Hyperparameters: max_depth is 'deep', expected a whole number")
-    assert "typo is no hyperparameter of this algorithm" in reason
+    assert "typo is not a hyperparameter of this algorithm" in reason
     assert reason.endswith("exit code: 1")
 
 

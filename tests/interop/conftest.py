@@ -1,15 +1,10 @@
 """Fixture of the real smdebug 1.0.34 in a virtual environment of its own."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from benchmarks.shared.environments import build_upstream
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="session")

@@ -5,18 +5,14 @@ Interpreters with the real smdebug 1.0.34 and with ours run it.
 python profile_analysis_calls.py FOLDER
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import product
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 folder = sys.argv[1]
 # By name: a checker of types would look for them in our own smdebug.

@@ -5,17 +5,13 @@ Interpreters with the real smdebug 1.0.34 and with ours run it.
 python profile_reader_calls.py FOLDER
 """
 
-from __future__ import annotations
-
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from typing import Any
 
 folder = Path(sys.argv[1])
 # By name: a checker of types would look for them in our own smdebug.

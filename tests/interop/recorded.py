@@ -1,22 +1,17 @@
 """Comparison of a trial with upstream's recorded answers (`expected.json`)."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import smdebug.exceptions
 from smdebug import modes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.trials import Trial
+from smdebug.trials import Trial
 
 SHOWN_VALUES = 16
 

@@ -1,17 +1,13 @@
 """Comparison of runs that upstream 1.0.34 and ours leave of one script."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

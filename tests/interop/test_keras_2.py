@@ -3,13 +3,11 @@
 In the environment of the image of 2.12. That of 2.15 is twice as much to install: `pytest -m versions` runs it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,9 +18,6 @@ from container_runtime.process.environments import build_environment
 from smdebug import modes
 from smdebug.trials import create_trial
 from tests.interop.scripts_for_keras_2 import BOTH, ESTIMATORS, EXPLICIT, FIT, KINDS, TRAIN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ORIGINAL = Path(__file__).with_name("requirements-upstream-alone.txt")
 # TensorFlow is slow to import where the machine is busy, and the first test installs it.

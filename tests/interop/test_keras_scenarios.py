@@ -3,9 +3,7 @@
 What stays different is listed in docs/frameworks.md, "Differences from upstream".
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.environments import build_environment
 from tests.interop.keras_scenarios import HIDDEN, SCENARIOS
 from tests.interop.scenario_runs import HERE, ScenarioRuns, find_differences, run_scenarios
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 

@@ -1,10 +1,9 @@
 """Tests of runs of the real smdebug 1.0.34: our trial gives the same values."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +21,6 @@ from tests.interop.recorded import (
     describe_array,
 )
 from tests.interop.recorded_runs import read_answers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXPECTED = read_answers()
 READABLE = sorted(case for case, expected in EXPECTED.items() if "create_trial" not in expected)

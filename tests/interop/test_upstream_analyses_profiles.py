@@ -1,7 +1,5 @@
 """Tests of our analyses of a profile beside those of the real smdebug 1.0.34."""
 
-from __future__ import annotations
-
 import cProfile
 import json
 import subprocess

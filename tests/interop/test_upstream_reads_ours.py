@@ -1,13 +1,12 @@
 """Tests of our runs, read by the real smdebug 1.0.34 and by us alike."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +14,10 @@ import torch
 
 import smdebug.pytorch as smd
 from smdebug.core.collection_manager import CollectionManager
+from smdebug.core.tensor import Tensor
 from smdebug.core.writer import FileWriter
 from smdebug.exceptions import SMDebugError
-from smdebug.trials import create_trial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.core.tensor import Tensor
-    from smdebug.trials import Trial
+from smdebug.trials import Trial, create_trial
 
 SCRIPT = Path(__file__).parent / "read_with_upstream.py"
 # What the original cannot hold is widened in the file; only our reader knows what it was.

@@ -3,15 +3,14 @@
 Its readers and its PandasFrame are used.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -28,9 +27,6 @@ from smdebug.profiler.analysis.utils.profiler_data_to_pandas import PandasFrame
 from smdebug.profiler.python_profile_utils import PythonProfileModes
 from smdebug.pytorch import Hook
 from smdebug.tracing.timeline import Timeline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 READ = Path(__file__).parent / "read_profile_with_upstream.py"
 MINUTE = 1_700_000_040

@@ -1,9 +1,7 @@
 """Tests of the PyTorch example jobs' runs, read by the real smdebug 1.0.34."""
 
-from __future__ import annotations
-
 import uuid
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +9,7 @@ from examples.frameworks.job import build_request, stage_scripts
 from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.end_to_end.test_pytorch import SCRIPTS, Job
 from tests.interop.test_upstream_reads_ours import read_ours, read_with_upstream
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 
 @pytest.mark.any_back_end

@@ -3,11 +3,9 @@
 They are resumed, cut off, with TensorBoard and the like.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest import mock
 
 import numpy as np
@@ -28,9 +26,6 @@ from tests.interop.test_upstream_reads_ours import (
     read_with_upstream,
     train,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def write_custom_collections(out_dir: str) -> None:

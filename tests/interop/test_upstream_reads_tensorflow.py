@@ -3,12 +3,12 @@
 Names are those of the runs that it writes itself.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -18,10 +18,6 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from smdebug.trials import create_trial
 from tests.interop.test_upstream_reads_ours import read_ours, read_with_upstream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 EVERY = smd.SaveConfig(save_interval=1)
 X, Y = np.random.default_rng(0).random((16, 4), np.float32), np.random.default_rng(1).random((16, 2), np.float32)

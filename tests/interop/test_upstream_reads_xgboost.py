@@ -3,9 +3,8 @@
 Their layout is that of the runs that it writes itself.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +14,6 @@ from sklearn.datasets import load_breast_cancer
 import smdebug.xgboost as smd
 from smdebug.trials import create_trial
 from tests.interop.test_upstream_reads_ours import read_ours, read_with_upstream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 PARAMETERS = {"objective": "binary:logistic", "eval_metric": ["logloss", "auc"], "max_depth": 2, "nthread": 1}
 

@@ -1,16 +1,15 @@
 """Soak test runner: ``python -m tests.soak [PART …]`` or ``make soak``."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import pkgutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -19,9 +18,6 @@ from rich.table import Table
 import tests.soak
 from container_runtime.docker.daemon import describe_engine
 from tests.soak.course import Course
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def list_parts() -> dict[str, Any]:

@@ -1,19 +1,14 @@
 """One part of the soak: seeded, repeatable rounds, failures and figures."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 logger = logging.getLogger(__name__)
 

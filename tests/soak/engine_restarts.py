@@ -3,25 +3,19 @@
 The job has a hook, a rule and a stop handler.
 """
 
-from __future__ import annotations
-
 import signal
 import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from random import Random
 
 from container_runtime.docker.images.local_images import missing_images
 from container_runtime.images.catalogue import ImageCatalogue
+from tests.soak.course import Course
 from tests.soak.small_job import IMAGE, build_job
 from tests.soak.stage import Stage
 from tests.swarm_nodes import EngineNodes
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from tests.soak.course import Course
 
 LONG, SHORT = 50, 2
 RUNTIMES = ("docker",)

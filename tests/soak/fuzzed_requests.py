@@ -3,20 +3,14 @@
 They go to S3, SageMaker, Lambda and EventBridge.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from random import Random
 
 from emulator.operations import find_operations
 from tests.integration.emulator.gateway.test_conformance import find_moto_operations
 from tests.integration.emulator.gateway.test_fuzz import Fuzz, is_answer
 from tests.integration.emulator.moto_services.test_fuzz import build_json, build_lambda, build_s3, send, speaks
+from tests.soak.course import Course
 from tests.soak.stage import Stage
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from tests.soak.course import Course
 
 LONG, SHORT = 5000, 100
 RUNTIMES = ("process",)

@@ -3,25 +3,20 @@
 Nothing outside their folders is read into S3, or written.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from random import Random
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from emulator.stop_handler.deployment import DEFAULT_NAME
+from tests.soak.course import Course
 from tests.soak.small_job import BUCKET, build_job
 from tests.soak.stage import Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
-
-    from tests.soak.course import Course
 
 LONG, SHORT = 200, 2
 RUNTIMES = ("process", "docker")

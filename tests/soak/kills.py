@@ -3,19 +3,14 @@
 The job has a hook, a rule and a stop handler.
 """
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tests.soak.course import Course
 from tests.soak.small_job import build_job
 from tests.soak.stage import Stage
-
-if TYPE_CHECKING:
-    from tests.soak.course import Course
 
 LONG, SHORT = 200, 1
 RUNTIMES = ("process", "docker")

@@ -1,14 +1,8 @@
 """Soak: large S3 objects, whole and in parts, at constant emulator memory."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from tests.end_to_end.test_memory import MIB, MOST, read_memory
+from tests.soak.course import Course
 from tests.soak.stage import Stage
-
-if TYPE_CHECKING:
-    from tests.soak.course import Course
 
 LONG, SHORT = 2, 0
 RUNTIMES = ("process",)

@@ -3,15 +3,10 @@
 The page may be in any order; a Create takes at most twice moto_server's time.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 from benchmarks.service import service
-
-if TYPE_CHECKING:
-    from tests.soak.course import Course
+from tests.soak.course import Course
 
 LONG, SHORT = 1, 0
 RUNTIMES = ("process",)

@@ -6,8 +6,6 @@ A job has one host, or two, or fails, or saves tensors under a rule. Each contai
 when it lives, to S3; so it is seen whether two of one host ever lived at once.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile
@@ -17,20 +15,16 @@ from collections import Counter
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from container_runtime.docker.images.local_images import missing_images
 from container_runtime.images.catalogue import ImageCatalogue
-from tests.soak.course import is_true_within
+from tests.soak.course import Course, is_true_within
 from tests.soak.small_job import BUCKET, IMAGE, build_job, find_wrong_end
 from tests.soak.stage import Stage
 from tests.swarm_nodes import SwarmNodes
 from tests.waiting import has_ended
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from tests.soak.course import Course
 
 # What is short of it is seen by the end-to-end tests of nodes that are lost.
 LONG, SHORT = 200, 0

@@ -3,19 +3,13 @@
 The database grows by the jobs' own records only.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.soak.course import is_true_within
+from tests.soak.course import Course, is_true_within
 from tests.soak.small_job import BUCKET, build_job
 from tests.soak.stage import Stage
 from tests.waiting import ENDED
-
-if TYPE_CHECKING:
-    from tests.soak.course import Course
 
 LONG, SHORT = 2000, 8
 RUNTIMES = ("process", "docker")

@@ -5,8 +5,6 @@ The state folder is lost with it; another emulator continues from the copy in an
 Whatever was answered before an answered change of a job is there; of the rest, what is there is whole.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading
@@ -14,7 +12,8 @@ import time
 import uuid
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 from unittest.mock import patch
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -22,11 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from benchmarks.service.service import build_ending_request
 from tests.other_s3 import VARIABLES, run_other_s3
 from tests.running_emulator import RunningEmulator
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from tests.soak.course import Course
+from tests.soak.course import Course
 
 LONG, SHORT = 60, 2
 RUNTIMES = ("process",)

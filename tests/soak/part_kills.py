@@ -4,20 +4,14 @@ The part is the training, a rule, a supervisor, the stop handler's worker, or wh
 warm interpreters of local processes, the spare containers of Docker.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.soak.course import is_true_within
+from tests.soak.course import Course, is_true_within
 from tests.soak.small_job import build_job
 from tests.soak.stage import Stage
-
-if TYPE_CHECKING:
-    from tests.soak.course import Course
 
 LONG, SHORT = 100, 5
 RUNTIMES = ("process", "docker")

@@ -3,17 +3,12 @@
 Each job ends right, and the log reports the retries.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 from urllib.request import Request, urlopen
 
+from tests.soak.course import Course
 from tests.soak.small_job import build_job
 from tests.soak.stage import Stage
-
-if TYPE_CHECKING:
-    from tests.soak.course import Course
 
 LONG, SHORT = 100, 1
 # Of few requests none may fail by chance.

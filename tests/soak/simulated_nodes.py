@@ -6,15 +6,15 @@ It keeps the interface of ``container_runtime.runtime.ContainerRuntime`` as a Sw
 that has room, one of a node that is lost is lost with it, and the manager may be away for a while.
 """
 
-from __future__ import annotations
-
 import heapq
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING
+from socket import socket
 
+from container_runtime.meter import Meter
 from container_runtime.runtime import (
     Container,
     ContainerNotFoundError,
@@ -28,13 +28,7 @@ from container_runtime.runtime import (
     ResolvedImage,
     Usage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from socket import socket
-
-    from container_runtime.meter import Meter
-    from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.spec import ContainerSpec, Mount
 
 PLAN = "SIMULATED_PLAN"
 """The variable of a container's environment that says what becomes of it: an end, and after how many seconds."""

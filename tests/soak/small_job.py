@@ -1,14 +1,10 @@
 """Small training job with a hook, stopped by its rule or completed."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from sdk_compat.demo.training_job import ROLE_ARN
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BUCKET = "soak"
 IMAGE = "sagemaker-debugger-rules:latest"

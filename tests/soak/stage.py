@@ -3,11 +3,9 @@
 The folder survives the emulator's kills.
 """
 
-from __future__ import annotations
-
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 from urllib.request import urlopen
 
 import boto3
@@ -16,14 +14,9 @@ from botocore.config import Config
 from emulator.jobs.store.sent_messages import EVENT_BRIDGE, read_sent
 from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.emulator_process import EmulatorProcess
-from tests.soak.course import is_true_within, list_processes_with
+from tests.soak.course import Course, is_true_within, list_processes_with
 from tests.soak.small_job import BUCKET, find_wrong_end, stage_data
 from tests.waiting import has_ended
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from tests.soak.course import Course
 
 _SECONDS = 240.0
 _ACCOUNT = "123456789012"

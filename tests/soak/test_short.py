@@ -1,17 +1,13 @@
 """Short soak tests: a few rounds of each part of ``make soak``."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.soak import engine_restarts
 from tests.soak.__main__ import list_parts
 from tests.soak.course import Course
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.nightly
 

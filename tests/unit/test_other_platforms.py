@@ -1,14 +1,9 @@
 """Tests of the library and the commands without modules that Windows lacks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 # What Python on Windows lacks.
 WITHOUT = """

@@ -1,15 +1,11 @@
 """Build contexts of images, and keys that change with their content."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile
-from typing import IO, TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
 
 # Bytecode, the sources of the console's page, and the file that a wheel and an image have as smdebug_autoload.pth but
 # only a checkout has inside smdebug.

@@ -3,14 +3,12 @@
 It is pulled if a container registry can be reached, otherwise built with debootstrap.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import docker
 import docker.errors
@@ -20,10 +18,6 @@ import urllib3.exceptions
 from container_runtime.docker.border import build_url
 from container_runtime.docker.daemon import install_packages
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 PUBLISHED = "python:3.11-slim-bookworm"
 _SUITE = "bookworm"

@@ -4,20 +4,15 @@ The engine cannot change the labels of a container that exists, so a file has th
 became. It is written before the container's program begins.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from container_runtime.docker.spares.spare import SPARE_LABEL, has_begun
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-    from typing import Any
 
 _RECORDS = "given-away"
 

@@ -1,21 +1,17 @@
 """Task states of containers' services, as reported by the Swarm manager."""
 
-from __future__ import annotations
-
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docker
 import docker.errors
 
 from container_runtime.docker.border import build_url, raise_for_status, translated
 from container_runtime.runtime import ContainerNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 logger = logging.getLogger(__name__)
 

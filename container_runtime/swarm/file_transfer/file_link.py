@@ -1,20 +1,15 @@
 """Connection to a node's agent that transfers the files of one container."""
 
-from __future__ import annotations
-
 import errno
 import socket
 import ssl
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, BinaryIO, cast
 
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm.file_transfer.tree_protocol import ProtocolError, read_line, write_line
 from container_runtime.swarm.inside import KEEP_ALIVE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
 
 _BUFFER_BYTES = 1 << 18
 _CONNECT_SECONDS = 20.0

@@ -1,13 +1,8 @@
 """Messages that transfer a folder tree: lines of JSON, checked before use."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import BinaryIO
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 State = tuple[str | int, ...]
 FILE, FOLDER, LINK, PIPE = "file", "folder", "link", "pipe"

@@ -1,16 +1,11 @@
 """``/_emulator/authority``: the certificates that clients have to trust."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from flask import Blueprint, Response
 
 from emulator.api import AUTHORITY_PATH
 from emulator.exceptions import ResourceNotFound
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def build_authority_pages(bundle: Path | None) -> Blueprint:

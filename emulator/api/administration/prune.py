@@ -1,16 +1,12 @@
 """``/_emulator/prune``: removal of ended jobs' remains, by age and size."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def build_prune_pages(prune: Callable[[float | None, int | None, bool], list[dict[str, Any]]]) -> Blueprint:

@@ -1,16 +1,12 @@
 """``/_emulator/reset``: jobs, or everything, forgotten, and brought back."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
 from emulator.exceptions import AwsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def build_reset_pages(

@@ -1,12 +1,8 @@
 """JSON Schemas of typed dictionaries, for the OpenAPI document."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from types import UnionType
-from typing import TYPE_CHECKING, Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 REFERENCE = "#/components/schemas/"
 _PRIMITIVES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}

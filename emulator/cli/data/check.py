@@ -1,20 +1,15 @@
 """The ``check`` command: detection and repair of damage in a state folder."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import closing
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from emulator.cli.running import fail, read_settings, state_dir_option
 from emulator.exceptions import StartupError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()

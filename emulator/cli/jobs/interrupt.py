@@ -1,8 +1,6 @@
 """The ``interrupt`` command: Spot interruption of a training job."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote
 
 import click
@@ -10,9 +8,6 @@ import click
 from emulator.cli.jobs.jobs import find_job, name_argument
 from emulator.cli.own_api import ask
 from emulator.cli.running import connect, emulator_option
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()

@@ -5,15 +5,14 @@ They start programs of other packages, which the emulator does not import.
 Python's ``-P`` keeps the current folder off their path: a file of the user's called like a module is not imported.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -29,9 +28,6 @@ from emulator.cli.running import (
     read_settings,
 )
 from emulator.cli.setting_options import runtime_option
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _OF_RUNS = ("--trial", "--other-trial")
 _REDUCTIONS = click.Choice(("min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2"))

@@ -1,26 +1,21 @@
 """The ``tensorboard`` command: TensorBoard on the S3 output of a job."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from emulator.cli.jobs.jobs import find_job, name_argument
 from emulator.cli.running import connect, emulator_option, fail
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 _POLL_SECONDS = 2.0
 

@@ -1,18 +1,13 @@
 """Stop and restart requests of the serving process, and their log lines."""
 
-from __future__ import annotations
-
 import faulthandler
 import logging
 import os
 import signal
 from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
+from types import FrameType
 
 logger = logging.getLogger(__name__)
 

@@ -3,12 +3,8 @@
 Pure functions.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any
 
 INTERVALS_MS = (100, 200, 500, 1000, 5000, 60000)
 DEFAULT_INTERVAL_MS = 500

@@ -1,14 +1,10 @@
 """Common record of processing and tuning jobs: a request and five statuses."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from emulator.jobs.model.training_job import MAX_FAILURE_REASON, UndeclaredTransitionError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 JobStatus = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 

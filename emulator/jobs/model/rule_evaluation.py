@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from emulator.jobs.model.processing_job import build_processing_job_arn
 from emulator.jobs.model.training_job import UndeclaredTransitionError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RuleEvaluationStatus = Literal["InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped"]
 

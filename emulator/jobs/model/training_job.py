@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from emulator.jobs.model.arns import build_arn
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 TrainingJobStatus = Literal["InProgress", "Completed", "Failed", "Stopping", "Stopped"]
 SecondaryStatus = Literal[

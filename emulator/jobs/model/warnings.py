@@ -1,13 +1,8 @@
 """Warnings of a job: the record, its codes, and the report file. Pure."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 MOST_WARNINGS = 100
 """Of one job; further ones are in its log only."""

@@ -1,12 +1,7 @@
 """Managed Spot instances of one attempt, and their interruption."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from threading import Timer
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class SpotInstances:

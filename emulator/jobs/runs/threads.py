@@ -1,18 +1,14 @@
 """Job run threads: one for each job, found by its ARN, and stopped together."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import Condition, Event, RLock, Thread
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sqlalchemy.exc import DatabaseError
 
 from emulator.exceptions import InternalFailure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
 
 logger = logging.getLogger(__name__)
 

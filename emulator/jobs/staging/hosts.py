@@ -1,15 +1,11 @@
 """Hosts of a training job: names, addresses, and their shares of channels."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from container_runtime.process.loopback_network import draw_port
 from container_runtime.runtime import Network
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # All hosts run on this machine. AWS's limit depends on the account; for most instance types of a new account, it is 4.
 MAX_HOSTS = 16

@@ -1,16 +1,12 @@
 """Slips in rule configurations: names of rules and parameters that do not exist."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 # The repository of AWS's image of built-in rules. What a rule in another image reads is not known.
 _REPOSITORY = re.compile(r"(.*/)?sagemaker-debugger-rules([:@].*)?")
@@ -37,7 +33,7 @@ def find_rule_slips(request: Mapping[str, Any]) -> Iterator[str]:
             name = configuration["RuleConfigurationName"]
             invoked = parameters.get("rule_to_invoke") or name
             if invoked not in rules:
-                yield f"{member}: {name} invokes {invoked!r}, which is no built-in rule. {_suggest(invoked, rules)}"
+                yield f"{member}: {name} invokes {invoked!r}, which is not a built-in rule. {_suggest(invoked, rules)}"
                 continue
             known = {*rules[invoked], *(_list_reported_parameters(rules) if invoked == _REPORT else ())}
             for each in parameters:

@@ -3,24 +3,20 @@
 moto does not evaluate alarms: ``emulator.events.alarms`` does this and changes their states.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.cloudwatch.composite_alarms import find_rule_problem
 from emulator.moto_services.cloudwatch.metrics import find_backend
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.unit_of_work import keeping, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 STATISTICS = frozenset({"Average", "Sum", "Minimum", "Maximum", "SampleCount"})
 # The comparison operators in words, as in the reason of a state.

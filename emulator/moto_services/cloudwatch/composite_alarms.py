@@ -3,17 +3,13 @@
 ``emulator.events.composite_alarms`` evaluates them.
 """
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.cloudwatch.alarm_rules import AlarmRuleError, parse_alarm_rule
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 
 @contextmanager

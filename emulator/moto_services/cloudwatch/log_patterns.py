@@ -1,16 +1,12 @@
 """Filter patterns of CloudWatch Logs: parser and matching."""
 
-from __future__ import annotations
-
 import json
 import operator
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from emulator.exceptions import LogPatternError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _TERM = re.compile(r'\s*(?P<sign>[-?]?)(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|%(?P<regex>[^%]+)%|(?P<word>[^\s"%]+))')
 _COMPARISON = re.compile(
@@ -99,7 +95,7 @@ def _parse_comparison(text: str) -> Callable[[str], bool]:
     found = _COMPARISON.fullmatch(text)
     if found is None:
         raise LogPatternError(
-            f"Invalid metric filter pattern: {text.strip()!r} is no comparison of $.field with a value."
+            f"Invalid metric filter pattern: {text.strip()!r} is not a comparison of $.field with a value."
         )
     path, compare, wanted = found["path"], _COMPARE[found["operator"]], found["text"]
     if wanted is None:

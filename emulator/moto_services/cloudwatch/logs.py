@@ -1,16 +1,12 @@
 """CloudWatch Logs, written directly into moto's backend."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.logs.log_events import StoredEvents
 from emulator.moto_services.unit_of_work import keeping, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # CloudWatch's limit for one event, minus the 26 bytes of overhead that it counts for each event.
 MAX_MESSAGE_BYTES = 262_144 - 26

@@ -3,20 +3,16 @@
 moto only stores the filters.
 """
 
-from __future__ import annotations
-
 import functools
 import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import LogPatternError
 from emulator.moto_services.cloudwatch.log_patterns import parse_log_pattern, read_field
 from emulator.moto_services.cloudwatch.metrics import Datum, Metrics
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _parse = functools.lru_cache(maxsize=256)(parse_log_pattern)
 

@@ -1,18 +1,14 @@
 """CloudWatch metrics, written directly into moto's backend."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.unit_of_work import keeping, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 # The number of values that are kept for each account and region. CloudWatch also drops detailed data, after 15 days.
 _KEPT_DATA = 100_000

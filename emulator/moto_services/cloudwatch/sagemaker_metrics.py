@@ -1,15 +1,11 @@
 """SageMaker Metrics: BatchPutMetrics, as the SDK's ``Run.log_metric`` sends it."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

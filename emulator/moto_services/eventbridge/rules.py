@@ -5,18 +5,17 @@ schedule) would match every event, and a disabled rule would still be active. ``
 patterns, also in moto's own calls. A rule cannot have more targets than EventBridge allows.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import inspect
 import json
 import time
 import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import EventPatternError, TargetGoneError
 from emulator.moto_services.cloudwatch.logs import LogGroups
@@ -24,9 +23,6 @@ from emulator.moto_services.eventbridge.patterns import check_event_pattern, mat
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.unit_of_work import keeping, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 # The keys besides ``detail`` that a pattern may match. They are enough to guess which functions an event of this kind
 # may invoke.

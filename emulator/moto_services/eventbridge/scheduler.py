@@ -1,12 +1,11 @@
 """Schedules of EventBridge Scheduler in moto, and when each is due."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from emulator.exceptions import ScheduleError
@@ -15,9 +14,6 @@ from emulator.moto_services.eventbridge.schedules import Schedule, find_next_tim
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.unit_of_work import keeping, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _AT = re.compile(r"at\((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\)")
@@ -90,7 +86,7 @@ def find_next_moment(schedule: Schedule, after: datetime) -> datetime | None:
         # UTC needs no database of time zones, which a small container may lack.
         zone = UTC if schedule.timezone == "UTC" else ZoneInfo(schedule.timezone)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ScheduleError(f"{schedule.timezone} is no time zone") from error
+        raise ScheduleError(f"{schedule.timezone} is not a time zone") from error
     if (once := _AT.fullmatch(schedule.expression)) is not None:
         try:
             moment: datetime | None = datetime.fromisoformat(once[1]).replace(tzinfo=zone).astimezone(UTC)

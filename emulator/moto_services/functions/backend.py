@@ -1,20 +1,16 @@
 """Lambda functions in moto's backend, run by the emulator."""
 
-from __future__ import annotations
-
 import functools
 import random
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import FunctionCodeError, FunctionKeyError, FunctionNotFoundError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.unit_of_work import reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 # Lambda's default for an asynchronous invocation.
 DEFAULT_ASYNC_RETRIES = 2

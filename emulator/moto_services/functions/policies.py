@@ -1,17 +1,13 @@
 """Resource policies of Lambda functions, one for each version and alias."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from emulator.exceptions import AwsError
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _OF_ARN = 7  # parts of a function's ARN without a qualifier
 

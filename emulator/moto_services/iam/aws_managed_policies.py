@@ -3,18 +3,14 @@
 moto brings their documents, and creates all of them or none. All of them would be in each stored state of IAM.
 """
 
-from __future__ import annotations
-
 import functools
 import json
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _METHODS = ("get_policy", "attach_role_policy", "attach_group_policy", "attach_user_policy")
 

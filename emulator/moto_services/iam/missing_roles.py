@@ -1,15 +1,11 @@
 """GetRole of an absent role: an error that explains how to create it."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

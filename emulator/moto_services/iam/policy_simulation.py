@@ -6,17 +6,13 @@ A principal's policies are evaluated as in moto's own access control: a Deny has
 that no policy allows are denied. The simulation ignores conditions, permissions boundaries and resource policies.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 # The supported condition operators, without Not and IfExists.
 _OPERATORS = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})

@@ -11,17 +11,15 @@ import functools
 import logging
 import sqlite3
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.logs.log_streams import select_searched_streams
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
@@ -343,7 +341,7 @@ def _as_method(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _select(numbers: list[int], start: int | None, end: int | None) -> tuple[str, list[int]]:
-    """Build the SQL condition for the events of streams between two times, and its values. As in moto, 0 is no time."""
+    """Build the SQL condition for the events of streams between two times, and its values. 0 is no limit."""
     condition = f"stream IN ({', '.join('?' * len(numbers))})"
     condition += (" AND timestamp >= ?" if start else "") + (" AND timestamp <= ?" if end else "")
     return condition, [*numbers, *(time for time in (start, end) if time)]

@@ -1,15 +1,11 @@
 """Selection of the log streams that FilterLogEvents searches."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
 
 
 @contextmanager

@@ -1,16 +1,12 @@
 """S3 checksums of streamed bytes."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import zlib
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import crc32c
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Checksum(Protocol):

@@ -6,19 +6,15 @@ The answers are moto's own: it gets only the keys that can be on the page. A tra
 keys, and is listed a thousand keys at a time.
 """
 
-from __future__ import annotations
-
 import functools
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import escape
 
 from moto.s3.models import FakeDeleteMarker
 from moto.s3.utils import _VersionedKeyStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class OrderedKeys(_VersionedKeyStore):

@@ -1,12 +1,7 @@
 """Files of contents that are elsewhere, and come when somebody opens them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from collections.abc import Callable
+from pathlib import Path
 
 _FETCHERS: dict[Path, Callable[[str], bool]] = {}
 

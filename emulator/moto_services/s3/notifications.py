@@ -1,14 +1,10 @@
 """S3 answers to GetBucketNotificationConfiguration, with EventBridge in them."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

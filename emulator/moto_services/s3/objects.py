@@ -6,10 +6,12 @@ import functools
 import io
 import logging
 import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import tenacity
 from moto.s3.exceptions import MissingBucket
@@ -21,11 +23,6 @@ from emulator.faults import FAULTS, InjectedFaultError
 from emulator.moto_services.s3.backend import drop_unclaimed, s3_access, stage_content
 from emulator.moto_services.s3.content import ContentReader, StoredContent
 from emulator.moto_services.s3.missing_files import is_there
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from typing import IO, BinaryIO
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +59,7 @@ def parse_s3_uri(uri: str) -> S3Uri:
     """
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme not in ("s3", "https"):
-        raise ValueError(f"{uri!r} is no S3 URI: it has to begin with s3://")
+        raise ValueError(f"{uri!r} is not an S3 URI: it has to begin with s3://")
     if scheme == "https":
         return _parse_https(uri, rest)
     bucket, _, key = rest.partition("/")
@@ -77,7 +74,7 @@ def _parse_https(uri: str, rest: str) -> S3Uri:
     """Split the other form that CreateTrainingJob accepts: ``https://s3.<region>.amazonaws.com/bucket/key``."""
     host, _, path = rest.partition("/")
     if not (host.startswith(("s3.", "s3-")) and host.endswith((".amazonaws.com", ".amazonaws.com.cn"))):
-        raise ValueError(f"{uri!r} is no S3 URI: write s3://bucket/key")
+        raise ValueError(f"{uri!r} is not an S3 URI: write s3://bucket/key")
     return parse_s3_uri(f"s3://{path}")
 
 

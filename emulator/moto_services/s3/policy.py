@@ -1,20 +1,16 @@
 """Bucket policies: validation when set, and evaluation at each request."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from flask import has_request_context, request
 from moto.s3.exceptions import S3ClientError
 
 from emulator.moto_services.iam.conditions import UnknowableKeyError, conditions_hold, is_operator
 from emulator.moto_services.s3.policy_keys import RequestKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 

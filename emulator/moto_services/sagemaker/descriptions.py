@@ -1,17 +1,13 @@
 """Descriptions of SageMaker's stored resources, without what moto adds or loses."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.core.utils import utcnow
 
 from emulator.exceptions import AwsError
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Members of UpdateDomain, with moto's attributes.
 _UPDATED_OF_DOMAINS = {

@@ -1,18 +1,14 @@
 """Experiments, trials and trial components, as SageMaker stores and finds them."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker.experiment_search import select_results
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _TEXTS = {"display_name": "DisplayName", "description": "Description"}
 _SUMMARY = ("Arn", "DisplayName", "CreationTime", "LastModifiedTime")
@@ -74,7 +70,7 @@ def keeping_experiments() -> Iterator[None]:
 
 
 def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda response: answer(response)  # a partial is no method
+    return lambda response: answer(response)  # a partial is not a method
 
 
 def _answer(content: Mapping[str, Any]) -> Any:

@@ -1,19 +1,15 @@
 """Model packages and their groups, as SageMaker keeps, deletes and announces them."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import AwsError, ValidationException
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _STATE_CHANGE = "SageMaker Model Package State Change"
 _NO_SKIP = "None"
@@ -45,7 +41,7 @@ def keeping_model_packages() -> Iterator[None]:
 
 
 def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda response: answer(response)  # a partial is no method
+    return lambda response: answer(response)  # a partial is not a method
 
 
 def _read(response: Any, member: str) -> Any:

@@ -1,20 +1,16 @@
 """Versions of pipelines, which moto does not keep."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ConflictException, ResourceNotFound, ValidationException
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker.pipelines import read_definition
 from emulator.moto_services.unit_of_work import keeping, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 Version = dict[str, Any]
 """``id``, ``definition``, ``creation_s``, ``aliases``, and ``display_name`` and ``description`` where they are set."""

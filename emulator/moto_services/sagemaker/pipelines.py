@@ -1,18 +1,14 @@
 """SageMaker pipelines in moto's backend, which only stores them."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from emulator.exceptions import ValidationException
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.unit_of_work import reading
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 class StoredPipeline(NamedTuple):

@@ -1,18 +1,14 @@
 """SageMaker resources that moto lacks, stored and described as they came."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.core.utils import utcnow
 
 from emulator.exceptions import AwsError, ValidationException
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker_kinds import KINDS, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _PAGE = 10
 

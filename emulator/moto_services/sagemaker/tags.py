@@ -3,17 +3,13 @@
 moto loses some tags, duplicates others, or does not find their resource.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker.stored_kinds import find_stored
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # Operations whose tags moto drops, by the member of the answer that holds the ARN.
 _DROPPING = {

@@ -3,20 +3,16 @@
 boto3 finds the credentials on the emulator's side. No container has access to them, or to this S3.
 """
 
-from __future__ import annotations
-
 import uuid
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from emulator.exceptions import StartupError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 CONNECTIONS = 16
 """How many requests are sent at once."""

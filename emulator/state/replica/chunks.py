@@ -1,16 +1,11 @@
 """Content-addressed chunks of a replica, kept while referenced."""
 
-from __future__ import annotations
-
 import hashlib
 import zlib
+from collections.abc import Iterable, Iterator
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from emulator.state.replica.bucket import Bucket, BucketError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 CHUNK_BYTES = 256 * 1024
 FOLDER = "chunks"

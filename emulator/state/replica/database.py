@@ -7,17 +7,12 @@ transaction, and the database's file does not change between two checkpoints. SQ
 of the -shm file (sqlite.org/walformat.html).
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
 
 WAL_SUFFIX = "-wal"
 # The first of two equal headers of the -shm file, in the machine's byte order: page size, number of committed frames,

@@ -1,17 +1,12 @@
 """Replicated files of a state folder, and its record of the replica."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import uuid
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
 
 CONTENTS = "s3/contents"
 """Folder of the files of S3's objects. They are immutable, and their names are unique."""

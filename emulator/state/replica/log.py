@@ -10,18 +10,14 @@ snapshot, which lists the content of every file, and the entries before it are n
     lease.json              who writes
 """
 
-from __future__ import annotations
-
 import json
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from emulator.state.replica.bucket import Bucket, BucketError
 from emulator.state.replica.database import Piece
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 FOLDER = "log"
 _FORMAT, _VERSION = "smdebug-emulator replica", 1

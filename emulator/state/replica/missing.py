@@ -4,21 +4,16 @@ A restoration leaves large objects there, so that the emulator answers before al
 somebody opens it, and one after the other in the background.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import threading
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.state.replica.bucket import Bucket, BucketError
 from emulator.state.replica.contents import OBJECTS
 from emulator.state.replica.folder import CONTENTS, MISSING, is_path
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

@@ -1,20 +1,15 @@
 """Start of a replica: lease, restoration of the state folder, replication."""
 
-from __future__ import annotations
-
 import logging
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from emulator.exceptions import StartupError
 from emulator.state.replica.bucket import Bucket, BucketError
 from emulator.state.replica.folder import read_record
 from emulator.state.replica.lease import Lease, LeaseLostError, build_holder
 from emulator.state.replica.replica import Replica
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

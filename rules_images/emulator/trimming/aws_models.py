@@ -4,17 +4,12 @@ Kept is the latest model of each service that moto answers, and of all of SageMa
 reads, and what a boto3 client in a Lambda function can reach.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path
 
 _REGION = "us-east-1"
 _LARGE = 1000

@@ -5,13 +5,8 @@ What a program loads is described by the program headers. Sections after the las
 The names of fields are those of the ELF specification.
 """
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _IDENTIFICATION = b"\x7fELF\x02\x01\x01"
 """64 bits, little-endian, ELF's version 1."""

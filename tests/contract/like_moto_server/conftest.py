@@ -1,18 +1,12 @@
 """Fixtures of an emulator and a plain moto_server, shared by this folder."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.contract.like_moto_server.servers import EMULATOR, MOTO_SERVER, Server, run_moto_server
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 _numbers = itertools.count()
 

@@ -1,15 +1,9 @@
 """Factories of every kind of taggable SageMaker resource."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from tests.contract.like_moto_server.servers import ACCOUNT, ROLE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.contract.like_moto_server.servers import Server
+from tests.contract.like_moto_server.servers import ACCOUNT, ROLE, Server
 
 IMAGE = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/image:latest"
 CLUSTER = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1}

@@ -1,24 +1,20 @@
 """The two servers of this suite, and marks of known departures from AWS."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
 from tests.boto3_client import make_client
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ACCOUNT = "123456789012"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/service"
@@ -60,7 +56,7 @@ class Server:
 
 
 def read_error(call: Callable[..., object], **arguments: Any) -> str | None:
-    """Read the code of the error that a call ends in; None where it is answered, PAGE where it is no error of AWS's."""
+    """Read the code of the error that a call ends in; None if it is answered, PAGE if the error is not AWS's."""
     try:
         call(**arguments)
     except ClientError as error:

@@ -3,17 +3,12 @@
 The stack has a bucket, a queue and a topic.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.like_moto_server.servers import MOTO_SERVER, PAGE, Departure, read_error
-
-if TYPE_CHECKING:
-    from tests.contract.like_moto_server.servers import Server
+from tests.contract.like_moto_server.servers import MOTO_SERVER, PAGE, Departure, Server, read_error
 
 
 def write_template(name: str, *, timeout: int = 30) -> str:

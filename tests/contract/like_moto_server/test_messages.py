@@ -1,17 +1,12 @@
 """Tests of messages between services: topics, rules, buckets, alarms, queues."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure, read_error
+from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure, Server, read_error
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.contract.like_moto_server.servers import Server
 
 
 class Queue:

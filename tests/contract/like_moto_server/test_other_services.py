@@ -1,17 +1,12 @@
 """Tests of IAM, STS, Logs, Secrets Manager, SSM parameters, DynamoDB and KMS."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.like_moto_server.servers import ACCOUNT, MOTO_SERVER, Departure, read_error
-
-if TYPE_CHECKING:
-    from tests.contract.like_moto_server.servers import Server
+from tests.contract.like_moto_server.servers import ACCOUNT, MOTO_SERVER, Departure, Server, read_error
 
 
 def write_policy(action: str, **more: Any) -> str:

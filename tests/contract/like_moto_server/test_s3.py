@@ -1,16 +1,11 @@
 """Tests of S3: object versions and bucket settings."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure, read_error
-
-if TYPE_CHECKING:
-    from tests.contract.like_moto_server.servers import Server
+from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure, Server, read_error
 
 
 def test_versions_of_an_object_come_and_go(server: Server, bucket: str) -> None:

@@ -1,16 +1,11 @@
 """Tests of Search: by name, by tags, by several filters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from tests.contract.like_moto_server.sagemaker_resources import create
-from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure, read_error
-
-if TYPE_CHECKING:
-    from tests.contract.like_moto_server.servers import Server
+from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure, Server, read_error
 
 FILTER = "Amazon SageMaker API Reference: Filter"
 

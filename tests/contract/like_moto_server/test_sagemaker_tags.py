@@ -3,18 +3,11 @@
 Tags are set by Create and AddTags, removed by DeleteTags and read by ListTags.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.contract.like_moto_server.sagemaker_resources import KINDS, NEEDS, create
-from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure
-
-if TYPE_CHECKING:
-    from tests.contract.like_moto_server.servers import Server
+from tests.contract.like_moto_server.servers import MOTO_SERVER, Departure, Server
 
 
 def list_tags(server: Server, arn: str) -> list[tuple[str, str]] | str:

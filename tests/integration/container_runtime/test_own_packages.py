@@ -1,11 +1,9 @@
 """Tests of a container's own pip packages over a shared environment."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +11,6 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.spec import ContainerSpec, Mount
 from tests.small_wheel import write_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Offline: xmltodict is there and stays, another click takes the place of the shared one, of_the_job_alone is new.
 INSTALL = """

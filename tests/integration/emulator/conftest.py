@@ -3,15 +3,16 @@
 Lambda workers are local processes.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from moto.moto_api._internal.models import moto_api_backend
 
 from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.process.warm_interpreters import WarmOptions
 from emulator.events.publisher import Publisher
 from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.authentication import read_region
@@ -20,12 +21,6 @@ from emulator.lambda_functions.invoke_api import INVOKE_PATH, InvokeApplication
 from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.wsgi import MotoApplication
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, Emulator, StopCalls
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from container_runtime.process.warm_interpreters import WarmOptions
 
 
 @pytest.fixture(scope="session")

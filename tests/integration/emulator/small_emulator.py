@@ -1,20 +1,15 @@
 """Access to a small emulator: its address, its functions and their output."""
 
-from __future__ import annotations
-
 import io
 import textwrap
 import threading
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from container_runtime.process.local_processes import LocalProcesses
+from emulator.events.publisher import Publisher
+from emulator.lambda_functions.invoker import FunctionInvoker
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from container_runtime.process.local_processes import LocalProcesses
-    from emulator.events.publisher import Publisher
-    from emulator.lambda_functions.invoker import FunctionInvoker
-
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"

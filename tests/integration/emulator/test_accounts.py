@@ -1,13 +1,13 @@
 """Tests of accounts and partitions, and of a job's own account."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -15,10 +15,6 @@ from botocore.exceptions import ClientError
 
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DEFAULT, OTHER, THIRD = "111111111111", "222222222222", "333333333333"
 SCRIPT = "import boto3; print('I am', boto3.client('sts').get_caller_identity()['Account'])"

@@ -1,15 +1,10 @@
 """Ends of the serving process by signals, in a real process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.cli.service.ending import EndRequests
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _WAITING = """
 import os, re, signal, threading, time

@@ -1,10 +1,10 @@
 """Rules that are forked from a warm interpreter, beside rules in new ones."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +13,6 @@ from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.warm_interpreters import WarmOptions
 from container_runtime.spec import ContainerSpec, Mount
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 IMAGES = ("sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator")
 

@@ -1,10 +1,9 @@
 """Scripts of each framework, forked from a warm interpreter and in a new one."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +12,6 @@ from container_runtime.process.warm_interpreters import WarmOptions
 from smdebug.trials import create_trial
 from tests.integration.rules_images.warm_jobs import COLLECTIONS, Ended, Jobs
 from tests.integration.rules_images.warm_scripts import SCRIPTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 

@@ -1,19 +1,13 @@
 """Containers that run a script in a fork, or in a new interpreter."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from container_runtime.process.local_processes import LocalProcesses
+from container_runtime.process.warm_interpreters import WarmOptions
 from container_runtime.spec import ContainerSpec, Mount
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from container_runtime.process.warm_interpreters import WarmOptions
 
 COLLECTIONS = {"pytorch-training": "losses", "tensorflow-training": "losses", "sagemaker-xgboost": "metrics"}
 

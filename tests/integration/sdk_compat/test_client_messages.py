@@ -1,22 +1,17 @@
 """Tests of AWS clients' connection errors: the docs list each, with a remedy."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
 from docs_site.messages import REMEDIES, build_messages_page
 from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 CLIENTS = """
 import json, os, sys

@@ -3,14 +3,13 @@
 Each client is a process of its own, without a network.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +19,6 @@ from emulator.moto_services.wsgi import MotoApplication
 from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.sagemaker_v2 import local_session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 
@@ -177,7 +173,7 @@ def test_local_session_says_what_is_in_its_way() -> None:
     other.serve(lambda _environ, start: (start("200 OK", []), [b"<html>another service</html>"])[1])
     try:
         with pytest.raises(
-            EmulatorAnswerError, match=f"What answers at {url} is no emulator: start one on another port"
+            EmulatorAnswerError, match=f"What answers at {url} is not an emulator: start one on another port"
         ):
             local_session(url)
     finally:

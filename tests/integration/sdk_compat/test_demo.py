@@ -1,17 +1,13 @@
 """Tests of a demo whose emulator ends early."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sdk_compat.demo import __main__ as demo
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("when", ["while it runs", "while it stays"])

@@ -1,20 +1,15 @@
 """Tests of `%load_ext smdebug_emulator` in a kernel of its own."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 from sdk_compat.sagemaker_emulator import SageMakerEmulator
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 CREATE = """
 import boto3

@@ -3,8 +3,6 @@
 The scripts name regions, profiles and AWS's own endpoints.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -12,16 +10,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.slow
 

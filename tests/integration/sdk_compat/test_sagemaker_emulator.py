@@ -1,14 +1,12 @@
 """Tests of the public module: an emulator for a with statement, and a decorator."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess
 import sys
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import boto3
 import pytest
@@ -18,9 +16,6 @@ from sdk_compat.demo.training_job import build_rule, build_script_mode, build_tr
 from sdk_compat.process_environment import ProcessEnvironment
 from smdebug_emulator import SageMakerEmulator, TrainingJob, mock_sagemaker
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCRIPT = """
 import torch

@@ -1,17 +1,12 @@
 """Tests of the emulator in a container that tests start."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from container_runtime.docker.images.image_build import build_images
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.docker
 

@@ -1,16 +1,11 @@
 """Tests of the memory that processes can use."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from container_runtime import machine
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WHOLE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

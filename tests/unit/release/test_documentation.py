@@ -1,14 +1,9 @@
 """Tests of the site of all versions' documentation."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from release.documentation import list_versions, write_versions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_versions_are_listed_newest_first(tmp_path: Path) -> None:

@@ -1,16 +1,11 @@
 """Tests of the checks before a release."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from release import __main__ as release
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHANGELOG = "# Changelog\n\n## 0.2.0\n\n- New.\n\n## 0.1.0 (unreleased)\n\n- First.\n"
 

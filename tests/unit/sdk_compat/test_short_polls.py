@@ -1,12 +1,11 @@
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
 import types
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -20,9 +19,6 @@ from sdk_compat.startup.short_polls import (
     parse_poll_seconds,
     shorten_polls,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://127.0.0.1:4580"
 
@@ -94,7 +90,33 @@ def test_without_the_variable_the_sdk_sleeps_as_it_asks(monkeypatch: pytest.Monk
         monkeypatch.setenv(POLL_VARIABLE, value) if value else monkeypatch.delenv(POLL_VARIABLE, raising=False)
         looked = measure_look(clock, None)
         assert (looked < 20) == (value != "2")
-    assert slept == [10, 10, 2]
+    assert slept == [10, 10, 0.1]
+
+
+def wait_for(clock: PollingTime, looks: int) -> None:
+    for _ in range(looks):
+        clock.sleep(5)
+
+
+def test_sleeps_grow_with_the_wait_and_begin_anew_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setenv(POLL_VARIABLE, "1")
+    clock = PollingTime()
+    wait_for(clock, 100)
+    assert slept[:5] == [0.1] * 5
+    assert slept == sorted(slept)
+    assert sum(slept[:20]) > 4  # a long job is not asked ten times a second
+    assert slept[40:] == [1.0] * 60
+    for _ in range(3):  # calls whose frames may come to lie where the one before was
+        wait_for(clock, 1)
+    assert slept[100:] == [0.1] * 3
 
 
 def test_a_module_whose_time_is_something_else_is_left_alone() -> None:

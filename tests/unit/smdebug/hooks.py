@@ -1,20 +1,16 @@
 """Shared parts of hook tests: the written run, log messages, and cleanup."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from smdebug.capture.singleton import del_hook
 from smdebug.logger import DuplicateLogFilter, get_logger
 from tests.unit.smdebug.written_run import WrittenRun
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 Made = TypeVar("Made")
 

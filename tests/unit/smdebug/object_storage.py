@@ -1,19 +1,15 @@
 """In-process S3 that counts requests by kind: moto's server on a free port."""
 
-from __future__ import annotations
-
 import urllib.request
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
 from smdebug.storage import output, s3
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUCKET = "runs"
 

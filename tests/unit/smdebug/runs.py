@@ -1,8 +1,8 @@
 """Generated runs, written step by step as hooks write them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
@@ -10,10 +10,6 @@ from smdebug.format.locations import END_OF_JOB_FILE
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.output import write_whole_file
 from smdebug.writing.file_writer import FileWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 REGEXES = {
     "weights": "^(?!gradient).*weight",

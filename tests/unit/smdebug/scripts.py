@@ -1,20 +1,16 @@
 """Scripts in separate processes, started as a job starts them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import smdebug
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 RunScript = Callable[..., subprocess.CompletedProcess[str]]
 WriteConfig = Callable[..., str]

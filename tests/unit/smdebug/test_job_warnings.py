@@ -1,10 +1,9 @@
 """Warnings that smdebug reports to the service beside its log."""
 
-from __future__ import annotations
-
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,6 @@ from smdebug.config.json_config import collect_hook_config_params
 from smdebug.environment import WARNINGS_PATH_ENV_STR
 from smdebug.job_warnings import TENSORS_DROPPED, warn_user
 from smdebug.logger import get_logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

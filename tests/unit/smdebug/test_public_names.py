@@ -1,17 +1,13 @@
 """Tests of smdebug's public names: importable, documented and listed."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # By module, as documents, examples, notebooks, the SageMaker SDK and the training toolkit import them.
 NAMES = {

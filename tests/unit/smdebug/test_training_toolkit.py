@@ -1,21 +1,16 @@
 """Program `train` beside the toolkit's own: the same ends, without TensorFlow."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from smdebug.training_toolkit import list_tensorflow_errors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OURS, TOOLKITS = "smdebug.training_toolkit", "sagemaker_training.cli.train"
 # A TensorFlow that writes down which processes import it.

@@ -1,18 +1,14 @@
 """GPU counters by NVML, where ``nvidia-ml-py`` is installed."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import time
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.jobs.runs.measuring.machine import Figure
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 logger = logging.getLogger(__name__)
 

@@ -3,21 +3,17 @@
 Each host trains with its own rows.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import xgboost
 from xgboost import RabitTracker, collective
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 _PORT = 9099
 # Another host may start later. The attempts follow after 2, 4, 6 … seconds, a quarter of an hour in total.

@@ -1,19 +1,14 @@
 """Programs of an image that are modules of ours, in place of those that pip made."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.spec import ContainerSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 OURS = "import sys; print('ours', __name__, sys.argv[1:], '' in sys.path); sys.exit(3)"
 

@@ -1,7 +1,5 @@
 """Tests of image environments of local processes: built once, and atomically."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json
@@ -11,9 +9,9 @@ import sys
 import threading
 import time
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -32,9 +30,6 @@ from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EnvironmentBuildError
 from container_runtime.spec import ContainerSpec
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 REQUIREMENTS = ("tiny-package==1.0",)
@@ -339,7 +334,7 @@ def test_stopping_a_container_that_builds(
     ("command", "pip", "code", "said"),
     [
         (("python",), FAILING_PIP, 1, "cannot be built: .*ERROR: there is no such wheel"),
-        (("no-such-program",), QUICK_PIP, 127, "'no-such-program' is no executable file on PATH=/"),
+        (("no-such-program",), QUICK_PIP, 127, "'no-such-program' is not an executable file on PATH=/"),
     ],
     ids=["pip fails", "no program"],
 )

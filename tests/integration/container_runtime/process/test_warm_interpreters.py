@@ -1,18 +1,16 @@
 """Containers forked from a warm interpreter, beside those that start cold."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -20,15 +18,10 @@ import pytest
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.supervised import read_supervisor_pid
-from container_runtime.process.warm_interpreters import WarmOptions
+from container_runtime.process.warm_interpreters import WarmInterpreter, WarmOptions
 from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.warm import warm_interpreter
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from container_runtime.process.warm_interpreters import WarmInterpreter
 
 PROGRAMS = "/opt/programs"
 SEES = """

@@ -1,17 +1,12 @@
 """Tests of the meter of a container on another node."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from container_runtime.meter import Machine
 from container_runtime.swarm.agent_key import keep_key
 from container_runtime.swarm.agent_meter import AgentMeter
 from tests.integration.container_runtime.swarm.test_proxies import NodeAgent
 from tests.unit.container_runtime.docker.test_control_group import LOAD, NETWORK, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # 12 cores, which have been busy for as many seconds as their number, and have waited for storage for two.
 STAT = (

@@ -1,10 +1,10 @@
 """Tests of container starts on a node: proxies and host names come first."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -15,10 +15,6 @@ from container_runtime.swarm.capacity import Promise, build_promise, read_promis
 from container_runtime.swarm.containers.service import build_service
 from container_runtime.swarm.nodes import SwarmNode
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 IMAGE = LocalImage(ResolvedImage("own", "own"), {"Id": "sha256:1", "Config": {"Entrypoint": ["echo"]}})
 NODES = [SwarmNode("1", "small", 2, 4 << 30, ("", 0)), SwarmNode("2", "large", 8, 16 << 30, ("", 0))]

@@ -3,8 +3,6 @@
 A container reaches this process' ports, and nobody reaches the container's network without the key.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
@@ -12,10 +10,10 @@ import ssl
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,9 +22,6 @@ from container_runtime.swarm import agent
 from container_runtime.swarm.agent_key import keep_key
 from container_runtime.swarm.proxies import Proxies
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.usefixtures("granted_namespaces")
 

@@ -1,27 +1,22 @@
 """Tests of the stream of changes, on a separate store."""
 
-from __future__ import annotations
-
 import json
 import threading
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from container_runtime.runtime import ContainerRuntime
 from emulator.api.changes import MOST_STREAMS, Streams, follow
 from emulator.exceptions import ResourceLimitExceeded
 from emulator.jobs import build_services
 from emulator.jobs.store.store import JobStore
+from emulator.services import Services
 from emulator.settings import Settings
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
-    from emulator.services import Services
 
 
 @pytest.fixture

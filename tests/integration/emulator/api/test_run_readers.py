@@ -1,21 +1,16 @@
 """Tests of the reader processes of runs: requests, kills, timeouts, closing."""
 
-from __future__ import annotations
-
 import os
 import signal
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from emulator.api.run_readers import ReadError, RunReaders, build_reader_environment
 from tests.unit.smdebug.rules.builtin.judging import write_run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

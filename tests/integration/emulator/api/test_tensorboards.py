@@ -3,20 +3,15 @@
 They end with their standard input.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from emulator.api.tensorboards import TensorBoardError, TensorBoards
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Its process id stands for its port; it says something else before.
 SERVES = """

@@ -1,13 +1,12 @@
 """Detached emulators: work without a terminal, and the end in the log."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,11 +15,7 @@ from emulator.state.folder import is_free
 from tests.unprivileged import AS_NOBODY, needs_other_user
 from tests.waiting import wait_until
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 COMMAND = [sys.executable, "-P", "-m", "emulator"]
 

@@ -1,9 +1,7 @@
 """Tests of the commands about images and the Docker engine."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,9 +11,6 @@ from container_runtime.images.wheelhouse import key_of_requirements
 from container_runtime.process import back_end
 from emulator.cli.commands import main
 from emulator.cli.images import images
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REQUIREMENT = "no-such-package==1"
 

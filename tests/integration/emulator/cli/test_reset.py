@@ -1,14 +1,14 @@
 """``reset`` of everything: it asks, and what it forgot comes back."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -20,10 +20,6 @@ from sdk_compat.demo.training_job import build_training_job
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
 from tests.waiting import has_ended, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 COMMAND = [sys.executable, "-P", "-m", "emulator", "reset"]
 

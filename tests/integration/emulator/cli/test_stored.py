@@ -1,14 +1,12 @@
 """Tests of `cache` and `images remove`, and of what a build says that it takes."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import subprocess
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import docker.errors
 import pytest
@@ -21,9 +19,6 @@ from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue
 from container_runtime.process.environments import locate_environment
 from emulator.cli.commands import main
 from emulator.cli.images import stored
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME = "tiny-training"
 

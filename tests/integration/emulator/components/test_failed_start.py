@@ -1,15 +1,10 @@
 """A start that fails halfway, and a stop that fails halfway, give everything back."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Each program begins with a whole start and stop: the threads that moto and its libraries keep are there by then.
 _PRELUDE = """

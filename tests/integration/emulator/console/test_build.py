@@ -3,20 +3,15 @@
 Where they cannot be built, the message says why.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulator.console import build
 from emulator.console.build import BuildError, build_console, find_node
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # What the page may have, as it is loaded.
 MOST_BYTES = 1_000_000

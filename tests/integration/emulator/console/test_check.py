@@ -1,17 +1,12 @@
 """Checks of the console's sources."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulator.console import build, check
 from emulator.console.check import CheckError, check_sources, main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,10 +1,9 @@
 """Tests of alarms on moto's metrics: states, events, topics and functions."""
 
-from __future__ import annotations
-
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -12,13 +11,8 @@ from botocore.exceptions import ClientError
 from emulator.events import alarms as alarms_module
 from emulator.events.alarms import Alarms
 from tests.integration.emulator.events.test_publisher import create_queue, put_rule, receive
-from tests.integration.emulator.small_emulator import ACCOUNT, REGION
+from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.small_emulator import Emulator
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 DIMENSIONS = [{"Name": "TrainingJobName", "Value": "job"}]

@@ -1,16 +1,11 @@
 """Tests of final delivery failures, and of stream and state machine targets."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.integration.emulator.events.test_publisher import Deliveries, build_event, create_queue, put_rule, receive
-from tests.integration.emulator.small_emulator import ACCOUNT, REGION
+from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.small_emulator import Emulator
 
 
 def receive_messages(emulator: Emulator, name: str, count: int = 1) -> list[dict[str, Any]]:

@@ -1,18 +1,14 @@
-from __future__ import annotations
-
 import json
 import threading
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from emulator.lambda_functions.invoker import FunctionInvoker
 from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from emulator.lambda_functions.invoker import FunctionInvoker
 
 STATE_CHANGE = "SageMaker Training Job State Change"
 

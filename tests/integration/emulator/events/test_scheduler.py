@@ -1,21 +1,15 @@
 """Tests of EventBridge Scheduler, with a clock that the test moves."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.events.schedules import Schedules
 from tests.integration.emulator.events.test_publisher import create_queue, receive
-from tests.integration.emulator.small_emulator import ACCOUNT, REGION
+from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.small_emulator import Emulator
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/scheduler"
 

@@ -1,19 +1,13 @@
 """Tests of scheduled rules, with a clock that the test moves."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from emulator.events.schedules import Schedules
 from tests.integration.emulator.events.test_publisher import create_queue, receive
-from tests.integration.emulator.small_emulator import ACCOUNT, REGION
+from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.small_emulator import Emulator
 
 
 def test_rules_fire_when_they_are_due(emulator: Emulator) -> None:

@@ -1,8 +1,8 @@
 """Fixture of a gateway over real HTTP: waitress on a free port, and moto."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
@@ -17,10 +17,6 @@ from emulator.moto_services.sagemaker.tags import keeping_tags
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from tests.integration.emulator.gateway.job_gateway import JobGateway, open_job_gateway
 from tests.integration.emulator.gateway.listening_gateway import ACCOUNT, Gateway, MemoryJobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from wsgiref.types import StartResponse, WSGIEnvironment
 
 
 @pytest.fixture(scope="module")

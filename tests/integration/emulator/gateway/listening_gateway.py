@@ -1,29 +1,29 @@
 """Gateway over real HTTP, with jobs that record their requests."""
 
-from __future__ import annotations
-
 import http.client
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from emulator.jobs.model.warnings import build_warning
+from emulator.jobs.model.warnings import JobWarning, build_warning
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.settings import Settings
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from emulator.jobs.model.warnings import JobWarning
 
 ACCOUNT = "123456789012"
 NOT_FOUND = "Requested resource not found."
 
 
 class MemoryJob(dict[str, Any]):
-    """A job that is what was asked for."""
+    """A job that is what was asked for, and trains."""
+
+    status, secondary_status = "InProgress", "Training"
+
+    @property
+    def request(self) -> Self:
+        return self
 
     @property
     def arn(self) -> str:

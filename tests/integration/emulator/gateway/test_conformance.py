@@ -3,14 +3,14 @@
 Errors have to have AWS's words.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore import xform_name
+from botocore.model import StructureShape
 
 from emulator.exceptions import AwsError
 from emulator.gateway.protocol import find_operation, load_operation
@@ -18,18 +18,12 @@ from emulator.moto_services.wsgi import has_sagemaker_operation
 from emulator.operations import find_operations
 from emulator.service_model import load_service_model
 from tests.unit.emulator.gateway.generated_requests import (
+    Violation,
     build_request,
     find_edges,
     find_violations,
     replace_member,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from botocore.model import StructureShape
-
-    from tests.unit.emulator.gateway.generated_requests import Violation
 
 OPERATIONS = sorted(find_operations())
 _SAMPLE = 8

@@ -1,25 +1,20 @@
 """Tests of docs/coverage.md: claims about Create's members, against answers."""
 
-from __future__ import annotations
-
 import copy
 import re
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
+from botocore.model import ListShape, StructureShape
 
 from docs_site.coverage import NO_EFFECT, find_describer, list_members
 from emulator.operations import find_operations
 from emulator.service_model import load_service_model
+from tests.integration.emulator.gateway.job_gateway import JobGateway
 from tests.unit.emulator.gateway.generated_requests import build_request
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from botocore.model import ListShape, StructureShape
-
-    from tests.integration.emulator.gateway.job_gateway import JobGateway
 
 # moto stores and describes pipelines.
 CREATES = [name for name in sorted(find_operations()) if name.startswith("Create") and name != "CreatePipeline"]

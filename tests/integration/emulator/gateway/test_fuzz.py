@@ -3,23 +3,17 @@
 moto's operations are included.
 """
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.operations import find_operations
 from emulator.service_model import load_service_model
+from tests.integration.emulator.gateway.job_gateway import JobGateway
 from tests.integration.emulator.gateway.test_conformance import find_moto_operations
-from tests.unit.emulator.gateway.generated_requests import MISSING, build_request, find_violations, replace_member
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.gateway.job_gateway import JobGateway
-    from tests.unit.emulator.gateway.generated_requests import Path
+from tests.unit.emulator.gateway.generated_requests import MISSING, Path, build_request, find_violations, replace_member
 
 REQUESTS = int(os.environ.get("SMDEBUG_FUZZ_REQUESTS", "500"))
 ODD_VALUES: tuple[Any, ...] = (

@@ -4,26 +4,21 @@ They differ from good ones in up to three members.
 Jobs, executions and tags exist, so that most requests reach what an operation does after its validation.
 """
 
-from __future__ import annotations
-
 import copy
 import json
+from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.operations import find_operations
 from emulator.service_model import load_service_model
+from tests.integration.emulator.gateway.job_gateway import JobGateway
 from tests.integration.emulator.gateway.test_fuzz import ODD_VALUES, REQUESTS, Fuzz, find_paths, is_answer
+from tests.integration.emulator.jobs.job_harness import JobHarness
 from tests.unit.emulator.gateway.generated_requests import build_request, replace_member
 from tests.waiting import ENDED, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.gateway.job_gateway import JobGateway
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 ARN = "arn:aws:sagemaker:us-east-1:123456789012:training-job/a"
 ROLE = "arn:aws:iam::123456789012:role/r"

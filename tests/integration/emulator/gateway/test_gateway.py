@@ -1,13 +1,13 @@
 """Tests of request dispatch over real HTTP."""
 
-from __future__ import annotations
-
 import io
 import json
 import socket
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
@@ -15,12 +15,7 @@ from emulator.api.application import build_pages
 from emulator.gateway.authentication import LOOPBACK_HOSTS
 from emulator.gateway.gateway import Gateway as GatewayApplication
 from emulator.gateway.gateway import GatewayServices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIEnvironment
-
-    from tests.integration.emulator.gateway.listening_gateway import Gateway
+from tests.integration.emulator.gateway.listening_gateway import Gateway
 
 MIB = 1024 * 1024
 

@@ -1,13 +1,12 @@
-from __future__ import annotations
-
 import contextlib
 import http.client
 import socket
 import threading
 import warnings
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import pytest
 
@@ -16,10 +15,6 @@ from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.state.disk import DiskBudget
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 
 def hello(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

@@ -1,25 +1,20 @@
 """Tests of TLS connections: large bodies and misbehaving clients."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import os
 import socket
 import ssl
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
 from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.security.certificates import Certificates
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-    from wsgiref.types import StartResponse, WSGIEnvironment
 
 LARGE = 9_000_000
 

@@ -1,17 +1,12 @@
 """Fixture of a job harness, whose threads and processes end with the test."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@
 The training is a few lines of Python.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.local_processes import LocalProcesses
@@ -24,11 +24,6 @@ from emulator.settings import Settings
 from emulator.state.disk import DiskBudget
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import has_ended, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"

@@ -1,10 +1,10 @@
 """Tests of Lambda functions in containers of a Docker engine."""
 
-from __future__ import annotations
-
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +13,6 @@ from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.functions.backend import get_function
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.docker
 

@@ -1,20 +1,16 @@
 """Tests of Lambda functions in Node: events, answers and errors."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.exceptions import UnsupportedRuntimeError
 from emulator.lambda_functions.node import find_node
+from tests.integration.emulator.small_emulator import Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.small_emulator import Emulator
 
 HANDLERS = """
 let count = 0;

@@ -1,22 +1,17 @@
 """Tests of Lambda functions in other Python versions than the emulator's."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator.lambda_functions.python import OWN_VERSION, find_python
+from tests.integration.emulator.small_emulator import Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.integration.emulator.small_emulator import Emulator
 
 VERSIONS = [version for version in ("3.9", "3.10", "3.12", "3.13") if version != OWN_VERSION]
 SOURCE = """

@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import http.client
 import json
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,9 +9,6 @@ from container_runtime.runtime import Exit
 from emulator.exceptions import WorkerFailure
 from emulator.lambda_functions.invocation import Invocation
 from emulator.lambda_functions.runtime_api import Answer, RuntimeApi
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NEXT = "/2018-06-01/runtime/invocation/next"
 

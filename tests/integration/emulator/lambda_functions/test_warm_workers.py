@@ -1,19 +1,15 @@
 """Workers of Lambda functions that are forked from a warm interpreter."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from container_runtime.process.warm_interpreters import WarmOptions
+from tests.integration.emulator.small_emulator import Emulator
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.small_emulator import Emulator
 
 SOURCE = """
 import os, sys, boto3

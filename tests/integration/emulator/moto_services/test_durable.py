@@ -1,17 +1,18 @@
 """Tests of moto's state after a kill -9 and a restart, by boto3."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
 import shutil
 import time
 import zipfile
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
+import pytest
 
 from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
@@ -21,12 +22,6 @@ from emulator.moto_services.eventbridge.rules import Target, deliver_to_queue
 from emulator.moto_services.functions.backend import get_function
 from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import MotoApplication
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pytest
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:kept"

@@ -5,12 +5,11 @@ They are refused in the service's own protocol.
 The same requests each time; ``pytest --fuzz-requests 5000`` sends more.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote, urlencode
 from xml.parsers.expat import ExpatError
 
@@ -18,11 +17,7 @@ import pytest
 import xmltodict
 
 from emulator.moto_services.store import MotoStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.running_moto import RunningMoto
+from tests.running_moto import RunningMoto
 
 TEXTS = [
     "", " ", "x", "-1", "0", "1e400", "9" * 40, "None", "null", "[]", "{}", '{"a":', "<a>", "</", "\ud800", "ü☃",
@@ -225,7 +220,7 @@ def test_rubbish_is_refused_in_the_protocol_of_the_service(
 
 
 def speaks(service: str, status: int, answer: bytes) -> bool:
-    """Whether an error is in the service's protocol; an answer to HEAD, and what is no error, may be anything."""
+    """Whether an error is in the service's protocol; an answer to HEAD, and what is not an error, may be anything."""
     if status < 400 or not answer:
         return True
     try:

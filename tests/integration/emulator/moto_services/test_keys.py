@@ -1,18 +1,12 @@
 """KMS keys that are disabled, enabled and deleted by ID, ARN and alias."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from botocore.exceptions import ClientError
 
 from emulator.moto_services.keys import finding_keys_by_arn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.small_emulator import Emulator
+from tests.integration.emulator.small_emulator import Emulator
 
 
 @pytest.fixture(autouse=True)

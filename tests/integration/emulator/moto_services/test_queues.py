@@ -1,18 +1,12 @@
 """Attributes of SQS queues, read as they were set."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from emulator.moto_services.queues import keeping_queue_attributes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.small_emulator import Emulator
+from tests.integration.emulator.small_emulator import Emulator
 
 
 @pytest.fixture(autouse=True)

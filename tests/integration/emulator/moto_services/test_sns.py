@@ -1,20 +1,16 @@
 """Tests of SNS HTTP subscriptions: local endpoints only, and logged errors."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
 
 from emulator.moto_services.sns import bound_http_endpoints
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MESSAGES: list[dict[str, Any]] = []
 

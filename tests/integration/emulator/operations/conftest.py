@@ -1,10 +1,9 @@
 """Fixture of SageMaker over real HTTP: moto, and jobs that run as local processes."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from moto.moto_api._internal.models import moto_api_backend
@@ -27,9 +26,6 @@ from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation
 from tests.boto3_client import make_client
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness
 from tests.integration.emulator.operations.scored_image import write_scored_image
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXTENSIONS = (
     describing_like_sagemaker,

@@ -1,12 +1,7 @@
 """An image whose training prints its hyperparameter ``x`` as the metric ``score``."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 SCORED = "scored:1"
 _PROGRAM = """

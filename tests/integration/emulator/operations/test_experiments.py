@@ -1,18 +1,14 @@
 """Experiments over real HTTP: names, parents, search, and the components of jobs."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.integration.emulator.jobs.job_harness import REGION
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.operations.conftest import Service
+from tests.integration.emulator.operations.conftest import Service
 
 TRAINING = "print('loss=0.5'); print('loss=0.25')"
 

@@ -1,17 +1,13 @@
 """Model packages over real HTTP: what is kept, deleted and announced."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.integration.emulator.operations.conftest import Service
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.operations.conftest import Service
 
 
 def read_error(caught: pytest.ExceptionInfo[ClientError]) -> tuple[str, str]:

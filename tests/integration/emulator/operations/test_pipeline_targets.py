@@ -1,26 +1,21 @@
 """Executions of pipelines that EventBridge starts."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from emulator.events.outcomes import Outcome
 from emulator.events.pipeline_target import start_pipeline
 from emulator.events.publisher import Publisher
 from emulator.lambda_functions.invoker import FunctionInvoker
+from tests.integration.emulator.operations.conftest import Service
 from tests.integration.emulator.operations.test_pipelines import ROLE, create, fail, follow
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from emulator.events.outcomes import Outcome
-    from tests.integration.emulator.operations.conftest import Service
 
 EVENT = {"Source": "mine", "DetailType": "data", "Detail": json.dumps({"key": "new.csv"})}
 

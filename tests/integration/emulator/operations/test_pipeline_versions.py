@@ -1,16 +1,12 @@
 """Versions of pipelines over real HTTP: lists, aliases, and executions of them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.integration.emulator.operations.conftest import Service
 from tests.integration.emulator.operations.test_pipelines import create, define, fail, follow
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.operations.conftest import Service
 
 
 def list_versions(service: Service, name: str, **members: Any) -> list[dict[str, Any]]:

@@ -1,19 +1,15 @@
 """Pipelines over real HTTP: definitions, conditions, references and limits."""
 
-from __future__ import annotations
-
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.integration.emulator.operations.conftest import Service
 from tests.integration.emulator.operations.scored_image import SCORED
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.operations.conftest import Service
 
 ROLE = "arn:aws:iam::123456789012:role/x"
 

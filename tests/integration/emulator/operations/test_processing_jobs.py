@@ -1,16 +1,12 @@
 """Processing jobs over real HTTP: warnings of a request."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.jobs.model.warnings import WARNINGS_HEADER
+from tests.integration.emulator.operations.conftest import Service
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.operations.conftest import Service
 
 
 def test_warnings_are_in_the_answer_and_in_the_log(service: Service) -> None:

@@ -1,14 +1,11 @@
 """SageMaker resources that are stored only, created, changed and deleted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-if TYPE_CHECKING:
-    from tests.integration.emulator.operations.conftest import Service
+from tests.integration.emulator.operations.conftest import Service
 
 ROLE = "arn:aws:iam::123456789012:role/jobs"
 CONTENT = "ZWNobw=="

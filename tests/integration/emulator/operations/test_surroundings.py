@@ -1,11 +1,10 @@
 """Requests for jobs whose role, image or bucket AWS would refuse."""
 
-from __future__ import annotations
-
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -14,11 +13,7 @@ from emulator.settings import Settings
 from sdk_compat.aws_variables import assume_role
 from tests.boto3_client import make_client
 from tests.integration.emulator.jobs.job_harness import REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.operations.conftest import Service
+from tests.integration.emulator.operations.conftest import Service
 
 ELSEWHERE = "eu-west-1"
 SIGNER = {"AWS_REGION": REGION, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}

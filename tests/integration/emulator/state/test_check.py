@@ -1,12 +1,11 @@
 """Tests of the state check: damage is found, reported in one line, and repaired."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -18,10 +17,6 @@ from emulator.moto_services.damage import check_stored
 from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.state.check import check_databases, find_database_damage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ACCOUNT = "123456789012"
 

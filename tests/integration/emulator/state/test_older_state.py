@@ -5,21 +5,15 @@ role and a function. It stays as it is: a version that cannot read it has to mig
 sentence.
 """
 
-from __future__ import annotations
-
 import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from smdebug.trials import create_trial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.running_emulator import RunningEmulator
+from tests.running_emulator import RunningEmulator
 
 OLDER = Path(__file__).with_name("data") / "written-by-0.1.0.dev-7be430f.tar.xz"
 

@@ -1,15 +1,14 @@
 """Tests of the hook base: threads, forks, restarted jobs and absent steps."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -19,15 +18,9 @@ from smdebug import ReductionConfig, SaveConfig, modes
 from smdebug.capture.hook import BaseHook
 from smdebug.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
 from smdebug.reading.reader import FileReader
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from smdebug.writing.run_writer import Worker
 from tests.unit.smdebug.hooks import closing_hooks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from smdebug.trials import Trial
 
 
 class PlainHook(BaseHook):

@@ -1,18 +1,11 @@
 """Fixtures of an interpreter with MXNet, and of scripts that it runs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.integration.smdebug.mxnet.environment import build_mxnet_environment
-from tests.unit.smdebug.scripts import build_script_runner
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.scripts import RunScript, build_script_runner
 
 # These are for the pytest that `test_in_own_environment.py` starts.
 collect_ignore = ["in_mxnet"]

@@ -3,21 +3,17 @@
 The processes are started as a job starts them.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from smdebug import modes
 from smdebug.trials import create_trial
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.scripts import RunScript
 
 pytestmark = pytest.mark.slow
 

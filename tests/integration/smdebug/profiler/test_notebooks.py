@@ -1,9 +1,8 @@
 """Tests of profiler notebooks in a kernel: ProfilerReport's, and live charts."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -14,9 +13,6 @@ from smdebug.rules.profiling.builtin.profiler_report import ProfilerReport
 from smdebug.rules.profiling.evaluation import follow_job, write_report
 from smdebug.rules.profiling.profiler_rule import ProfiledJob
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHARTS = """\
 from smdebug.profiler.algorithm_metrics_reader import LocalAlgorithmMetricsReader

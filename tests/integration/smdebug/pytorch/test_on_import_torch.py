@@ -1,22 +1,16 @@
 """Tests of capture of unmodified PyTorch scripts, in separate processes."""
 
-from __future__ import annotations
-
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from smdebug.pytorch import on_import_torch
 from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

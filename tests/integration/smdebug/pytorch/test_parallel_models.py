@@ -3,20 +3,16 @@
 The former use `parallelize_module`, the latter stages.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.smdebug.scripts import build_script_runner
 from tests.unit.smdebug.written_run import WrittenRun
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,21 +1,15 @@
 """Tests of models with sharded parameters, by `fully_shard()`."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from smdebug.pytorch.tensors.storable import get_storable, to_array, view_array
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.scripts import RunScript
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

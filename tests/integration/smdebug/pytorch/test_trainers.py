@@ -3,20 +3,15 @@
 The saved values are those that the loops report.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.smdebug.scripts import START, RunScript
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

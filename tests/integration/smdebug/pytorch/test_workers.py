@@ -1,10 +1,8 @@
 """Tests of several workers, and of TensorBoard's own files."""
 
-from __future__ import annotations
-
 import json
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +14,9 @@ from smdebug.format.tfevent.framing import get_footer, masked_crc32c, read_recor
 from smdebug.pytorch import hook as hook_module
 from smdebug.pytorch.workers import get_worker
 from smdebug.writing.run_writer import Worker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-    from tests.unit.smdebug.scripts import RunScript
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
+from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

@@ -1,12 +1,11 @@
-from __future__ import annotations
-
 import json
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +20,8 @@ from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict, write_verdict
 from smdebug.rules.evaluator import judge
 from tests.integration.smdebug.rules.rule_container import build_config, start_container
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.smdebug.object_storage import Storage
 
 CUSTOM = """
 from limits import LIMIT
@@ -277,7 +272,7 @@ def test_custom_rule(custom: Any, run: RunMaker) -> None:
     assert custom(factor="3", patience="5").step == 4
     assert custom(factor="3", end_step="4").status == "NoIssuesFound"
     assert custom("NoRule").details == (
-        "SMDebugValueError: NoRule in my_rule.py is no rule: derive it from smdebug.rules.Rule."
+        "SMDebugValueError: NoRule in my_rule.py is not a rule: derive it from smdebug.rules.Rule."
     )
 
 

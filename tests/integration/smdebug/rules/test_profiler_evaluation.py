@@ -1,28 +1,21 @@
 """Tests of a profiler rule container: verdict and report, running and stopped."""
 
-from __future__ import annotations
-
 import json
 import signal
+import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.evaluator import judge
 from tests.integration.smdebug.rules.rule_container import build_config, start_container
-from tests.unit.smdebug.object_storage import BUCKET
+from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.profiler.profile_maker import ProfileMaker
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.unit.smdebug.object_storage import Storage
-
 
 CUSTOM = """
 from smdebug.profiler.system_samples import CPU

@@ -1,18 +1,13 @@
 """Test of ProfilerReport's page in a browser."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
 from tests.chromium import find_chromium
 from tests.unit.smdebug.rules.profiling.test_profiler_report import JOB, SHORT, SICK, build_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WIDTH, HEIGHT = 1280, 900
 # Whose sections are of what it has found.

@@ -3,20 +3,14 @@
 A wheel beside it provides the package.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.integration.smdebug.rules.rule_container import build_config, start_container
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.object_storage import Storage
 
 RULE = b"""
 import strict_limits

@@ -1,19 +1,13 @@
 """Tests of rule reports from separate containers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from tests.integration.smdebug.rules.rule_container import build_config, start_container
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.rules.test_rule_report import read_report
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.object_storage import Storage
 
 
 def test_a_container_leaves_both_files(tmp_path: Path, storage: Storage) -> None:

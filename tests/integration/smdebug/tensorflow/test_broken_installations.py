@@ -3,20 +3,13 @@
 It is broken, half installed, or older than its numpy allows; the scripts are unmodified.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.unit.smdebug.scripts import START, build_script_runner
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.scripts import RunScript, WriteConfig
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.scripts import START, RunScript, WriteConfig, build_script_runner
+from tests.unit.smdebug.written_run import WrittenRun
 
 TAPES = "class GradientTape:\n    _push_tape = _pop_tape = gradient = lambda *given: None\n"
 # What lies in place of the package, what its import says without smdebug, and whether smdebug says that it needs more.
@@ -111,7 +104,7 @@ def test_an_import_goes_as_without_a_configuration(
         ("__version__ = '3.0.0'\n", "module 'keras' has no attribute"),
         ("__version__ = 'nightly'\n", "ValueError"),
     ],
-    ids=["no version", "no layers", "a version that is no number"],
+    ids=["no version", "no layers", "a version that is not a number"],
 )
 def test_a_keras_that_lacks_what_a_hook_needs_trains(
     lacks: str, says: str, run_beside: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path

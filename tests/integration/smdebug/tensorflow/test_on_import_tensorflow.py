@@ -1,18 +1,12 @@
 """Tests of capture of unmodified TensorFlow scripts, in separate processes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

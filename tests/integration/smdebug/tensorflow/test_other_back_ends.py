@@ -3,11 +3,10 @@
 Unmodified scripts, hooks, and trainings without a hook.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +15,6 @@ from smdebug import modes
 from smdebug.trials import create_trial
 from tests.unit.smdebug.scripts import START, build_script_runner
 from tests.unit.smdebug.written_run import WrittenRun
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

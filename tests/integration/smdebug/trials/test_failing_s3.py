@@ -1,10 +1,8 @@
 """Tests of trials on an S3 that answers 500 or 503, briefly or permanently."""
 
-from __future__ import annotations
-
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +12,8 @@ from botocore.compat import HTTPHeaders
 from smdebug.exceptions import SMDebugError
 from smdebug.storage import s3
 from smdebug.trials import create_trial
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.object_storage import Storage
 
 RUN = "s3://runs/job"
 

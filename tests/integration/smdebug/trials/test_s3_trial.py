@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +11,8 @@ from smdebug.storage.s3 import S3Objects, S3RunFiles
 from smdebug.trials import S3Trial, create_trial
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.step_writer import StepWriter
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.object_storage import Storage
 
 RUN = "s3://runs/job-1/debug-output"
 

@@ -1,17 +1,11 @@
 """Tests of capture of unmodified XGBoost scripts, in separate processes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

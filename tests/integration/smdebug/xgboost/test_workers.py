@@ -1,15 +1,11 @@
 """Tests of workers that train together over XGBoost's communicator."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.unit.smdebug.scripts import RunScript
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

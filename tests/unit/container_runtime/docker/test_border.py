@@ -1,8 +1,7 @@
 """Tests of the messages about the engine."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import docker
 import docker.errors
@@ -12,9 +11,6 @@ import requests
 from container_runtime.docker.border import translated
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm.engine import find_address
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class WorkerEngine:

@@ -1,17 +1,12 @@
 """Tests of the Docker meter, on both versions of control groups."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.meter import Load
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NETWORK = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls

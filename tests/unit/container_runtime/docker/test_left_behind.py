@@ -1,18 +1,13 @@
 """Tests of the removal of containers after an outage of the engine."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Engine:

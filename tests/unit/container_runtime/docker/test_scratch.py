@@ -1,15 +1,10 @@
 """Tests of the writable folders of a container."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from container_runtime.docker.scratch import list_scratch_mounts, prepare_folders
 from container_runtime.spec import ContainerSpec
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_folders_are_filled_anew_for_a_start_after_one_that_failed(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import grp
 import os
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,6 @@ from container_runtime.docker import socket_permission
 from container_runtime.docker.socket_permission import explain_refusal
 from container_runtime.machine import IMAGE_VARIABLE
 from tests.unprivileged import AS_NOBODY, needs_other_user
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = needs_other_user
 # A group that Linux distributions have, and nobody is in.

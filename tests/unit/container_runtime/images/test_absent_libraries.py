@@ -1,14 +1,12 @@
 """Tests of the placeholders for GPU libraries, as the dynamic linker loads them."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +18,6 @@ from container_runtime.runtime import WheelhouseError
 from tests.small_wheel import write_wheel
 from tests.unit.container_runtime.images.small_shared_object import GONE, write_shared_object
 from tests.unit.container_runtime.images.test_cpu_wheels import hash_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Of the length of the name that it takes the place of.
 LIBRARY = "libcudart.so"

@@ -1,9 +1,7 @@
 """Tests of the image catalogue: names, versions and folders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,9 +15,6 @@ from container_runtime.images.catalogue import (
     parse_image_name,
 )
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, VersionRefusedError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ACCOUNT = "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
 

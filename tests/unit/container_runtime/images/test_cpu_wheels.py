@@ -3,8 +3,6 @@
 The result is the same everywhere, and wheels beside a PyTorch for GPUs stay as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import os
@@ -12,7 +10,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +19,6 @@ from container_runtime.images.wheelhouse import fetch_cpu_only_wheels, fetch_whe
 from container_runtime.runtime import WheelhouseError
 from tests.small_wheel import write_wheel
 from tests.unit.container_runtime.images.small_shared_object import GONE, write_shared_object
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Of the length of the name that it takes the place of.
 LINKED = write_shared_object().replace(GONE.encode() + b"\0", b"libcudart.so\0")

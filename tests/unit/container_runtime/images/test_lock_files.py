@@ -1,10 +1,8 @@
 """Tests of lock files: each image has them, complete and without extras."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -22,9 +20,6 @@ from container_runtime.images.lock_making import PYTHONS
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
 from container_runtime.runtime import WheelhouseError
 from tests.small_wheel import write_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEFINITIONS = [definition for definition in ImageCatalogue() if definition.requirements]
 

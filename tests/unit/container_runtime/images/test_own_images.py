@@ -1,8 +1,6 @@
 """Tests of the images of the user's own that ``start --image`` names."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from container_runtime.docker.images.images_in_place import ImagesInPlace
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.own_images import check_repositories, read_own_images
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ACCOUNT = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 

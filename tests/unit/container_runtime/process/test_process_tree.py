@@ -1,19 +1,14 @@
 """Tests of the local process meter, over a process tree that comes and goes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from container_runtime.process import process_tree
 from container_runtime.process.process_tree import ProcessTreeMeter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 def test_a_container_is_measured_whose_first_process_comes_late(

@@ -1,11 +1,9 @@
 """Tests of the supervisor's parts that need no process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,9 +11,6 @@ from hypothesis import strategies as st
 
 from container_runtime import runtime
 from container_runtime.process import supervisor
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def read_log(path: Path) -> list[bytes]:

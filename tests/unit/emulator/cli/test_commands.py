@@ -1,13 +1,11 @@
 """Tests of the command list: each command is found and imported on demand."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -16,9 +14,6 @@ from click.testing import CliRunner
 import emulator.cli
 from emulator import VERSION
 from emulator.cli.commands import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FOLDER = Path(emulator.cli.__file__).parent
 # Not needed to become the command that run is given: importing them takes longer than it may.

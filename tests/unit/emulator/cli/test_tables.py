@@ -1,11 +1,6 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from emulator.cli.tables import cut_middle, format_table, wrap
-
-if TYPE_CHECKING:
-    import pytest
 
 ROWS = [("Training job", "Status"), ("digits-2026-11-22-03-10-00-001", "Completed")]
 

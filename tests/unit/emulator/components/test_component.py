@@ -1,19 +1,14 @@
 """Components start in their order and stop in the reverse one, whatever fails."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from emulator.components.component import Component, ComponentList
 from emulator.exceptions import StartupError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Heard = list[str]
+Heard = list[str]
 
 
 class Recorded(Component):

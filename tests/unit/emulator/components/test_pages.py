@@ -1,9 +1,9 @@
 """Tests of the component of the emulator's own pages."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
+from wsgiref.types import WSGIApplication
 
 import pytest
 from werkzeug.test import Client
@@ -13,11 +13,6 @@ from emulator.components.gateway import Pages
 from emulator.components.ports import Faults, Folder, Ports, ReplicaComponent
 from emulator.gateway.addresses import find_addresses
 from emulator.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from wsgiref.types import WSGIApplication
 
 
 @pytest.fixture

@@ -5,24 +5,20 @@ A faulty one has one thing wrong, and AWS's words for it.
 Nothing here knows the gateway's schemas: the words are put together a second time, from the shapes themselves.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 import re
 import string
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from random import Random
+from typing import Any, cast
+
+from botocore.model import ListShape, MapShape, Shape, StructureShape
 
 from emulator.gateway.request_schema import compile_pattern
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from random import Random
-
-    from botocore.model import ListShape, MapShape, Shape, StructureShape
-
-    Path = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 
 MISSING: Any = object()
 _ALPHABET = string.ascii_letters + string.digits + string.punctuation + " \n"

@@ -1,14 +1,10 @@
 """Recording substitute for EventBridge and its targets."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from emulator.events.publisher import Publisher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 class RecordingPublisher(Publisher):

@@ -1,14 +1,9 @@
 """Operations of SageMaker that moto lacks, known before the first request."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import has_sagemaker_operation
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_they_are_known_before_anything_else_has_used_sagemaker(tmp_path: Path) -> None:

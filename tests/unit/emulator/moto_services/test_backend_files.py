@@ -1,15 +1,10 @@
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.backend_files import BackendFiles, BackendKey, DamagedFileError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PLACE = BackendKey("sqs", "123456789012", "us-east-1")
 

@@ -1,10 +1,10 @@
 """The table of what is replaced, and its check against the installed moto."""
 
-from __future__ import annotations
-
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import moto
 import pytest
@@ -22,10 +22,6 @@ from emulator.moto_services.replacements import OVERRIDDEN, REPLACED, Replacemen
 from emulator.moto_services.s3.journalled_backend import JournalledBackend
 from emulator.moto_services.sns import bound_http_endpoints, capture_published
 from emulator.moto_services.store import MotoStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class Service:

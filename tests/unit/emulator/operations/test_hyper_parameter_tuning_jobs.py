@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from emulator.exceptions import ValidationException
+from emulator.jobs import Jobs
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.operations.context import Context
 from emulator.operations.hyper_parameter_tuning_jobs import create_hyper_parameter_tuning_job
 from emulator.settings import Settings
-
-if TYPE_CHECKING:
-    from emulator.jobs import Jobs
 
 
 class NoJobs:

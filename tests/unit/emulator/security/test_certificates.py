@@ -6,7 +6,7 @@ import ipaddress
 import ssl
 import stat
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -23,9 +23,6 @@ from cryptography.x509.oid import NameOID
 
 from emulator.exceptions import StartupError
 from emulator.security.certificates import Certificates, find_fault
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OUTSIDE = "192.0.2.77"
 

@@ -1,10 +1,8 @@
 """Tests of the emulator's secret, and of credentials sealed with it."""
 
-from __future__ import annotations
-
 import stat
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from emulator.exceptions import SignatureError, StartupError
 from emulator.gateway.guard import Guard
 from emulator.security.keys import Keys, load_keys
 from emulator.security.signatures import Signature
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROLE, ACCOUNT = "arn:aws:iam::123456789012:role/path/Training", "123456789012"
 

@@ -1,12 +1,12 @@
 """Tests of signature verification: botocore's pass, tampered requests fail."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import io
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import boto3
@@ -27,10 +27,6 @@ from emulator.security.signatures import (
     read_old_address,
     read_signature,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 KEY, SECRET, REGION = "AKIDEXAMPLE", "a secret", "eu-west-1"
 HOST = "http://127.0.0.1:4580"

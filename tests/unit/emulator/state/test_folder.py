@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -17,10 +16,6 @@ from emulator.state.folder import (
     is_free,
     wait_until_free,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import TextIO
 
 
 def test_an_instance_is_found_while_it_runs(tmp_path: Path) -> None:

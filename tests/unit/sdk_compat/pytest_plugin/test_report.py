@@ -1,16 +1,12 @@
-from __future__ import annotations
-
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from sdk_compat.job_objects import read_job_name
 from sdk_compat.pytest_plugin.emulator import find_test
 from sdk_compat.pytest_plugin.report import draw, format_table, format_warnings, shorten, write_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JOB: dict[str, Any] = {
     "name": "digits-2026-11-22-02-20-37-001",

@@ -1,7 +1,7 @@
-from __future__ import annotations
-
 import builtins
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -9,14 +9,8 @@ import pytest
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from smdebug.trials import Trial
 
 mpl.use("Agg")
 

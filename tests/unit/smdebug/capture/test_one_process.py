@@ -1,20 +1,16 @@
 """Tests of copied and pickled models that hold hooks."""
 
-from __future__ import annotations
-
 import copy
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smdebug.capture.hook import BaseHook
 from smdebug.capture.one_process import AbsentHook
 from smdebug.capture.singleton import del_hook
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

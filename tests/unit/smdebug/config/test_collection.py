@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,9 +8,6 @@ from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_reduction_config_text_form() -> None:

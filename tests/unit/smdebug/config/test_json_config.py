@@ -3,25 +3,20 @@
 The others are those that the recorded ones leave open.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from smdebug.capture.hook import BaseHook
+from smdebug.config.collection import Collection
 from smdebug.config.json_config import create_hook_from_json_config, parse_bool
 from smdebug.environment import is_switched_on, parse_switch
 from smdebug.writing.run_writer import Worker
 from tests.unit.smdebug.hooks import closing_hooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from smdebug.config.collection import Collection
-    from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.scripts import RunScript
 
 # As the real smdebug 1.0.34 answered; never edited by hand.
 CASES = json.loads(Path(__file__).with_name("recorded_json_configs.json").read_text(encoding="utf-8"))["cases"]
@@ -146,7 +141,7 @@ def test_switches() -> None:
 def test_file_that_is_no_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "debughookconfig.json"
     path.write_text("{")
-    with pytest.raises(json.JSONDecodeError, match=r"debughookconfig.json is no JSON: Expecting property name"):
+    with pytest.raises(json.JSONDecodeError, match=r"debughookconfig.json is not JSON: Expecting property name"):
         create_hook_from_json_config(PlainHook, str(path))
 
 

@@ -1,11 +1,9 @@
 """Tests of records against the bytes of smdebug 1.0.34, and of damaged ones."""
 
-from __future__ import annotations
-
 import json
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +18,6 @@ from smdebug.format.tfevent.decoding import decode_event, read_events
 from smdebug.format.tfevent.encoding import encode_event_fields, encode_heads, encode_metadata, encode_string_heads
 from smdebug.format.tfevent.framing import CONSTANT_FOOTER, encode_record, get_footer, masked_crc32c, read_record
 from smdebug.mode_keys import ModeKeys
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUNS = ["pt_save_all", "pt_modes", "pt_fp16", "writer_dtypes", "tf_keras_fit", "xgb_all", "pt_reductions_only"]
 

@@ -1,14 +1,13 @@
 """Tests of the page data of a profile: lines, steps, phases, flame graphs."""
 
-from __future__ import annotations
-
 import cProfile
 import json
 import marshal
 import pstats
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +17,6 @@ from smdebug.inspection.profile_questions import PROFILE_QUESTIONS
 from smdebug.inspection.watched_profile import WatchedProfile
 from tests.unit.smdebug.profiler.profile_maker import START, ProfileMaker
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIRST, SECOND = (
     f"global-{step}-stepstart-{at}_global-{step + 1}-stepstart-{at + 500_000}"

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import json
 import math
 import shutil
 from collections import OrderedDict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +15,9 @@ from smdebug.inspection.questions import QUESTIONS
 from smdebug.inspection.watched_run import NoTensorsError, WatchedRun
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.run_files import LocalRunFiles
+from smdebug.trials import Trial
 from tests.unit.smdebug.rules.builtin.judging import write_run
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from smdebug.trials import Trial
 
 
 @pytest.fixture(scope="module")

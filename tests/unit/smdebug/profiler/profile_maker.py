@@ -1,13 +1,9 @@
 """Generated job profiles, in the files that the agent and the hook write."""
 
-from __future__ import annotations
-
 import json
 import time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 START = 1_700_000_040.0  # the first second of a minute
 

@@ -3,14 +3,9 @@
 Two nodes, five steps and data loading.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.unit.smdebug.profiler.profile_maker import START, ProfileMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START_US = int(START * 1e6)
 STEP = "Step:ModeKeys.TRAIN"

@@ -1,11 +1,9 @@
 """Tests of profile readers: time ranges, and damaged or unexpected files."""
 
-from __future__ import annotations
-
 import doctest
 import gzip
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +15,6 @@ from smdebug.profiler.system_metrics_reader import LocalSystemMetricsReader
 from smdebug.profiler.utils import TimeUnits
 from tests.unit.smdebug.profiler.profile_maker import START, ProfileMaker
 from tests.unit.smdebug.profiler.profiled_job import START_US, STEP, write_profiled_job
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_system_metrics_of_a_time(tmp_path: Path) -> None:

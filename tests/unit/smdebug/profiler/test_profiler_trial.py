@@ -1,9 +1,8 @@
 """Tests of custom rules over a profile: input, waits and end."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +12,6 @@ from smdebug.trials import create_trial
 from tests.unit.smdebug.profiler.profile_maker import ProfileMaker
 from tests.unit.smdebug.profiler.profiled_job import START_US, write_profiled_job
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECOND = 1_000_000
 

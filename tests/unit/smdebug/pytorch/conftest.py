@@ -1,19 +1,14 @@
 """Fixtures of hooks that end with their test, and of a training for them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import smdebug.pytorch as smd
 from tests.unit.smdebug.hooks import closing_hooks
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 @pytest.fixture

@@ -5,16 +5,15 @@ Each runs with a hook that saves everything, and without one.
 SMDEBUG_FUZZ_TRAININGS=200 tries as many mixtures instead of twenty.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import itertools
 import logging
 import os
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -29,11 +28,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import smdebug.pytorch as smd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.unit.smdebug.pytorch.small_training import MakeHook
+from tests.unit.smdebug.pytorch.small_training import MakeHook
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,7 @@
 """Tests of compiled models: capture and compilation do not affect each other."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +12,9 @@ from torch.utils.checkpoint import checkpoint
 
 import smdebug.pytorch as smd
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training
+from tests.unit.smdebug.written_run import WrittenRun
 
 from .test_model_kinds import check_step, get_gradients, get_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.unit.smdebug.written_run import WrittenRun
 
 # The compiler imports a module of its own that says this of another one.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")

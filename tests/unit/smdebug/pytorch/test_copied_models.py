@@ -1,19 +1,15 @@
 """Tests of models that a script copies or pickles during capture."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
-if TYPE_CHECKING:
-    from tests.unit.smdebug.pytorch.small_training import MakeHook
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.pytorch.small_training import MakeHook
+from tests.unit.smdebug.written_run import WrittenRun
 
 X = torch.ones(1, 4)
 

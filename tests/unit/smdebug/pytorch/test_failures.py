@@ -1,11 +1,10 @@
 """Tests of failures while saving: none reaches the training."""
 
-from __future__ import annotations
-
 import logging
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 import torch
 
 from smdebug.pytorch import ReductionConfig
@@ -13,13 +12,9 @@ from smdebug.pytorch.tensors import tensor_writer
 from smdebug.pytorch.tensors.storable import get_storable
 from smdebug.storage.output import open_output
 from smdebug.writing import step_writer
-
-if TYPE_CHECKING:
-    import pytest
-
-    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-    from tests.unit.smdebug.scripts import RunScript
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
+from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 def test_a_tensor_that_cannot_be_saved_is_named_once_and_the_others_are_saved(

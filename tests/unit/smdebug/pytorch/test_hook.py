@@ -1,8 +1,7 @@
 """Tests of the hook: saved tensors, their names and their steps."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,7 @@ from smdebug.format.tfevent.framing import read_record
 from smdebug.pytorch import hook as hook_module
 from smdebug.writing.run_writer import Worker
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 def test_names_of_everything_there_is(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:

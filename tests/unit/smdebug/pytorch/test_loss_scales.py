@@ -1,8 +1,6 @@
 """Tests of gradients under a GradScaler: saved without its factor."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +8,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Net
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 def scale_and_step(

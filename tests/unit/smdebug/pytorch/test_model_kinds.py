@@ -1,9 +1,8 @@
 """Tests of many kinds of models, against torch's own parameters and gradients."""
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 import smdebug.pytorch as smd
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 class Recurrent(nn.Module):

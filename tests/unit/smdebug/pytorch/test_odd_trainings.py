@@ -1,9 +1,8 @@
 """Tests of unusual trainings: partial capture, and one message on what is missing."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +11,7 @@ import torch
 import smdebug.pytorch as smd
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
 from tests.unit.smdebug.scripts import START, RunScript
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 def get_warnings(said: pytest.LogCaptureFixture) -> list[str]:

@@ -1,8 +1,6 @@
 """Tests of optimizer state, against `optimizer.state_dict()` after each step."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +8,8 @@ import torch
 
 import smdebug.pytorch as smd
 from smdebug.trials import create_trial
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 def get_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:

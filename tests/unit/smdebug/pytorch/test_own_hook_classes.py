@@ -1,9 +1,8 @@
 """Tests of classes derived from the PyTorch hook, as AWS's examples write them."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,9 +11,6 @@ import smdebug.pytorch as smd
 from smdebug.environment import CONFIG_FILE_PATH_ENV_STR, TRAINING_JOB_NAME_ENV_STR
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.trials import create_trial
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class ActivationHook(smd.Hook):

@@ -1,9 +1,5 @@
 """Tests of saved reductions against numpy, and of their names in the run."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 import torch
@@ -12,10 +8,8 @@ import smdebug.pytorch as smd
 from smdebug.config.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
 from smdebug.exceptions import SMDebugValueError
 from smdebug.pytorch.tensors.reductions import reduce_tensor
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
+from tests.unit.smdebug.written_run import WrittenRun
 
 OPERATIONS = [*ALLOWED_REDUCTIONS, *ALLOWED_NORMS]
 TENSORS = {

@@ -1,21 +1,16 @@
 """Tests of a restarted job's step count, continued beside its checkpoints."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import smdebug.pytorch as smd
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 @pytest.fixture

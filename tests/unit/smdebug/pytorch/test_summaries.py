@@ -1,23 +1,18 @@
 """Tests of SageMaker metrics and TensorBoard files, by an independent reader."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import smdebug.pytorch as smd
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
+from tests.unit.smdebug.written_run import WrittenRun
 
 # CRC-32C bit by bit, as its definition has it.
 _POLYNOMIAL = 0x82F63B78

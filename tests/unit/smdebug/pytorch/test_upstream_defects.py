@@ -1,10 +1,9 @@
 """Tests of smdebug 1.0.34's writing defects, one each, by our list's numbers."""
 
-from __future__ import annotations
-
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import numpy as np
@@ -17,13 +16,9 @@ from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.storage.output import open_output
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, Storage
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-    from tests.unit.smdebug.scripts import RunScript
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
+from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 def test_5_what_comes_late_is_added_to_the_finished_step(

@@ -1,9 +1,8 @@
 """Tests of the event cache: read-ahead and eviction."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -11,9 +10,6 @@ from smdebug.reading.byte_cache import ByteCache
 from smdebug.reading.event_cache import ALLOWANCE_BYTES, EventCache
 from smdebug.reading.record_reader import KEEP_BYTES
 from smdebug.storage.s3 import REQUEST_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CONTENT = random.Random(0).randbytes(700_000)
 RECORD = 8000

@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,12 +10,8 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.reading.index_files import IndexFinder, parse_index, parse_index_name
 from smdebug.reading.index_reader import LocalIndexReader, ReadIndexFilesCache, S3IndexReader
 from smdebug.reading.run_files import LocalRunFiles
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.object_storage import Storage
 
 META = {"mode": "TRAIN", "mode_step": 2, "event_file_name": "events/e"}
 

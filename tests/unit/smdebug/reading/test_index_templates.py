@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +10,6 @@ from smdebug.reading.index_files import parse_index
 from smdebug.reading.index_templates import _MOST_TEMPLATES, IndexTemplates
 from smdebug.reading.step_index import Layouts, StepIndex
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ["loss", 'quoted", "crc32c": 12, "', "gradient/ü", "\\", '"tensor_payload": [']
 

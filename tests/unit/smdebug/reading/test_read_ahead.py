@@ -1,17 +1,11 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from smdebug.format.tensor_location import TensorLocation
 from smdebug.reading.read_ahead import ReadAhead
 from smdebug.trials import create_trial
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.object_storage import Storage
 
 RUN = "s3://runs/job"
 

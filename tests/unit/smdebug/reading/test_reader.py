@@ -1,24 +1,18 @@
-from __future__ import annotations
-
 import json
 import mmap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
+from smdebug.format.tensor_location import TensorLocation
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.index_files import parse_index
 from smdebug.reading.reader import FileReader
 from smdebug.reading.records.decoder import read_tensor
 from smdebug.reading.run_files import LocalRunFiles
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smdebug.format.tensor_location import TensorLocation
 
 EVENT = "events/000000000003/000000000003_worker_0.tfevents"
 INDEX = "index/000000000/000000000003_worker_0.json"

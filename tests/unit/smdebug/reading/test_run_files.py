@@ -1,20 +1,15 @@
 """Tests of reading event files of a folder: mapped and copied parts."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from smdebug.reading import run_files
+from smdebug.reading.tensor import Tensor
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from smdebug.reading.tensor import Tensor
 
 # Just above the size from which on a record is mapped.
 NUMBERS = 70_000

@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +13,6 @@ from smdebug.reading.step_index import Layouts
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.trial import Trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class CountingTrial(LocalTrial):

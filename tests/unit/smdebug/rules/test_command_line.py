@@ -1,26 +1,20 @@
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from smdebug.rules.__main__ import main
 from smdebug.rules.builtin import list_names
-from tests.unit.smdebug.object_storage import BUCKET
+from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.unit.smdebug.object_storage import Storage
 
 
 @pytest.fixture

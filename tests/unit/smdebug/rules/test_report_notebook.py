@@ -1,9 +1,8 @@
 """Tests of the report's notebook: its format, and its code on a run."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -11,9 +10,6 @@ import pytest
 
 from smdebug.rules.drawing.notebook import render_notebook
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 mpl.use("agg")
 

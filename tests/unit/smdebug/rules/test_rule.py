@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +14,6 @@ from smdebug.logger import get_logger
 from smdebug.rules import RequiredTensors, Rule, invoke_rule
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Above(Rule):

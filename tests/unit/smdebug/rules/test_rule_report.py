@@ -1,13 +1,12 @@
 """Tests of the report and the plot of a rule evaluation."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,13 +19,8 @@ from smdebug.rules.report.rule_pages import describe_rule
 from smdebug.rules.report.rule_plot import draw_plot
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.watched_quantity import MOST_POINTS, WatchedQuantity
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smdebug.trials import Trial
 
 PICTURES = Path(__file__).parents[4] / "docs" / "rules"
 FIRINGS = make_firings()
@@ -36,7 +30,7 @@ UNMEASURED = {"SimilarAcrossRuns"}
 
 def read_report(folder: Path) -> dict[str, Any]:
     def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is no JSON")
+        raise AssertionError(f"{constant} is not JSON")
 
     found: dict[str, Any] = json.loads((folder / "report.json").read_text(), parse_constant=refuse)
     return found

@@ -1,11 +1,10 @@
 """Tests of rules whose run is late or stalls, or whose other run is absent."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,16 +12,12 @@ import pytest
 from smdebug.exceptions import NoMoreData
 from smdebug.rules.builtin.stalled_training_rule import StalledTrainingRule
 from smdebug.rules.container.rule_config import parse_rule_config
+from smdebug.rules.container.verdict import Verdict
 from smdebug.rules.evaluator import evaluate, judge
 from smdebug.rules.rule_invoker import invoke_rule
 from smdebug.trials import create_trial
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smdebug.rules.container.verdict import Verdict
-    from tests.unit.smdebug.object_storage import Storage
 
 
 def judge_run(folder: Path, rule: str, tensors: Path, **more: Any) -> Verdict:

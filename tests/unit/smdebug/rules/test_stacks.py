@@ -1,8 +1,7 @@
 """Tests of small tensors measured together: the same answers as one by one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,18 +9,12 @@ import pytest
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.record_reader import RecordReader
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule
 from smdebug.rules.measuring.row_measures import MEASURES, measure
-from smdebug.trials import create_trial
-from tests.unit.smdebug.object_storage import BUCKET
+from smdebug.trials import Trial, create_trial
+from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smdebug.rules.built_in_rule import BuiltInRule
-    from smdebug.trials import Trial
-    from tests.unit.smdebug.object_storage import Storage
 
 RULES: list[tuple[str, dict[str, str]]] = [
     ("AllZero", {"tensor_regex": ".*", "threshold": "50"}),

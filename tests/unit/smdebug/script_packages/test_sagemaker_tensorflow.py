@@ -1,23 +1,19 @@
 """Channels in Pipe mode as data sets of TensorFlow."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import json
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator.jobs.staging.pipes import wrap_record
 from smdebug.absent_modules import SCRIPT_PACKAGES
 from smdebug.script_packages.sagemaker_tensorflow.records import read_lines, read_tf_records
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORDS = [b"one", b"", b"\x0a\x23\xd7\xce in a record", b"x" * 1000]
 

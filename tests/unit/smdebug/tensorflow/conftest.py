@@ -3,28 +3,23 @@
 The hooks end with their test.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.unit.smdebug.hooks import closing_hooks
 
 # TensorFlow reads it when it is imported: it says what the processor can do on every start.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+from collections.abc import Iterator
+
 import keras
 import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.smdebug.tensorflow.small_models import MakeHook
-    from tests.unit.smdebug.written_run import WrittenRun
-
+from tests.unit.smdebug.tensorflow.small_models import MakeHook
+from tests.unit.smdebug.written_run import WrittenRun
 
 # Only possible before the first tensor of the process is made.
 _CPU = tf.config.list_physical_devices("CPU")[0]

@@ -5,13 +5,12 @@ Each runs with a hook that saves everything, and without one.
 SMDEBUG_FUZZ_TRAININGS=200 tries as many mixtures instead of three.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -19,11 +18,7 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.unit.smdebug.tensorflow.small_models import MakeHook
+from tests.unit.smdebug.tensorflow.small_models import MakeHook
 
 pytestmark = pytest.mark.slow
 

@@ -3,10 +3,9 @@
 Nothing of it reaches the training.
 """
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -16,13 +15,9 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugNotImplementedError, SMDebugValueError
 from smdebug.tensorflow.steps import taps
+from tests.unit.smdebug.scripts import RunScript
 from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, make_data, make_model
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.scripts import RunScript
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,6 @@
 """Tests of fit, evaluate and predict with a hook: runs and unchanged results."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,9 +9,7 @@ import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, make_data, make_model
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

@@ -1,22 +1,15 @@
 """Tests of how rules judge the training and validation losses that `fit` leaves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import keras
 import numpy as np
 import pytest
 
 from smdebug.rules.builtin.loss_not_decreasing import LossNotDecreasing
 from smdebug.rules.builtin.overfit import Overfit
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.rules.builtin.judging import find_firing
-
-if TYPE_CHECKING:
-    from smdebug.trials import Trial
-    from tests.unit.smdebug.tensorflow.small_models import MakeHook
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.tensorflow.small_models import MakeHook
+from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
 

@@ -1,9 +1,9 @@
 """Tests of graphs in a MonitoredTrainingSession."""
 
-from __future__ import annotations
-
 import gc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -13,12 +13,7 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from smdebug.exceptions import SMDebugNotImplementedError
 from tests.unit.smdebug.hooks import closing_hooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.written_run import WrittenRun
 
 v1 = tf.compat.v1
 X = np.random.default_rng(0).random((8, 3)).astype(np.float32)

@@ -3,13 +3,12 @@
 The profiles are Python's and TensorFlow's own.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import pstats
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -18,9 +17,6 @@ import tensorflow as tf
 
 from smdebug.tracing import step_tracer
 from tests.unit.smdebug.tensorflow.small_models import MakeHook, make_data, make_model
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,8 @@
 """Tests of unmodified trainings in this process: hooks, and capture limits."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,13 +11,8 @@ import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.unit.smdebug.scripts import WriteConfig
-    from tests.unit.smdebug.written_run import WrittenRun
+from tests.unit.smdebug.scripts import WriteConfig
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(

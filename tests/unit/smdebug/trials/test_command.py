@@ -1,21 +1,15 @@
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.__main__ import main
+from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.object_storage import Storage
 
 
 def write(out_dir: str) -> RunMaker:

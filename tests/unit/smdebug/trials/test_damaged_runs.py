@@ -1,12 +1,12 @@
 """Tests of damaged files: documented errors, and undamaged steps readable."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +15,8 @@ from smdebug.exceptions import MissingCollectionFiles, SMDebugError, SMDebugValu
 from smdebug.format.tfevent.framing import read_record
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.reader import FileReader
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from smdebug.trials import Trial
 
 STEPS = 4
 DAMAGED_STEP = 2

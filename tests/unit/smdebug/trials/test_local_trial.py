@@ -1,9 +1,9 @@
-from __future__ import annotations
-
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,17 +21,11 @@ from smdebug.exceptions import (
 )
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.run_steps import StepState
-from smdebug.trials import LocalTrial, create_trial
+from smdebug.trials import LocalTrial, Trial, create_trial
 from smdebug.writing.file_writer import FileWriter
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.step_writer import StepWriter
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from smdebug.trials import Trial
 
 POLL_S = 0.002
 

@@ -1,17 +1,12 @@
 """Tests of the notebook display of runs and verdicts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from smdebug.analysis.plots import name_run
 from smdebug.rules.container.verdict import ISSUES_FOUND, Verdict
 from tests.unit.smdebug.rules.builtin.judging import write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_run_is_shown_by_its_job_s_name(tmp_path: Path) -> None:

@@ -1,18 +1,11 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smdebug.trials import Trial
 
 
 @pytest.fixture

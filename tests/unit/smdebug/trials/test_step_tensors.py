@@ -1,26 +1,21 @@
 """Tests of tensor values shared by rules, in little memory."""
 
-from __future__ import annotations
-
 import gc
 import shutil
 import weakref
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from smdebug.exceptions import TensorUnavailableForStep
+from smdebug.format.tensor_location import TensorLocation
 from smdebug.reading.record_reader import RecordReader
 from smdebug.reading.records import decoder as record_decoder
 from smdebug.reading.records.template import RecordTemplate, learn_template
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smdebug.format.tensor_location import TensorLocation
 
 TENSORS: dict[str, Any] = {
     "a": np.arange(12, dtype=np.float32).reshape(3, 4),

@@ -1,10 +1,8 @@
 """Tests of smdebug 1.0.34's reading defects, one each, by our list's numbers."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,13 +20,8 @@ from smdebug.format.tfevent.framing import encode_record
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.run_steps import StepState
 from smdebug.rules import Rule, invoke_rule
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smdebug.trials import Trial
 
 POLL_S = 0.002
 

@@ -1,10 +1,10 @@
 """Tests of FileWriter, StepWriter and a run's other files."""
 
-from __future__ import annotations
-
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import boto3
 import numpy as np
@@ -35,10 +35,6 @@ from smdebug.writing.file_writer import FileWriter
 from smdebug.writing.run_writer import RunWriter, Worker, check_out_dir
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.step_writer import HeadCache, StepWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def test_locations() -> None:

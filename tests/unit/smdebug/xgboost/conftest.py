@@ -1,8 +1,7 @@
 """Fixtures of hooks that end with their test, and of real data."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import xgboost
@@ -10,12 +9,8 @@ from sklearn.datasets import load_breast_cancer
 
 import smdebug.xgboost as smd
 from tests.unit.smdebug.hooks import closing_hooks
+from tests.unit.smdebug.written_run import WrittenRun
 from tests.unit.smdebug.xgboost.cancer import Cancer, MakeHook
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.unit.smdebug.written_run import WrittenRun
 
 
 @pytest.fixture(scope="session")

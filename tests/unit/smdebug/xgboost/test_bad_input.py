@@ -1,8 +1,7 @@
 """Tests of incomplete and failing trainings: partial capture, and no harm."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +9,8 @@ import xgboost
 
 import smdebug.xgboost as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugTypeError, SMDebugValueError
+from tests.unit.smdebug.written_run import WrittenRun
 from tests.unit.smdebug.xgboost.cancer import BINARY, Cancer, MakeHook, train
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.written_run import WrittenRun
 
 
 def get_lost(said: pytest.LogCaptureFixture) -> list[str]:

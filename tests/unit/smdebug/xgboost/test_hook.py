@@ -1,10 +1,8 @@
 """Tests of saved tensors, against XGBoost's own values."""
 
-from __future__ import annotations
-
 import copy
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +11,8 @@ import xgboost
 import smdebug.xgboost as smd
 from smdebug.trials import create_trial
 from smdebug.xgboost.models import IMPORTANCE_TYPES
+from tests.unit.smdebug.written_run import WrittenRun
 from tests.unit.smdebug.xgboost.cancer import BINARY, Cancer, MakeHook, train
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.written_run import WrittenRun
 
 
 @pytest.fixture

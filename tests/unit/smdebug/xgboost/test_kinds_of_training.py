@@ -1,8 +1,6 @@
 """Tests of every XGBoost training API, each on suitable data."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +9,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import cross_val_score
 
+from tests.unit.smdebug.written_run import WrittenRun
 from tests.unit.smdebug.xgboost.cancer import BINARY, Cancer, MakeHook, train
-
-if TYPE_CHECKING:
-    from tests.unit.smdebug.written_run import WrittenRun
 
 EVERYTHING = {"save_all": True}
 

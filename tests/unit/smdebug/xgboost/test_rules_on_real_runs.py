@@ -1,8 +1,7 @@
 """Tests of the XGBoost rules on saved runs of real trainings."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +16,8 @@ from smdebug.rules.builtin.feature_importance_overweight import FeatureImportanc
 from smdebug.rules.builtin.loss_not_decreasing import LossNotDecreasing
 from smdebug.rules.builtin.overfit import Overfit
 from smdebug.rules.builtin.tree_depth import TreeDepth
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smdebug.trials import Trial
 
 
 def capture(

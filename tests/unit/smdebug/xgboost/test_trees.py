@@ -1,17 +1,12 @@
 """Tests of the newest round's trees, which are read in two ways."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 import xgboost
 
 from smdebug.xgboost import trees
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
 """Distributed training on all hosts of a job, for scripts."""
 
-from __future__ import annotations
-
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 from rules_images.training.xgboost.built_in_algorithm.hosts import Hosts, choose_port, exchange, join, keep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def wait_hostname_resolution(sm_hosts: Sequence[str]) -> None:

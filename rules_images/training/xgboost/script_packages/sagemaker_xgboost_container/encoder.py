@@ -1,20 +1,16 @@
 """Inference requests as XGBoost matrices, for scripts that serve their model."""
 
-from __future__ import annotations
-
 import io
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import xgboost
 
 from rules_images.training.xgboost.built_in_algorithm.channels import read_matrix
 from rules_images.training.xgboost.built_in_algorithm.recordio import read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def csv_to_dmatrix(input: str | bytes, dtype: Any = None) -> xgboost.DMatrix:  # noqa: A002 - scripts give it by this name
@@ -65,7 +61,7 @@ def decode(obj: str | bytes, content_type: str) -> xgboost.DMatrix:
     """
     decoder = _DECODERS.get(content_type.partition(";")[0].strip().lower())
     if decoder is None:
-        raise ValueError(f"{content_type} is no content type of requests; there are {', '.join(_DECODERS)}.")
+        raise ValueError(f"{content_type} is not a content type of requests; there are {', '.join(_DECODERS)}.")
     return decoder(obj)
 
 

@@ -1,14 +1,13 @@
 """Tests of the built images: their labels and contents."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import threading
 import uuid
 import zipfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -17,7 +16,7 @@ from container_runtime.docker.border import connect
 from container_runtime.docker.engine import DockerEngine
 from container_runtime.docker.images.image_build import build_images, find_stale, plan_builds
 from container_runtime.file_lock import hold_lock
-from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
+from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue, ImageDefinition
 from container_runtime.images.lock_files import INSTALLER_MARK, read_requirements
 from container_runtime.images.wheelhouse import (
     FOR_GPUS,
@@ -28,12 +27,6 @@ from container_runtime.images.wheelhouse import (
 )
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit, WheelhouseError
 from container_runtime.spec import ContainerSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 pytestmark = pytest.mark.slow
 

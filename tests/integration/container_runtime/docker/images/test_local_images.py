@@ -1,13 +1,11 @@
 """Tests of image names resolved to the engine's images."""
 
-from __future__ import annotations
-
 import base64
 import json
 import socket
 import uuid
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +14,6 @@ from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ImageNotFoundError, VersionRefusedError
 from tests.registry import PASSWORD, USER, run_registry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.docker

@@ -1,13 +1,11 @@
 """Tests of the smdebug that is mounted into images of the user's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import crc32c
 import pytest
@@ -15,9 +13,6 @@ import pytest
 from container_runtime.docker.images.images_in_place import TARGET, ImagesInPlace
 from container_runtime.docker.images.mounted_library.crc32c import crc32c as substitute
 from container_runtime.runtime import ContainerStartError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,16 +1,16 @@
 """Tests of spare containers on a Docker engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +21,6 @@ from container_runtime.docker.spares.spares import IDLE_SECONDS, SpareOptions
 from container_runtime.runtime import STARTED_COLD, Exit
 from container_runtime.spec import ContainerSpec, Mount
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.docker
 

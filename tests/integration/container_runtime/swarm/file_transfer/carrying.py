@@ -1,19 +1,14 @@
 """Container folders here and on a node whose agent runs in this process."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from container_runtime.spec import Mount
 from container_runtime.swarm.agent_key import keep_key
 from container_runtime.swarm.carriers import Carriers
 from container_runtime.swarm.file_transfer.carried_folders import list_carried, list_volumes
 from tests.integration.container_runtime.swarm.test_proxies import NodeAgent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 NAME = "smd-one"
 USER = (os.getuid() or 1000, os.getgid() or 1000)

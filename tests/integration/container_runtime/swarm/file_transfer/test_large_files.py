@@ -4,13 +4,11 @@ A file is under way for as long as a test wants: it is larger than what comes wi
 node's disk.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import shutil
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +16,6 @@ from container_runtime.swarm.file_transfer import carrier, files
 from container_runtime.swarm.file_transfer.tree import Tree
 from tests.integration.container_runtime.swarm.file_transfer.carrying import NAME, USER, Setup, holds, list_all, write
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _ENDLESS = 1 << 34
 # What a disk takes, should all of them be written before ten have come.

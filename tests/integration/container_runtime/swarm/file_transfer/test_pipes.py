@@ -1,19 +1,14 @@
 """Tests of channels in Pipe mode whose program is on another node."""
 
-from __future__ import annotations
-
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.integration.container_runtime.swarm.file_transfer.carrying import NAME, USER, Setup
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 LARGE = os.urandom(3_000_000)
 

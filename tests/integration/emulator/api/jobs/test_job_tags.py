@@ -1,9 +1,8 @@
 """Tests of a job's tags in the emulator's own API and in AWS's operations."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -12,9 +11,6 @@ import pytest
 from sdk_compat.demo.training_job import build_training_job
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JOB = "tagged"
 

@@ -3,15 +3,10 @@
 They run one after the other.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.jobs.runs.recovery import find_left_over
 from tests.integration.emulator.jobs.job_harness import REGION, open_job_harness
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_jobs_wait_for_a_place_in_their_order(tmp_path: Path) -> None:

@@ -1,21 +1,15 @@
 """Tests of channels in FastFile mode: no copies, and no writes to S3's files."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from container_runtime.process.namespace_grant import NamespaceGrant, probe_namespaces
 from emulator.moto_services.s3.backend import open_s3
-from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, open_job_harness
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.integration.emulator.jobs.job_harness import JobHarness
+from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness
 
 LOG = "/aws/sagemaker/TrainingJobs"
 SCRIPT = """

@@ -1,22 +1,17 @@
 """Quotas of instances, with jobs that wait until they are stopped."""
 
-from __future__ import annotations
-
 import json
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.exceptions import ResourceLimitExceeded
+from emulator.jobs.model.tuning_job import TuningJob
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness, open_job_harness
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from emulator.jobs.model.tuning_job import TuningJob
 
 QUOTAS = {
     "ml.m5.large for training job usage": 2,

@@ -1,7 +1,5 @@
 """Tests of jobs on several hosts: separate containers, one common end."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -9,19 +7,16 @@ import signal
 import tarfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.runtime import NetworkExhaustedError
 from emulator.jobs.runs.containers import host_containers
-from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION
+from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness
 from tests.integration.emulator.jobs.runs.test_recovery import WAIT_FOR_GO, let_go, recover, run_and_kill
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 TWO = {"ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 1}}
 # Each host knows its rank as an AWS script does.

@@ -3,14 +3,9 @@
 ``python -m tests.soak.many_nodes`` is the long one.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.soak.many_nodes import simulate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_each_job_gets_its_turn_and_has_one_right_end_whatever_nodes_are_lost(tmp_path: Path) -> None:

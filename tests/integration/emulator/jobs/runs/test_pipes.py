@@ -1,18 +1,13 @@
 """Tests of jobs with channels in Pipe mode."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.jobs.staging.pipes import cut_record, wrap_record
-from tests.integration.emulator.jobs.job_harness import REGION
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 LOG = "/aws/sagemaker/TrainingJobs"
 LARGE = bytes(range(256)) * 1024

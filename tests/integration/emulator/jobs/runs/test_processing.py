@@ -1,19 +1,14 @@
 """Tests of whole processing job runs: real processes and real S3."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from tests.integration.emulator.jobs.job_harness import REGION
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import ENDED, wait_until
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 LOG = "/aws/sagemaker/ProcessingJobs"
 PRELUDE = """

@@ -1,7 +1,5 @@
 """Tests of recovery after a killed emulator, on the same state folder."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess
@@ -9,24 +7,20 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from container_runtime.process.local_processes import LocalProcesses
-from container_runtime.runtime import EngineUnavailableError, Exit
+from container_runtime.runtime import Container, EngineUnavailableError, Exit
+from container_runtime.spec import ContainerSpec
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
-from tests.integration.emulator.jobs.job_harness import REGION, open_job_harness
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness, open_job_harness
 from tests.integration.emulator.jobs.runs import test_tuning
 from tests.integration.emulator.jobs.runs.test_processing import describe, wait
+from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import ENDED, wait_until
-
-if TYPE_CHECKING:
-    from container_runtime.runtime import Container
-    from container_runtime.spec import ContainerSpec
-    from tests.integration.emulator.jobs.job_harness import JobHarness
-    from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
 pytestmark = pytest.mark.slow
 

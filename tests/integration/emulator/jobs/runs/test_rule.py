@@ -1,10 +1,9 @@
 """Tests of whole rule evaluation runs beside a real training."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +15,8 @@ from emulator.jobs.runs import threads
 from emulator.jobs.runs.rule_job_run import describe_exit_without_verdict, parse_verdict
 from emulator.jobs.staging.rule_configuration import is_below, locate_output
 from emulator.jobs.store.transaction import StoreTransaction
-from tests.integration.emulator.jobs.job_harness import REGION
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 
 def rule_statuses(description: dict[str, Any]) -> dict[str, str]:

@@ -1,21 +1,14 @@
 """Tests of restarted jobs: Spot interruptions and retried internal errors."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.runtime import ContainerRuntimeError, ResolvedImage
 from emulator.exceptions import ValidationException
-from tests.integration.emulator.jobs.job_harness import REGION
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from container_runtime.runtime import ResolvedImage
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 LOG = "/aws/sagemaker/TrainingJobs"
 # Saves a checkpoint when it is told to end, and goes on from one that it finds.

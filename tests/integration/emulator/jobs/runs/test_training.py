@@ -1,7 +1,5 @@
 """Tests of whole training job runs: real processes and real S3."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -9,19 +7,15 @@ import socket
 import tarfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from container_runtime.process.namespace_grant import NamespaceGrant
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
-from tests.integration.emulator.jobs.job_harness import REGION
+from emulator.jobs.model.training_job import TrainingJob
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.integration.emulator.jobs.job_harness import JobHarness
 
 TRAINING_LOG = "/aws/sagemaker/TrainingJobs"
 
@@ -300,7 +294,7 @@ def test_request_that_cannot_run_is_a_client_error(harness: JobHarness, members:
     ("algorithm", "said"),
     [
         ({"TrainingImage": "nobody-built-this:1.0"}, "nobody-built-this:1.0"),
-        ({"MetricDefinitions": [{"Name": "x", "Regex": "("}]}, "no regular expression"),
+        ({"MetricDefinitions": [{"Name": "x", "Regex": "("}]}, "not a regular expression"),
         ({"ContainerEntrypoint": ["/no/such/program"]}, "/no/such/program"),
     ],
 )
@@ -441,9 +435,9 @@ def test_a_rule_that_still_judges_keeps_its_job(harness: JobHarness) -> None:
 
 def test_an_update_is_described_until_the_job_ends(harness: JobHarness) -> None:
 
-    def changes(request: Mapping[str, Any]) -> dict[str, Any]:
-        resources = {**request["ResourceConfig"], "KeepAlivePeriodInSeconds": 60}
-        return {**request, "ResourceConfig": resources, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
+    def changes(job: TrainingJob) -> dict[str, Any]:
+        resources = {**job.request["ResourceConfig"], "KeepAlivePeriodInSeconds": 60}
+        return {**job.request, "ResourceConfig": resources, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
 
     with pytest.raises(ResourceNotFound):
         harness.jobs.training.update(REGION, "job", changes)

@@ -1,15 +1,9 @@
 """Tests of a job that fills its volume: it is ended, and harms no other."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from emulator.state.disk import DiskBudget
-
-if TYPE_CHECKING:
-    import pytest
-
-    from tests.integration.emulator.jobs.job_harness import JobHarness
+from tests.integration.emulator.jobs.job_harness import JobHarness
 
 REGION = "us-east-1"
 GIB = 1024**3

@@ -1,11 +1,10 @@
 """Warnings of whole jobs: at Create, from their containers, at their end."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +16,6 @@ from emulator.jobs.store.store import JobStore
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REPORT = """
 def report(code, text):
@@ -116,7 +112,7 @@ def test_all_warnings_of_a_job_are_one_list(versioned_harness: JobHarness) -> No
         "smdebug-emulator: The job asks for tensors, and none were saved.",
     ):
         assert log.count(said) == 1
-    # What reports them is no output of the job.
+    # What reports them is not an output of the job.
     assert not [key for key in harness.stored() if "warnings" in key]
 
 

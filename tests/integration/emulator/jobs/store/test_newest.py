@@ -1,8 +1,8 @@
 """Tests of lists of the newest jobs: filters, order, totals."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +13,6 @@ from emulator.jobs.model.training_job import new_training_job
 from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.store.newest import JobFilter
 from emulator.jobs.store.store import JobStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ACCOUNT = "123456789012"
 JOBS = 30

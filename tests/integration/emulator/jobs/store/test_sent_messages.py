@@ -1,9 +1,9 @@
 """Tests of sent events and messages, kept in the store."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -17,13 +17,7 @@ from emulator.jobs.store import transaction as transaction_module
 from emulator.jobs.store.sent_messages import SNS, SentMessage, format_sent, read_sent, record_message
 from emulator.jobs.store.store import JobStore
 from emulator.moto_services.sns import PublishedMessage, capture_published
-from tests.integration.emulator.jobs.job_harness import REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.integration.emulator.jobs.job_harness import JobHarness
+from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 
 
 @pytest.fixture

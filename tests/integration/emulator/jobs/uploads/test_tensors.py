@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import json
 import os
 import time
 import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +14,6 @@ from emulator.jobs.uploads.folder import FolderUpload, UploadError
 from emulator.jobs.uploads.tensors import TensorUpload, announce_end
 from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 
 class WatchedStore(ObjectStore):

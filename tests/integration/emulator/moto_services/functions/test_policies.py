@@ -1,19 +1,14 @@
 """Policies of a Lambda function, its versions and its aliases."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from emulator.moto_services.functions.policies import keeping_policies_apart
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.small_emulator import Emulator
+from tests.integration.emulator.small_emulator import Emulator
 
 NAME = "permitted"
 

@@ -1,18 +1,12 @@
 """Tests of AWS-managed policies, which scripts attach to the role of their jobs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from botocore.exceptions import ClientError
 
 from emulator.moto_services.iam.aws_managed_policies import creating_aws_managed_policies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.small_emulator import Emulator
+from tests.integration.emulator.small_emulator import Emulator
 
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 DOCUMENT = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}'

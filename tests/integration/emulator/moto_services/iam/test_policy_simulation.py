@@ -1,19 +1,14 @@
 """Tests of IAM policy simulation, which SDKs call before they create a job."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from emulator.moto_services.iam.policy_simulation import simulating_policies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.emulator.small_emulator import Emulator
+from tests.integration.emulator.small_emulator import Emulator
 
 ALLOW_JOBS = {"Effect": "Allow", "Action": "sagemaker:Create*", "Resource": "*"}
 DENY_ONE = {"Effect": "Deny", "Action": ["sagemaker:CreateModel"], "Resource": ["*"]}

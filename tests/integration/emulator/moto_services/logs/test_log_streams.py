@@ -1,10 +1,10 @@
 """FilterLogEvents through boto3: which streams are searched."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -12,10 +12,6 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from emulator.moto_services.logs.log_events import LogEvents
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 STREAMS = ("job-1/algo-1", "job-1/algo-2", "job-10/algo-1", "other/algo-1")

@@ -1,7 +1,5 @@
 """Tests of S3 across a restart, over real HTTP on the same folder."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -10,8 +8,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -25,10 +25,6 @@ from emulator.moto_services.s3.index_rows import find_bucket
 from emulator.moto_services.s3.objects import ObjectStore
 from emulator.moto_services.wsgi import MotoApplication
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ALLOW = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "arn:aws:s3:::kept/*"}
 

@@ -1,14 +1,14 @@
 """Tests of S3 request bodies over HTTP: streamed, checked, removed if refused."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.client
 import os
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from boto3.s3.transfer import TransferConfig
@@ -21,10 +21,6 @@ from emulator.moto_services.s3.content import BLOCK_BYTES
 from emulator.moto_services.wsgi import MotoApplication
 from emulator.state.disk import DiskBudget
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MIB = 1024**2
 LARGE = os.urandom(3 * MIB + 17)

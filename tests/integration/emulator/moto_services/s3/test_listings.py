@@ -1,9 +1,9 @@
 """Tests of S3 listings, compared with moto's own."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from moto.core.responses import BaseResponse
@@ -13,10 +13,6 @@ from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.index_rows import find_bucket
 from emulator.moto_services.s3.listings import OrderedKeys
 from tests.integration.emulator.moto_services.s3.test_backend import running
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NAMES = ["a", "a/", "a/b", "a/b/c", "a/b/d", "a.b", "a/c", "aa", "b&<>\"'", "b/ü/\U0001f600", "z", "a/b/c d+e"]
 

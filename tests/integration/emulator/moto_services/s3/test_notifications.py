@@ -1,15 +1,11 @@
 """A bucket's notifications, with EventBridge alone and beside a queue."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from emulator.moto_services.s3.notifications import describing_eventbridge
-
-if TYPE_CHECKING:
-    from tests.integration.emulator.small_emulator import Emulator
+from tests.integration.emulator.small_emulator import Emulator
 
 
 @pytest.mark.parametrize("with_queue", [False, True])

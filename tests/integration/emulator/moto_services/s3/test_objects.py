@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from moto.s3.models import s3_backends
@@ -11,10 +10,6 @@ from moto.s3.models import s3_backends
 from emulator.exceptions import NoSuchBucket, NoSuchKey
 from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.s3.objects import ObjectStore, S3Uri, parse_s3_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ACCOUNT = "123456789012"
 

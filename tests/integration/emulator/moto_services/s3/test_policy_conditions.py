@@ -1,12 +1,11 @@
 """Conditions of bucket policies, asked by boto3 over HTTP."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -20,9 +19,6 @@ from emulator.gateway.listener import Listener
 from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import MotoApplication
 from tests.boto3_client import make_client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

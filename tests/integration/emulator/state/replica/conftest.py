@@ -1,19 +1,12 @@
 """Fixture of another S3, in which each test has its own prefix."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from emulator.state.replica.bucket import Bucket
-from tests.other_s3 import BUCKET, VARIABLES, run_other_s3
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.other_s3 import OtherS3
+from tests.other_s3 import BUCKET, VARIABLES, OtherS3, run_other_s3
 
 _numbers = itertools.count()
 

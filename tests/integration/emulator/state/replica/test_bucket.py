@@ -1,23 +1,16 @@
 """Tests of requests to another S3, and of their error messages."""
 
-from __future__ import annotations
-
 import socket
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import pytest
 
 from emulator.exceptions import StartupError
 from emulator.state.replica.bucket import Bucket, BucketError
-from tests.other_s3 import BUCKET, VARIABLES, run_other_s3
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.other_s3 import OtherS3
+from tests.other_s3 import BUCKET, VARIABLES, OtherS3, run_other_s3
 
 
 @pytest.fixture

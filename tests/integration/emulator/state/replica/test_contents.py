@@ -1,20 +1,14 @@
 """Contents of replicated objects: kept while a log entry that names them is sent."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from emulator.state.replica.bucket import Bucket
 from emulator.state.replica.chunks import Chunks
 from emulator.state.replica.contents import Contents
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from emulator.state.replica.bucket import Bucket
 
 
 @pytest.fixture

@@ -1,24 +1,17 @@
 """Tests of the bucket lease: one emulator holds it at a time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
 import pytest
 
 from emulator.exceptions import StartupError
 from emulator.state.replica import lease as lease_module
-from emulator.state.replica.bucket import BucketError
-from emulator.state.replica.lease import FENCE_SECONDS, LEASE_SECONDS, Lease, LeaseLostError, build_holder
-
-if TYPE_CHECKING:
-    from emulator.state.replica.bucket import Bucket
-    from emulator.state.replica.lease import Holder
+from emulator.state.replica.bucket import Bucket, BucketError
+from emulator.state.replica.lease import FENCE_SECONDS, LEASE_SECONDS, Holder, Lease, LeaseLostError, build_holder
 
 
 def build(folder: str, **members: object) -> Holder:

@@ -1,34 +1,27 @@
 """Tests of replication of a changing state folder, and of its restoration."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulator.exceptions import StartupError
 from emulator.state.replica import contents as contents_module
 from emulator.state.replica import replica as replica_module
-from emulator.state.replica.bucket import BucketError
+from emulator.state.replica.bucket import Bucket, BucketError
 from emulator.state.replica.log import list_entries, name_entry, read_entry
 from emulator.state.replica.missing import MissingObjects
 from emulator.state.replica.opening import open_replica
+from emulator.state.replica.replica import Replica
+from tests.other_s3 import OtherS3
 from tests.waiting import wait_until
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from emulator.state.replica.bucket import Bucket
-    from emulator.state.replica.replica import Replica
-    from tests.other_s3 import OtherS3
-
-    Open = Callable[[], Bucket]
+Open = Callable[[], Bucket]
 
 pytestmark = pytest.mark.slow
 

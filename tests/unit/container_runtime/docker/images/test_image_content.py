@@ -1,11 +1,10 @@
 """Tests of image keys and build contexts."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import tarfile
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,6 @@ from container_runtime.docker.images.image_content import hash_parts, key_of_con
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import DEFINITIONS_FOLDER, ROOT, collect_smdebug
 from container_runtime.images.wheelhouse import key_of_requirements
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture

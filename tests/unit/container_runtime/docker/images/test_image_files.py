@@ -1,11 +1,11 @@
 """Image files copied into a mounted folder, and nowhere else."""
 
-from __future__ import annotations
-
 import io
 import tarfile
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 import docker.errors
 import pytest
@@ -13,10 +13,6 @@ import pytest
 from container_runtime.docker.border import connect
 from container_runtime.docker.images.image_files import _copy_into, _read_archive
 from container_runtime.spec import Mount
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def write_tar(*entries: tuple[str, str | None], mode: int = 0o644) -> bytes:

@@ -1,7 +1,6 @@
-from __future__ import annotations
+from typing import Any, cast
 
-from typing import TYPE_CHECKING, Any, cast
-
+from emulator.api.account_services import RequestAccounts
 from emulator.api.administration.authority import build_authority_pages
 from emulator.api.administration.faults import build_fault_pages
 from emulator.api.administration.prune import build_prune_pages
@@ -20,12 +19,9 @@ from emulator.api.jobs.training_jobs import build_jobs_pages
 from emulator.api.jobs.tuning_jobs import build_tuning_jobs_pages
 from emulator.api.objects import build_objects_pages
 from emulator.api.profiles import build_profiles_pages
+from emulator.api.run_readers import RunReaders
 from emulator.api.tensorboards import build_tensorboards_pages
 from emulator.api.tensors import build_tensors_pages
-
-if TYPE_CHECKING:
-    from emulator.api.account_services import RequestAccounts
-    from emulator.api.run_readers import RunReaders
 
 # The questions of one address are told apart there.
 QUESTIONS = "/_emulator/jobs/<region>/<name>/tensors/"

@@ -1,15 +1,10 @@
-from __future__ import annotations
+from collections.abc import Iterable
+from typing import Any, cast
 
-from typing import TYPE_CHECKING, Any, cast
+import pytest
 
 from emulator.cli.jobs import jobs, logs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import pytest
-
-    from emulator.cli.running import Emulator
+from emulator.cli.running import Emulator
 
 LOGS = {"job/algo-1-1": [f"one {at}" for at in range(25)], "job/algo-2-1": ["two 0", "two 1"]}
 

@@ -1,11 +1,6 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from emulator.cli.jobs import other_kinds
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_processing_job_with_what_it_reads_and_writes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,9 @@
 """Tests of ``start`` options for addresses, TLS and replicas, and their errors."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import make_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -18,9 +17,6 @@ from emulator.exceptions import StartupError
 from emulator.gateway.addresses import Addresses
 from emulator.options import option
 from emulator.settings import Settings, list_options, name_variable, settings_from_environment
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

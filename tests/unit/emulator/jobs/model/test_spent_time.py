@@ -1,16 +1,11 @@
 """Tests of the seconds of a training job by phase."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.spent_time import list_spent_seconds, parse_moments
-from emulator.jobs.model.training_job import SecondaryStatusTransition, TrainingJob
-
-if TYPE_CHECKING:
-    from emulator.jobs.model.training_job import SecondaryStatus
+from emulator.jobs.model.training_job import SecondaryStatus, SecondaryStatusTransition, TrainingJob
 
 
 def build_job(*stages: tuple[SecondaryStatus, int]) -> TrainingJob:

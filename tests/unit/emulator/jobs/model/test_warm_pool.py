@@ -1,6 +1,6 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,10 +9,6 @@ from emulator.jobs.model.training_job import TrainingJob, new_training_job
 from emulator.jobs.model.warm_pool import change_period, count_seconds_left, describe_warm_pool, may_reuse
 from emulator.jobs.store.listing import parse_list_query
 from emulator.jobs.store.store import JobStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 END_MS = 10_000

@@ -1,16 +1,11 @@
 """Tests of job admission: order, and messages to waiting jobs."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
 from emulator.jobs.runs.admission import Admission, find_most_jobs
 from emulator.state.disk import DiskBudget
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Job:

@@ -3,25 +3,19 @@
 Nothing of a running job is removed.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
 
 import pytest
 
-from container_runtime.runtime import Container
+from container_runtime.runtime import Container, ContainerRuntime
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
 from emulator.jobs.runs.remains import Pruner, Remains, Retention, find_containers, find_folders, prune
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
 
 NOW_MS = 10_000_000
 

@@ -1,10 +1,9 @@
 """Tests of a job's hosts: number, mutual addresses and shares of channels."""
 
-from __future__ import annotations
-
 import socket
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from container_runtime.runtime import Network
 from emulator.jobs.staging.channels import download_channels
 from emulator.jobs.staging.hosts import Cluster, Host, build_rendezvous_environment, describe_resources, list_hosts
 from emulator.moto_services.s3.objects import ObjectStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GROUPS: dict[str, Any] = {
     "AlgorithmSpecification": {"TrainingInputMode": "File"},

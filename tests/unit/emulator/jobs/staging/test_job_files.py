@@ -1,22 +1,17 @@
-from __future__ import annotations
-
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import tarfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from emulator.jobs.staging.job_files import JobFolder, RefusedError, describe_refused
 from emulator.jobs.staging.opt_ml import remove_work_folder
 from emulator.jobs.uploads.artifacts import write_archive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Warnings of a request, of a job's end, and of its containers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -16,12 +16,7 @@ from emulator.jobs.staging.job_warnings import (
     find_result_warnings,
 )
 from emulator.jobs.staging.opt_ml import WARNINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from emulator.jobs.store.ledger import Ledger
+from emulator.jobs.store.ledger import Ledger
 
 RULES: dict[str, Any] = {"DebugRuleConfigurations": [{"RuleConfigurationName": "a"}]}
 HOOK = {"S3OutputPath": "s3://bucket"}

@@ -1,21 +1,16 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
 
+from container_runtime.spec import Mount
 from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.training_job import new_training_job
 from emulator.jobs.staging.hosts import Cluster, list_hosts
 from emulator.jobs.staging.opt_ml import build_environment, locate_opt_ml, stage_opt_ml
 from emulator.settings import Settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from container_runtime.spec import Mount
 
 REQUEST: dict[str, Any] = {
     "TrainingJobName": "job",

@@ -1,34 +1,27 @@
-from __future__ import annotations
-
 import base64
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from sqlalchemy import event
 
 from emulator.exceptions import ResourceInUse, StartupError, ValidationException
 from emulator.jobs.model.rule_evaluation import new_rule_evaluation
-from emulator.jobs.model.training_job import new_training_job
+from emulator.jobs.model.training_job import TrainingJob, new_training_job
 from emulator.jobs.store import tables
 from emulator.jobs.store.jobs_by_prefix import _named_tables
 from emulator.jobs.store.ledger import Ledger
 from emulator.jobs.store.listing import ListQuery, parse_list_query
 from emulator.jobs.store.store import JobStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-from emulator.jobs.model.training_job import TrainingJob
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 
 
@@ -252,7 +245,7 @@ def test_change_from_many_threads_is_made_once(store: JobStore) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(moved) == len(publisher.events) == 1, "what changes no status is no event"
+    assert len(moved) == len(publisher.events) == 1, "what changes no status is not an event"
 
 
 def test_reader_sees_one_state_of_a_job_while_it_changes(store: JobStore) -> None:

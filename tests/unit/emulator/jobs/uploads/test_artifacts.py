@@ -1,15 +1,10 @@
-from __future__ import annotations
-
 import os
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.staging.opt_ml import OptMl
 from emulator.jobs.uploads.artifacts import read_failure, write_archive
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_archive_holds_files_folders_and_links_only(tmp_path: Path) -> None:

@@ -1,24 +1,20 @@
 """Tests of log events on disk: moto's answers, and bounded memory and disk."""
 
-from __future__ import annotations
-
 import logging
 import random
 import sqlite3
 import tracemalloc
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from moto.logs.exceptions import InvalidParameterException
 from moto.logs.models import LogGroup, LogsBackend, LogStream
 
 from emulator.moto_services.logs.log_events import LogEvents
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 

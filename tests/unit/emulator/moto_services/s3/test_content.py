@@ -1,10 +1,9 @@
 """Tests of object content files: streamed writes and reads, and damage."""
 
-from __future__ import annotations
-
 import hashlib
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +16,6 @@ from emulator.moto_services.s3.content import (
     link_content,
     name_object,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NAME = name_object("b", "k")
 SIZES = [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES + 7]

@@ -1,19 +1,14 @@
 """Tests of damage to the index of S3's journal: one row, or all of it."""
 
-from __future__ import annotations
-
 import sqlite3
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from emulator.exceptions import DamagedObjectError
 from emulator.moto_services.s3.content import ContentReader
 from emulator.moto_services.s3.journal import BucketRow, ObjectRow, S3Journal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,20 +1,15 @@
 """Replication of a database by its write-ahead log, without a gap."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulator.state.replica.database import WAL_SUFFIX, FollowedDatabase, Piece, replay, settle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ROWS = "SELECT id, LENGTH(content) FROM t ORDER BY id"
 

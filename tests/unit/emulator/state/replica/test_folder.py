@@ -1,15 +1,10 @@
 """Replicated content of a state folder, and folders that a replica replaces."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulator.state.replica.folder import clear, find_files, is_empty, is_path, set_aside
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def fill(folder: Path, *names: str) -> None:

@@ -1,20 +1,16 @@
 """Tests of the models of botocore in the emulator's image."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import botocore
 import botocore.loaders
 import botocore.session
 import pytest
+from botocore.session import Session
 
 from rules_images.emulator.trimming.aws_models import trim_models
-
-if TYPE_CHECKING:
-    from botocore.session import Session
 
 WHOLE = Path(botocore.__file__).parent / "data"
 # The last two are of no service that the emulator answers.

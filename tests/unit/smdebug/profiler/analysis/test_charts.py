@@ -1,10 +1,8 @@
 """Tests of charts outside a notebook: content, selection and updates."""
 
-from __future__ import annotations
-
 import doctest
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,12 +16,8 @@ from smdebug.profiler.analysis.notebook_utils.step_timeline_chart import StepTim
 from smdebug.profiler.analysis.notebook_utils.timeline_charts import TimelineCharts
 from smdebug.profiler.profiler_constants import LAST
 from smdebug.profiler.system_metrics_reader import SystemMetricsReader
+from tests.unit.smdebug.profiler.profile_maker import ProfileMaker
 from tests.unit.smdebug.profiler.profiled_job import START_US, STEP, write_profiled_job
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.unit.smdebug.profiler.profile_maker import ProfileMaker
 
 
 @pytest.fixture

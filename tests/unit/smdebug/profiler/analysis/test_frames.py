@@ -1,8 +1,6 @@
 """Tests of PandasFrame and of statistics of its frames."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,9 +12,6 @@ from smdebug.profiler.analysis.utils.pytorch_dataloader_analysis import PT_datal
 from smdebug.profiler.utils import us_since_epoch_to_human_readable_time
 from tests.unit.smdebug.profiler.profile_maker import ProfileMaker
 from tests.unit.smdebug.profiler.profiled_job import START_US, STEP, write_profiled_job
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECOND = 1_000_000
 

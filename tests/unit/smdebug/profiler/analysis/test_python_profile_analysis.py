@@ -1,11 +1,9 @@
 """Tests of queries on our Python profiles, by step, time and mode."""
 
-from __future__ import annotations
-
 import json
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from smdebug.profiler.analysis.python_profile_analysis import PyinstrumentAnalys
 from smdebug.profiler.analysis.utils.python_profile_analysis_utils import Metrics
 from smdebug.profiler.python_profile_utils import PythonProfileModes, StepPhase
 from smdebug.tracing.python_profiles import CProfiler, PythonProfiles
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GLOBAL = PythonProfileModes.GLOBAL
 

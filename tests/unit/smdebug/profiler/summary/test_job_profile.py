@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +7,6 @@ from smdebug.profiler.summary.job_profile import JobProfile
 from smdebug.profiler.system_samples import CPU, GPU, MEMORY
 from smdebug.profiler.trace_events import TraceParser
 from tests.unit.smdebug.profiler.profile_maker import START, ProfileMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

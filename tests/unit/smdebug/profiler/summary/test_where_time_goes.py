@@ -1,17 +1,13 @@
 """Tests of the report of `python -m smdebug.profiler`."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from smdebug.profiler.__main__ import main
 from tests.unit.smdebug.profiler.profile_maker import ProfileMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 STEP = "Step:ModeKeys.TRAIN"
 

@@ -1,9 +1,9 @@
 """Tests of rule actions, against moto's SNS and a minimal SageMaker."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -17,10 +17,6 @@ from smdebug.rules.action import stop_training_action as stop_module
 from smdebug.rules.action.action import check_actions
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class Jobs:

@@ -1,16 +1,11 @@
 """Fixtures of runs of the real smdebug, for rules."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from smdebug.trials import Trial, create_trial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,19 +1,14 @@
 """Small runs, and a rule's answers at each of their steps."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from smdebug.mode_keys import ModeKeys
+from smdebug.rules.built_in_rule import BuiltInRule
+from smdebug.rules.rule import Finding
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from smdebug.rules.built_in_rule import BuiltInRule
-    from smdebug.rules.rule import Finding
 
 TRAIN, EVAL, PREDICT, GLOBAL = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT, ModeKeys.GLOBAL
 

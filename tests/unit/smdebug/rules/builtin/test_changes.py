@@ -3,9 +3,8 @@
 They compare a tensor with another of the same name.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +14,6 @@ from smdebug.rules.builtin.similar_across_runs import SimilarAcrossRuns
 from smdebug.rules.builtin.unchanged_tensor import UnchangedTensor, is_unchanged
 from smdebug.rules.builtin.weight_update_ratio import WeightUpdateRatio, compute_update_ratio, measure_update
 from tests.unit.smdebug.rules.builtin.judging import EVAL, TRAIN, find_firing, get_finding, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WEIGHTS = ["Net_fc.weight", "dense0_weight", "d1/weights/d1/kernel:0", "weights/d1/kernel:0"]
 

@@ -1,8 +1,7 @@
 """Tests of ClassImbalance and Confusion."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +12,6 @@ from smdebug.rules.builtin.class_imbalance import ClassImbalance
 from smdebug.rules.builtin.confusion import Confusion, compute_shares
 from smdebug.rules.measuring.classes import count_pairs, pair_classes, to_labels, to_predicted
 from tests.unit.smdebug.rules.builtin.judging import EVAL, TRAIN, find_firing, get_finding, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LABEL_NAMES = [
     ("labels", "predictions"),

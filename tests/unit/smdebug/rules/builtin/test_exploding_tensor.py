@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +7,6 @@ import pytest
 from smdebug.rules.builtin.exploding_tensor import ExplodingTensor, count_exploded
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAN, INF = np.nan, np.inf
 

@@ -1,8 +1,7 @@
 """Tests of CheckInputImages and NLPSequenceRatio."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +10,6 @@ from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.rules.builtin.check_input_images import CheckInputImages
 from smdebug.rules.builtin.nlp_sequence_ratio import NLPSequenceRatio
 from tests.unit.smdebug.rules.builtin.judging import EVAL, TRAIN, find_firing, get_finding, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def make_images(count: int, mean: float, channels_last: bool = False) -> Any:

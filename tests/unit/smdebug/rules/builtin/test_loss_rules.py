@@ -1,8 +1,7 @@
 """Tests of Overfit, Overtraining and PoorWeightInitialization."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +19,6 @@ from smdebug.rules.measuring.losses import split_losses
 from smdebug.trials import create_trial
 from tests.unit.smdebug.rules.builtin.judging import EVAL, GLOBAL, PREDICT, TRAIN, find_firing, get_finding, write_run
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # How PyTorch, Keras and XGBoost save losses of training and of validation: (mode, names) of both.
 PAIRS = {

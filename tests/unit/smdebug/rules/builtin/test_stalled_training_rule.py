@@ -1,15 +1,11 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.builtin.stalled_training_rule import StalledTrainingRule
 from tests.unit.smdebug.rules.builtin.judging import get_finding, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Clock:

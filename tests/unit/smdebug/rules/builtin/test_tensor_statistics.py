@@ -1,8 +1,7 @@
 """Tests of AllZero and TensorVariance: one tensor's statistic and a threshold."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +13,6 @@ from smdebug.rules.builtin.tensor_variance import TensorVariance
 from smdebug.rules.evaluator import evaluate
 from smdebug.rules.measuring.moments import compute_variance
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ["fc.weight", "dense0_weight", "d1/weights/d1/kernel:0", "feature_importance/gain/f0"]
 

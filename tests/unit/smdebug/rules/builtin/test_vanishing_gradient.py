@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +9,6 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.rules.builtin.vanishing_gradient import VanishingGradient
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def open_run(folder: Path, tensors: dict[str, Any]) -> Trial:

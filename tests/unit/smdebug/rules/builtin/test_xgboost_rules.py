@@ -1,10 +1,9 @@
 """Tests of FeatureImportanceOverweight, TreeDepth and CreateXgboostReport."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +25,6 @@ from smdebug.rules.measuring.evaluation import (
     compute_roc,
 )
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def name_importances(values: list[float]) -> dict[str, float]:

@@ -1,12 +1,11 @@
 """Tests of ProfilerReport: parameters, pages, and all kinds of jobs."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,13 +13,8 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.profiling import job_record
 from smdebug.rules.profiling.builtin.profiler_report import ProfilerReport
 from smdebug.rules.profiling.evaluation import conclude, write_report
-from smdebug.rules.profiling.profiler_rule import ProfiledJob
+from smdebug.rules.profiling.profiler_rule import ProfiledJob, ProfilerRule
 from tests.unit.smdebug.rules.profiling.test_profiler_rules import SICK, build_samples, build_steps, load
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smdebug.rules.profiling.profiler_rule import ProfilerRule
 
 JOB = ProfiledJob("my <job>", "s3://bucket/my-job/profiler-output", ended=True)
 # What each rule is given where it is tested by itself.

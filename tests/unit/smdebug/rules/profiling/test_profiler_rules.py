@@ -1,12 +1,12 @@
 """Tests of each profiler rule, on a matching and a healthy series."""
 
-from __future__ import annotations
-
 import doctest
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +15,7 @@ from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY, IO_WAIT, MEMOR
 from smdebug.profiler.trace_events import TraceEvent
 from smdebug.rules.profiling.builtin import find_profiler_rule, list_profiler_rules
 from smdebug.rules.profiling.evaluation import conclude, write_report
-from smdebug.rules.profiling.profiler_rule import ProfiledJob
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from smdebug.rules.profiling.profiler_rule import ProfilerRule
+from smdebug.rules.profiling.profiler_rule import ProfiledJob, ProfilerRule
 
 STEP = "Step:ModeKeys.TRAIN"
 # A sample a second: the first hundred are left out.

@@ -1,16 +1,11 @@
 """Tests of stopping a container, though the back end refuses at first."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.spec import ContainerSpec
 from emulator.jobs.runs.containers.container import JobContainer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _DEADLINE_SECONDS = 60.0
 _SLEEP = f"import time; time.sleep({10 * _DEADLINE_SECONDS})"

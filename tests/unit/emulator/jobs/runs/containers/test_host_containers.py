@@ -3,10 +3,8 @@
 No container is forgotten where another is not started.
 """
 
-from __future__ import annotations
-
+from pathlib import Path
 from threading import Barrier
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +13,6 @@ from container_runtime.runtime import ContainerStartError
 from container_runtime.spec import ContainerSpec
 from emulator.jobs.runs.containers.host_containers import HostContainers
 from emulator.jobs.staging.hosts import Host
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _DEADLINE_SECONDS = 60.0
 _HOSTS = [Host(f"algo-{number}", "all", None) for number in (1, 2, 3)]

@@ -1,7 +1,6 @@
-from __future__ import annotations
-
+from collections.abc import Iterable
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,9 +10,6 @@ from emulator.jobs.runs.containers.logs import LogWriter, build_stream_name
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.moto_services.cloudwatch.logs import LogGroups
 from tests.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class RecordingGroups(LogGroups):

@@ -3,19 +3,14 @@
 Clock, disk and process fail meanwhile.
 """
 
-from __future__ import annotations
-
 import json
 import resource
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulator.jobs.runs.measuring.machine import Figure
 from emulator.jobs.runs.measuring.measures import MinuteFiles, finish_measures
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HELD = Figure("memory", "MemoryUsedPercent", "", 12.3456789)
 MINUTE = 1_700_000_040

@@ -8,22 +8,18 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from container_runtime.meter import Load, LocalMeter, Machine
-from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.runtime import ContainerRuntime, ContainerRuntimeError
 from emulator.jobs.runs.measuring.measures import MinuteFiles
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 from tests.unit.emulator.jobs.runs.measuring.test_gpus import Nvml
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
 
 LOAD = Load(1.0, 1 << 20, 0, 0, 0, None, None)
 
