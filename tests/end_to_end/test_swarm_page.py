@@ -58,7 +58,8 @@ def test_the_page_leads_from_two_machines_to_a_job_and_back(machines: SwarmNodes
     assert f"({second.address}) has no agent and gets no tasks: No such image" in " ".join(found.split())
     assert "| ssh NODE docker load" in found
     typist.type(SAVE, second=second)
-    assert "has no agent" not in typist.type(DOCTOR)
+    # It lacks images of frameworks, which no job here needs.
+    assert "has no agent" not in typist.type(DOCTOR, code=None)
     typist.type(START)
     typist.type(
         'eval "$(smdebug-emulator env --state-dir /srv/smdebug/state)"',

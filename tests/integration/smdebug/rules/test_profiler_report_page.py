@@ -6,8 +6,11 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from smdebug.profiler.system_samples import Sample
+from smdebug.profiler.trace_events import TraceEvent
 from tests.chromium import find_chromium
-from tests.unit.smdebug.rules.profiling.test_profiler_report import JOB, SHORT, SICK, build_report
+from tests.unit.smdebug.rules.profiling.test_profiler_report import JOB, SHORT, build_report
+from tests.unit.smdebug.rules.profiling.test_profiler_rules import SICK
 
 WIDTH, HEIGHT = 1280, 900
 # Whose sections are of what it has found.
@@ -16,7 +19,8 @@ SUMMARY = ("Training job summary", "System usage statistics", "Framework metrics
 
 def test_the_summary_of_a_job_with_every_fault_takes_three_screens(tmp_path: Path) -> None:
     """Nothing is wider than the window, and no sentence shows marks of Markdown."""
-    samples, events = [], []
+    samples: list[Sample] = []
+    events: list[TraceEvent] = []
     for rule_samples, rule_events, *_ in SICK.values():
         samples += [replace(each, time=each.time + 1000 * len(samples)) for each in rule_samples]
         events += rule_events
