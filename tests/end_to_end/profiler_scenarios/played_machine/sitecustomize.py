@@ -1,4 +1,4 @@
-"""What else is played of the emulator's machine: Docker's NVIDIA runtime, and cores that wait for a disk.
+"""Played NVIDIA runtime of Docker, and played waits of cores for a disk.
 
 A core waits for a disk only while nobody has work for it, which no test can promise.
 """
