@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import docker
 import pytest
 
-from tests.end_to_end.test_swarm_losses import PAGE, SAVE, Typist
+from tests.end_to_end.test_swarm_losses import PAGE, SAVE, Typist, list_jobs
 from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
 
@@ -71,11 +70,10 @@ def test_the_page_leads_from_two_machines_to_a_job_and_back(machines: SwarmNodes
         shown = typist.type("smdebug-emulator describe NAME --state-dir /srv/smdebug/state", NAME="on-both")
         return " ".join(shown.split())
 
-    def list_hosts(node: docker.APIClient) -> list[str]:
-        return [each["Names"][0] for each in node.containers() if "-on-both-" in each["Names"][0]]
+    def run_on_both() -> bool:
+        return [len(list_jobs(node)) for node in machines.nodes] == [1, 1]
 
-    with closing(manager.connect()) as engine, closing(second.connect()) as other:
-        wait_until(lambda: len(list_hosts(engine)) == len(list_hosts(other)) == 1, describe, seconds=120)
+    wait_until(run_on_both, describe, seconds=120)
     assert f"({second.address}): ready" in typist.type("smdebug-emulator status --state-dir /srv/smdebug/state")
     machines.kill(second)
     waits = "1 node has too little free capacity for 2 containers at once"
@@ -83,7 +81,7 @@ def test_the_page_leads_from_two_machines_to_a_job_and_back(machines: SwarmNodes
     machines.start_engine(second)
     machines.await_engine(second, starts=10)
     with closing(manager.connect()) as engine, closing(second.connect()) as other:
-        wait_until(lambda: len(list_hosts(engine)) == len(list_hosts(other)) == 1, describe, seconds=120)
+        wait_until(run_on_both, describe, seconds=120)
         typist.type("smdebug-emulator stop-job on-both --state-dir /srv/smdebug/state")
         wait_until(lambda: "Stopped" in describe(), describe, seconds=120)
         typist.type(STOP)
