@@ -1,7 +1,5 @@
 """Benchmark runner: ``python -m benchmarks [NAME …]``."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import pkgutil

@@ -176,7 +176,7 @@ def load_back_end(name: str) -> BackEnd:
             f"The container back end {name} ({found.value}) cannot be imported: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(loaded, BackEnd):
-        raise ContainerRuntimeError(f"The container back end {name} ({found.value}) is no BackEnd.")
+        raise ContainerRuntimeError(f"The container back end {name} ({found.value}) is not a BackEnd.")
     return loaded
 
 

@@ -1,7 +1,5 @@
 """File lock between processes, released when its holder ends."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """NVIDIA GPUs of this machine, and which of them a container gets."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 from collections import Counter

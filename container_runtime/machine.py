@@ -1,7 +1,5 @@
 """This machine, or the container that this process is in."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -3,8 +3,6 @@
 They are read often, so each reading has to be cheap.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection
 from contextlib import suppress

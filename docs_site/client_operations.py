@@ -4,8 +4,6 @@
 file client_operations.json has the lists of the SDKs that were looked through.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Command line reference, generated from click's commands."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Timeline of the demo in the README: ``python -m docs_site.demo_times``."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

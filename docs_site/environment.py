@@ -1,7 +1,5 @@
 """Environment variable reference, generated from the code that uses them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import tempfile
@@ -14,7 +12,7 @@ from sdk_compat.environment import OVERRULING_VARIABLES, prepare_command_environ
 READ_ELSEWHERE = {
     "AWS_CA_BUNDLE": "what clients of an emulator over TLS trust; `env`, `run` and containers have it set",
     "AWS_ENDPOINT_URL": "of commands that read S3 (`rules run`): that S3, in place of the running emulator's",
-    "COLUMNS": "the width of tables, where the output is no terminal",
+    "COLUMNS": "the width of tables, where the output is not a terminal",
     "DOCKER_HOST": "the engine whose containers are used",
     "PIP_*, proxies": "where packages come from: pip's own variables hold while images and environments are built",
     "HOME": "the home folder, below which files are kept where the XDG variables are not set",

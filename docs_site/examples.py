@@ -1,7 +1,5 @@
 """Examples page, generated from the folders' READMEs and the notebooks."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

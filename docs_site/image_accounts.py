@@ -4,8 +4,6 @@
 SageMaker SDK that is installed; a test compares.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

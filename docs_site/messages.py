@@ -1,7 +1,5 @@
 """Error message reference, generated from the source, with remedies."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The reference of warnings, from their table."""
 
-from __future__ import annotations
-
 from emulator.jobs.model.warnings import WARNING_KINDS, WARNINGS_HEADER
 
 

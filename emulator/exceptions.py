@@ -36,8 +36,6 @@ EmulatorError
 └── StartupError                  the emulator cannot start; its text is the one line the user sees
 """
 
-from __future__ import annotations
-
 import json
 
 

@@ -7,8 +7,6 @@ training jobs that get no instance, ``interrupt`` is the share of starts on Spot
 ``delay`` is the time from the start of training to the interruption. ``times`` limits how often faults strike.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import time
@@ -75,7 +73,7 @@ def build_fault(scope: str, members: Mapping[str, Any]) -> Fault:
         ValueError: a member is invalid; the message names it.
     """
     if not _SCOPE.fullmatch(scope):
-        raise ValueError(f"{scope[:60]!r} is no service, and none of {', '.join(sorted(_KINDS))}")
+        raise ValueError(f"{scope[:60]!r} is not a service, and none of {', '.join(sorted(_KINDS))}")
     kinds = _KINDS.get(scope, _SERVICE_KINDS)
     fault = Fault({})
     for name, value in members.items():

@@ -1,7 +1,5 @@
 """Options: settings that users give, and the values that their text may have."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable
@@ -87,7 +85,7 @@ def parse_age(text: str) -> float:
     """
     found = _AGE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no age: give a whole number with s, m, h or d")
+        raise ValueError(f"{text!r} is not an age: give a whole number with s, m, h or d")
     return float(int(found[1]) * _AGE_SECONDS[found[2]])
 
 
@@ -99,7 +97,7 @@ def parse_access_keys(text: str) -> dict[str, str]:
     """
     pairs = dict(each.strip().partition(":")[::2] for each in text.split(",") if each.strip())
     if not all(_ACCESS_KEY.fullmatch(key) and secret for key, secret in pairs.items()):
-        raise ValueError("it is no list of keys")
+        raise ValueError("it is not a list of keys")
     return pairs
 
 
@@ -127,7 +125,7 @@ def parse_host_names(text: str) -> tuple[str, ...]:
     """
     names = tuple(each.strip().lower() for each in text.split(",")) if text else ()
     if not all(map(_HOST_NAME.fullmatch, names)):
-        raise ValueError("it is no list of host names")
+        raise ValueError("it is not a list of host names")
     return names
 
 
@@ -139,7 +137,7 @@ def check_own_image(text: str) -> str:
     if text.startswith("@"):
         path = Path(text[1:]).expanduser().absolute()
         if not path.is_file():
-            raise ValueError(f"{path} is no file")
+            raise ValueError(f"{path} is not a file")
         return f"@{path}"
     if not all(part.strip() for part in text.partition("=")):
         raise ValueError("give NAME=IMAGE, such as pytorch-training=my/dlc:2.3, or @FILE")
@@ -155,7 +153,7 @@ def parse_runtime(text: str) -> str:
     from container_runtime.selection import list_choices  # looks at what is installed
 
     if text not in (choices := list_choices()):
-        raise ValueError(f"{text!r} is no container back end: use one of {', '.join(choices)}")
+        raise ValueError(f"{text!r} is not a container back end: use one of {', '.join(choices)}")
     return text
 
 
@@ -167,7 +165,7 @@ def parse_images(text: str) -> tuple[str, ...]:
     """
     names = tuple(each.strip() for each in text.split(",")) if text else ()
     if not all(map(_IMAGE.fullmatch, names)):
-        raise ValueError("it is no list of images")
+        raise ValueError("it is not a list of images")
     return names
 
 
@@ -200,7 +198,7 @@ def parse_user(text: str) -> tuple[int, int]:
     """
     found = _USER.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no user: give root, UID or UID:GID, such as 1000:1000")
+        raise ValueError(f"{text!r} is not a user: give root, UID or UID:GID, such as 1000:1000")
     uid = int(found[1] or 0)
     return uid, int(found[2] or uid)
 

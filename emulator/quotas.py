@@ -4,8 +4,6 @@ Either a JSON object such as ``{"ml.m5.large for training job usage": 2}``, or t
 ``aws service-quotas list-service-quotas --service-code sagemaker``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -31,7 +29,7 @@ def read_quotas(path: Path) -> Mapping[str, int]:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON: {error}") from error
+        raise ValueError(f"{path} is not JSON: {error}") from error
     match content:
         case {"Quotas": list(entries)}:
             return dict(_read_entry(path, entry) for entry in entries if _is_known(entry))
@@ -65,7 +63,7 @@ def _read_entry(path: Path, entry: Mapping[str, Any]) -> tuple[str, int]:
 def _read_number(path: Path, name: str, number: Any) -> tuple[str, int]:
     if _NAME.fullmatch(name) is None:
         example = name_quota("ml.m5.large", TRAINING)
-        raise ValueError(f"{path}: {name!r} is no quota: write {example!r}, or {SPOT}, {WARM_POOL} or {PROCESSING}")
+        raise ValueError(f"{path}: {name!r} is not a quota: write {example!r}, or {SPOT}, {WARM_POOL} or {PROCESSING}")
     if isinstance(number, bool) or not isinstance(number, (int, float)) or number < 0 or number != int(number):
         raise ValueError(f"{path}: {name!r} is {number!r}: give a whole number from 0")
     return name, int(number)

@@ -3,8 +3,6 @@
 python -m examples.rule_pictures docs/rules
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 ``make release`` runs it. Everything but the upload is done: the files are in one folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json
@@ -95,7 +93,7 @@ def check_url(url: str, *, rehearse: bool) -> None:
     """Check the address at which the project is published.
 
     Raises:
-        ReleaseError: it is not one of HTTPS, or is missing where it is no rehearsal.
+        ReleaseError: it is not one of HTTPS, or is missing where it is not a rehearsal.
     """
     if not url and rehearse:
         return

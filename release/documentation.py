@@ -1,7 +1,5 @@
 """Site of the documentation of all versions, each in a folder of its own."""
 
-from __future__ import annotations
-
 import json
 from html import escape
 from pathlib import Path

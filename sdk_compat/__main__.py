@@ -4,8 +4,6 @@
 ``python -m sdk_compat remote URL`` says, as JSON, which emulator is at an address.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

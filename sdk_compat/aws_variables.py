@@ -287,7 +287,7 @@ def _read_element(answer: str, name: str, endpoint_url: str) -> str:
     found = re.search(f"<{name}>(.*?)</{name}>", answer)
     if found is None:
         raise EmulatorAnswerError(
-            f"What answers at {endpoint_url} is no emulator: start one on another port with smdebug-emulator start "
+            f"What answers at {endpoint_url} is not an emulator: start one on another port with smdebug-emulator start "
             "--port N, or give the address of one that runs."
         )
     return found[1]

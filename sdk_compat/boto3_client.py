@@ -1,7 +1,5 @@
 """boto3 session for the emulator, used by this project's own code."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, cast
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Running emulator: clients of AWS, waits for jobs and rules, trials."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from importlib import import_module

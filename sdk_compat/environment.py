@@ -1,7 +1,5 @@
 """Client environment: variables and two files that point at the emulator."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -165,8 +163,8 @@ def _parse_endpoint(endpoint_url: str) -> str:
         parts = urlsplit(endpoint_url)
         port = parts.port
     except ValueError as error:
-        raise EndpointError(f"{endpoint_url!r} is no URL: {error}.") from error
+        raise EndpointError(f"{endpoint_url!r} is not a URL: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/"):
-        raise EndpointError(f"{endpoint_url!r} is no endpoint: give one like {DEFAULT_ENDPOINT_URL}.")
+        raise EndpointError(f"{endpoint_url!r} is not an endpoint: give one like {DEFAULT_ENDPOINT_URL}.")
     encrypted = parts.scheme == "https"
     return f"{parts.hostname.replace(':', '_')}-{port or (443 if encrypted else 80)}{'-tls' if encrypted else ''}"

@@ -1,7 +1,5 @@
 """Names of training jobs in what the SDKs return."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Decorator that gives functions an emulator, like moto's ``mock_aws``."""
 
-from __future__ import annotations
-
 import atexit
 import unittest
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """IPython extension: an emulator for the AWS clients of a notebook's kernel."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

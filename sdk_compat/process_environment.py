@@ -1,7 +1,5 @@
 """Environment variables that lead the AWS clients of this process to the emulator."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

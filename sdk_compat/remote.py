@@ -71,7 +71,7 @@ class Remote:
             raise EmulatorAnswerError(f"The emulator at {self.endpoint_url} refuses: {found['error']}")
         if answer.status >= 400 or found is None:
             raise EmulatorAnswerError(
-                f"What answers at {self.endpoint_url} is no emulator: give the address of one that runs."
+                f"What answers at {self.endpoint_url} is not an emulator: give the address of one that runs."
             )
         return found
 
@@ -126,7 +126,9 @@ def find_remote(text: str, environment: Mapping[str, str]) -> tuple[Remote, dict
         remote = Remote(endpoint_url, _fetch_pinned(endpoint_url, pin, environment), token)
     health = remote.ask("health")
     if not isinstance(health, dict) or "version" not in health:
-        raise EmulatorAnswerError(f"What answers at {endpoint_url} is no emulator: give the address of one that runs.")
+        raise EmulatorAnswerError(
+            f"What answers at {endpoint_url} is not an emulator: give the address of one that runs."
+        )
     return remote, health
 
 
@@ -143,9 +145,9 @@ def parse_remote(text: str) -> tuple[str, str | None]:
         parts = urlsplit(text.strip())
         parts.port  # noqa: B018 - raises
     except ValueError as error:
-        raise EndpointError(f"{text!r} is no URL: {error}.") from error
+        raise EndpointError(f"{text!r} is not a URL: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/") or parts.query:
-        raise EndpointError(f"{text!r} is no address of an emulator: give one like https://lab:4580#sha256:….")
+        raise EndpointError(f"{text!r} is not an address of an emulator: give one like https://lab:4580#sha256:….")
     if parts.username is not None:
         raise EndpointError(f"An emulator's address holds no user: set {TOKEN_VARIABLE}, and leave it out of the URL.")
     if not parts.fragment:

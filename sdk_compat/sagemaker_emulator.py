@@ -1,7 +1,5 @@
 """Emulator of a Python program's own, for a with statement."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """SageMaker Python SDK: its configuration file, and a version 2 session."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """SageMaker Python SDK, version 3: a session for ModelTrainer and sagemaker-core."""
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 

@@ -8,8 +8,6 @@ With ``testcontainers`` (``pip install 'smdebug-emulator[testcontainers]'``):
 The pytest plugin does the same with ``--sagemaker-runtime container``.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from typing import Any

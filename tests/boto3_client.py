@@ -1,7 +1,5 @@
 """Clients of an emulator under test."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import boto3

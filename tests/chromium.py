@@ -3,8 +3,6 @@
 It is installed only where the machine allows that.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

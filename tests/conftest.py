@@ -1,7 +1,5 @@
 """Shared fixtures: the Docker gate, and one emulator for each back end."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

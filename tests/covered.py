@@ -1,7 +1,5 @@
 """Coverage by package: `make coverage`, then a table of lines and branches."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

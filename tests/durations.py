@@ -4,8 +4,6 @@ make test PYTEST_ARGS="--durations=0 --durations-min=0.005" > suite.log
 python -m tests.durations suite.log
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

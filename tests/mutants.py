@@ -4,8 +4,6 @@ Each module is changed in one place at a time, in a copy of the checkout, by mut
 survives, and is listed with its diff.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Another S3 for state replication: moto_server in its own process."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator

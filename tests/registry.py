@@ -3,8 +3,6 @@
 Its files are in one folder.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Emulator as a user runs it, and its possible back ends."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """moto behind its own listener, as in the emulator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

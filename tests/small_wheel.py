@@ -1,7 +1,5 @@
 """Small wheel for a requirements.txt that needs no index."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path

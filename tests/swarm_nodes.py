@@ -10,8 +10,6 @@ nothing of what they say to each other. An engine sees a /run of its own, so tha
 it, and a /sys of its network, without which overlay networks fail.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

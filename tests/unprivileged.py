@@ -1,7 +1,5 @@
 """Commands run as a user who may not write root's files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """Waits for conditions in tests."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

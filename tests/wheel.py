@@ -1,7 +1,5 @@
 """This project's wheel, built as pip builds it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -10,8 +10,6 @@ same run is that of a job in an emulator's S3, and the benchmark sends the HTTP 
 The environment variable `CONSOLE_STEPS` makes the run smaller.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

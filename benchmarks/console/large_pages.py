@@ -5,7 +5,7 @@ Goal: 0.3 s each.
 The jobs are records in the state folder, as the emulator writes them. The tensors are saved at 100 steps and lie in the
 emulator's S3. Debian's chromium opens the pages; the first opening of the page itself, which is cached, is not counted.
 The clock is the page's own, from the click to the end of the frame that shows what was asked for: what the driver of
-the browser takes to click and to look is no time of the page. The first click opens the run, and is told by itself.
+the browser takes to click and to look is not a time of the page. The first click opens the run, and is told by itself.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ tensors and the values of one tensor. The benchmark uses only local processes, b
 processor and not a container.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import threading

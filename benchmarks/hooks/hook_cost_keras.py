@@ -6,8 +6,6 @@ script it prints one JSON line: milliseconds a step of each way of training.
     python benchmarks/hooks/hook_cost_keras.py --width 512 --depth 4
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -8,8 +8,6 @@ interpreter imports and prints one JSON line:
 `measure` runs it with ours and with the real one, in turn, and compares.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -7,8 +7,6 @@ As a script it measures whichever `smdebug` its interpreter imports and prints o
 `measure` runs it in MXNet's own environment with ours, and in another with the real one, in turn, and compares.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -5,8 +5,6 @@ As a script it prints one JSON line: processor milliseconds a round of each way 
     python benchmarks/hooks/hook_cost_xgboost.py --rows 2000 --features 30
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ Counts are the same on a busy machine, where times are not. A step's count is th
 smdebug's files and of the functions in C that they call. What is done once an epoch or a run is not counted.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

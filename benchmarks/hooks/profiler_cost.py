@@ -1,7 +1,5 @@
 """CPU share of the profiler beside a container, its start and uploads included."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ The benchmark measures in turn the bare step, a hook without tracing, and traced
 Run as a script, this file measures in one process and prints one JSON line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

@@ -6,8 +6,6 @@ kernel reports the peak resident memory and the processor time of the container'
 measures the processor time of the rule while it polls for steps.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

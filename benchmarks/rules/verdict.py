@@ -7,8 +7,6 @@ NaN, and prints the modification time of that step's index file. The rule Explod
 stops the job.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import statistics

@@ -7,8 +7,6 @@ The small tensors are read in both orders, and the 4 GB are read in little memor
 The environment variables `SIZE_GB` and `STEPS` change the size of the runs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

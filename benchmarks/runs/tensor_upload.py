@@ -5,8 +5,6 @@ survives a restart. For comparison, boto3 puts the same files to a moto_server p
 run in turn for three rounds. The files are the event and index files of 500 steps, of 1.5 KB each.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time

@@ -5,8 +5,6 @@ without a fixture. "run" is the duration of ``smdebug-emulator run -- true`` wit
 ``true``.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

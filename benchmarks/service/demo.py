@@ -3,8 +3,6 @@
 Goal: 2.5 s with processes, 3 s with Docker, from its CreateTrainingJob to Stopped, as its events arrive.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import statistics

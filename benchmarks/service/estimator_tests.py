@@ -7,8 +7,6 @@ of twenty steps with a hook and a rule, whose verdict is looked at. The run has 
 when it begins, but the bytecode of all modules: PYTHONDONTWRITEBYTECODE, which a checkout may run under, is left out.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -3,8 +3,6 @@
 From `docker run`, with a new volume and no package index, to Completed and the verdict of the rule of a small training.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import time

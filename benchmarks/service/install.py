@@ -4,8 +4,6 @@ What goes is the requirement itself with all that nothing else requires. The pac
 seconds are those of pip alone.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

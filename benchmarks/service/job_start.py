@@ -5,8 +5,6 @@ The latency is the time from the request to the running container, and the plain
 Both the job's entry point and the plain command print the time first. They run in turn, seven times each.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

@@ -7,8 +7,6 @@ memory and to moto with state on disk. "First read" is the time of the first req
 moto was closed and opened again.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time

@@ -6,8 +6,6 @@ The load comes from sixteen boto3 clients in four processes on the same machine,
 emulator.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -9,8 +9,6 @@ back end is chosen, and jobs are recovered. "Collecting" is an emulator that can
 has started.
 """
 
-from __future__ import annotations
-
 import http.client
 import os
 import socket

@@ -6,8 +6,6 @@ create jobs at the same time. The results are medians of three rounds. The proce
 process until the replica is complete.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

@@ -4,8 +4,6 @@ Goal: 300 MB with PyTorch, 500 MB with TensorFlow. What counts is the proportion
 processes have in memory counts once for all of them together. "Forks" are containers of the image that wait.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile

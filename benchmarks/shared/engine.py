@@ -1,7 +1,5 @@
 """Container back ends available for benchmarks."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

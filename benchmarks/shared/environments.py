@@ -3,8 +3,6 @@
 These packages cannot be installed beside this project.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import shutil

@@ -1,7 +1,5 @@
 """Log lines of a benchmark's job."""
 
-from __future__ import annotations
-
 from typing import Any
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"

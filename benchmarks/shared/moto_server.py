@@ -1,7 +1,5 @@
 """The peer of several benchmarks: moto_server, in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

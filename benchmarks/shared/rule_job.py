@@ -3,8 +3,6 @@
 The benchmark itself writes the steps to S3.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -3,8 +3,6 @@
 They are removed after the measurement, even if it fails.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 The delay imitates the latency of a network.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

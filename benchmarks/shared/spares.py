@@ -1,7 +1,5 @@
 """Wait until the spare containers of a benchmark are ready."""
 
-from __future__ import annotations
-
 import time
 from contextlib import closing, suppress
 from typing import Any

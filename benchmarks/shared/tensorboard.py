@@ -3,8 +3,6 @@
 tensorflow-cpu does not include it.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

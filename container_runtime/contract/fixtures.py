@@ -1,7 +1,5 @@
 """Fixtures of the contract suite: the back end under test."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Programs that the contract suite runs in containers, and waits for them."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

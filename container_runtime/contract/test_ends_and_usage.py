@@ -1,7 +1,5 @@
 """Tests of the ends of containers, and of what they use."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of containers that outlive their owner and are found by their labels."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

@@ -1,7 +1,5 @@
 """Tests of the logs of containers."""
 
-from __future__ import annotations
-
 import time
 
 from container_runtime.contract.programs import in_container, python, run

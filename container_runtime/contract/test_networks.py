@@ -1,7 +1,5 @@
 """Tests of networks of hosts, and of isolation."""
 
-from __future__ import annotations
-
 import json
 import socket
 import uuid

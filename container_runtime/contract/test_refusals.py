@@ -1,7 +1,5 @@
 """Tests of specs that cannot run, and of several containers at once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests of stops and removals."""
 
-from __future__ import annotations
-
 import fcntl
 import signal
 import time

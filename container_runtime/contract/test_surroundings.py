@@ -1,7 +1,5 @@
 """Tests of a container's surroundings: environment, mounts, folders, servers."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import os

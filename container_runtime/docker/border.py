@@ -1,7 +1,5 @@
 """Connection to the Docker engine, and translation of its errors."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Resource meter of a Docker container, from control groups version 1 or 2."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Detection, installation and start of a Docker engine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

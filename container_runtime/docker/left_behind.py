@@ -3,8 +3,6 @@
 They are removed as soon as the engine answers again.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from threading import Event, RLock, Thread

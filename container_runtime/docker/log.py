@@ -1,7 +1,5 @@
 """Log stream of a Docker container, decoded into lines."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Docker networks: one for the back end, and one for each job's hosts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
@@ -93,9 +91,9 @@ def create_hosts_network(
             # An engine allows fixed addresses only in a fixed range. Let it find a free range, then ask for that one.
             subnet = api.inspect_network(name)["IPAM"]["Config"][0]["Subnet"]
             api.remove_network(name)
-            room = IPv4Network(subnet).num_addresses - _FIRST_HOST - 1
-            if len(hosts) > room:
-                raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {room} fit.")
+            capacity = IPv4Network(subnet).num_addresses - _FIRST_HOST - 1
+            if len(hosts) > capacity:
+                raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {capacity} fit.")
             try:
                 _create(api, name, labels, subnet, isolated=isolated)
             except docker.errors.APIError as exc:

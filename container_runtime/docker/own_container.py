@@ -4,8 +4,6 @@ The engine mounts folders by their paths on its own machine. An emulator in a co
 container, so both have to be the same.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import closing

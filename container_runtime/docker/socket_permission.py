@@ -1,7 +1,5 @@
 """Docker sockets without permission: their owner, and commands that give access."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

@@ -5,8 +5,6 @@ which are gigabytes that no job here uses. A placeholder has a library's name an
 it. Each function reports that there is no GPU, and PyTorch then says what it says on any machine without one.
 """
 
-from __future__ import annotations
-
 import mmap
 import re
 import struct

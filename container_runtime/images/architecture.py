@@ -1,7 +1,5 @@
 """CPU architecture that wheels, environments and images are for."""
 
-from __future__ import annotations
-
 import platform
 
 # What macOS and Windows call those of Linux.

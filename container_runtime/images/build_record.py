@@ -19,7 +19,7 @@ _RECORD = "builds.json"
 
 
 def record_build(cache: Path, back_end: str, name: str, seconds: float) -> None:
-    """Note how long a build took. A record that cannot be written is no error: it only feeds an estimate."""
+    """Note how long a build took. A record that cannot be written is not an error: it only feeds an estimate."""
     found = _read(cache) | {f"{back_end}:{name}": round(seconds, 1)}
     fresh = cache / f"{_RECORD}.{os.getpid()}"
     try:

@@ -4,8 +4,6 @@ Each folder with an ``image.toml`` defines an image. The file lists the reposito
 entry point and its environment. Both the Docker images and the process back end use this file, so they agree.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ to a CPU-only PyTorch. Where PyTorch itself is a GPU build, wheels of placeholde
 ``absent_libraries``).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

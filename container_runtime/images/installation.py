@@ -3,8 +3,6 @@
 The installation is a checkout or a wheel.
 """
 
-from __future__ import annotations
-
 import os
 from importlib.metadata import distribution
 from pathlib import Path

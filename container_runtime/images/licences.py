@@ -3,8 +3,6 @@
 The licences are those that the packages' wheels declare; the wheels have to be fetched first.
 """
 
-from __future__ import annotations
-
 import zipfile
 from email.parser import HeaderParser
 from pathlib import Path

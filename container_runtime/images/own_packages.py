@@ -4,8 +4,6 @@ Local processes share the environment with each other, and often with the emulat
 the environment of its image. So packages from a script's ``requirements.txt`` must not change the shared environment.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -60,7 +60,7 @@ def unlink_libraries(content: bytes, libraries: re.Pattern[str], names: re.Patte
             for x86-64.
     """
     if not content.startswith(_IDENTIFICATION):
-        raise WheelhouseError("it is no shared object of 64 bits, little-endian")
+        raise WheelhouseError("it is not a shared object of 64 bits, little-endian")
     try:
         return _SharedObject(bytearray(content)).unlink(libraries, names)
     except (struct.error, KeyError, IndexError, StopIteration, ValueError) as exc:
@@ -91,7 +91,7 @@ def read_imports(content: bytearray | mmap.mmap) -> Imports:
         WheelhouseError: the content is not a shared object of 64 bits, or it is damaged.
     """
     if bytes(content[: len(_IDENTIFICATION)]) != _IDENTIFICATION:
-        raise WheelhouseError("it is no shared object of 64 bits, little-endian")
+        raise WheelhouseError("it is not a shared object of 64 bits, little-endian")
     try:
         return _SharedObject(content).read_imports()
     except (struct.error, KeyError, IndexError, StopIteration, ValueError) as exc:

@@ -5,8 +5,6 @@ compiler is needed. The extension matters only for jobs that run on several mach
 only as GPU builds are adapted if pip finds a CPU-only PyTorch (``cpu_wheels.py``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import re

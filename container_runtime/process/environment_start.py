@@ -5,8 +5,6 @@ runs as the container's process, so the emulator stops it, limits it and finds i
 wait for the build.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -78,7 +76,7 @@ def main() -> None:
         sys.exit(1)
     program = find_program(argv[0], str(environment.python), container_environment["PATH"])
     if program is None:
-        _say(f"{argv[0]!r} is no executable file on PATH={container_environment['PATH']}.")
+        _say(f"{argv[0]!r} is not an executable file on PATH={container_environment['PATH']}.")
         sys.exit(127)
     if (entered := json.loads(namespaces)) is not None:
         enter(**entered)

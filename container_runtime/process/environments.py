@@ -80,7 +80,7 @@ class OwnEnvironment:
         """
         found = next((self.folder / "lib").glob("python*/site-packages"), None)
         if found is None:
-            raise EnvironmentBuildError(f"{self.folder} is no virtual environment: it has no site-packages.")
+            raise EnvironmentBuildError(f"{self.folder} is not a virtual environment: it has no site-packages.")
         return found
 
 

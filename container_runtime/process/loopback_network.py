@@ -5,8 +5,6 @@ processes of two hosts can listen on the same port if they bind it to their own 
 loopback interface of a network namespace. A process holds this namespace as long as the network exists.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

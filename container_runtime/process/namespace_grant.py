@@ -3,8 +3,6 @@
 The test runs once, in a separate process, with ``namespaces.py``.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

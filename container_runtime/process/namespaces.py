@@ -13,8 +13,6 @@ The supervisor imports this module just before a container's command starts, so 
 # pathlib would double the time that the supervisor takes to start.
 # ruff: noqa: PTH102, PTH103, PTH109, PTH110, PTH112, PTH116, PTH118, PTH120, PTH123, PTH208, PTH211
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -71,7 +71,7 @@ class ProcessBuilder:
         program = find_program(argv[0], str(python), environment["PATH"])
         if program is None:
             raise ContainerStartError(
-                f"Container {spec.name} ({spec.image}): {argv[0]!r} is no executable file on "
+                f"Container {spec.name} ({spec.image}): {argv[0]!r} is not an executable file on "
                 f"PATH={environment['PATH']}."
             )
         namespaces = self._build_namespaces(spec, scratch, python.parent, Path(program).parent)

@@ -1,7 +1,5 @@
 """Resource meter of a local process tree, from /proc."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

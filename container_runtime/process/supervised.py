@@ -4,8 +4,6 @@ The supervisor holds the lock file in the folder as long as it runs. So a held l
 if the supervisor's pid has been reused by another process.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Signals to supervisors, waits for their ends, and their logs."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

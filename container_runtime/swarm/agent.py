@@ -7,8 +7,6 @@ and measures nothing; the engine of the node does. The emulator and its agents a
 which only the Swarm's secrets and the emulator's state folder contain. Connections without it are refused.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

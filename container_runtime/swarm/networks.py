@@ -1,7 +1,5 @@
 """Overlay networks of a Swarm, one for each job with several hosts."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Nodes of a Swarm: discovery, and requests through each node's agent."""
 
-from __future__ import annotations
-
 import json
 import logging
 import socket

@@ -1,7 +1,5 @@
 """User's container registry: images pushed once, pulled by each node."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any

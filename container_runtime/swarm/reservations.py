@@ -3,8 +3,6 @@
 Each is a config of the Swarm, since only its managers order what several emulators do at once.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

@@ -3,8 +3,6 @@
 # The program runs with the oldest Python of any image.
 # ruff: noqa: PTH109, PTH123
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

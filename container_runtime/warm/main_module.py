@@ -6,8 +6,6 @@ Their errors, exit codes and messages are those of a new interpreter.
 # The program runs with the oldest Python of any image.
 # ruff: noqa: PTH114, PTH120, PTH123, BLE001
 
-from __future__ import annotations
-
 import os
 import runpy
 import signal

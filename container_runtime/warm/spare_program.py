@@ -14,8 +14,6 @@ The socket closes when the emulator ends in any way. A spare container that has 
 # The program runs with the Python of the image, and imports as little as possible.
 # ruff: noqa: PTH118, PTH120, PTH123, PTH107
 
-from __future__ import annotations
-
 import json
 import os
 import socket

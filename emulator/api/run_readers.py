@@ -4,8 +4,6 @@ Neither a malicious file nor a slow read stops the emulator. A process that does
 process that crashes is replaced, and each process limits its own memory.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The ``smdebug-emulator`` command and the list of its commands."""
 
-from __future__ import annotations
-
 from collections import UserDict
 from collections.abc import Iterator
 from importlib import import_module

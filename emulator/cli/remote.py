@@ -1,7 +1,5 @@
 """Option ``--remote``: an emulator on another machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,9 +1,7 @@
 """Tables of the command line, fitted to the terminal's width.
 
-Long names are cut in their middle; nothing is cut where the output is no terminal.
+Long names are cut in their middle; nothing is cut where the output is not a terminal.
 """
-
-from __future__ import annotations
 
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Checks of the console's sources, run by ``make lint``."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

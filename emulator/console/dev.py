@@ -1,7 +1,5 @@
 """Development server of the console, run by ``make console-dev``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -46,13 +44,13 @@ def _parse_origin(text: str) -> str:
     """
     parts = urlsplit(text)
     if parts.scheme != "http" or not parts.hostname:
-        raise argparse.ArgumentTypeError(f"{text!r} is no address such as http://127.0.0.1:4580.")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address such as http://127.0.0.1:4580.")
     return f"http://{parts.netloc}"
 
 
 def _parse_port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port from 0 to 65535.")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535.")
     return int(text)
 
 

@@ -1,7 +1,5 @@
 """``/console``: the built page, with its security headers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

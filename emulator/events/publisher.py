@@ -46,7 +46,7 @@ _MAX_AGE_SECONDS = 86_400
 
 
 @dataclass(eq=False, slots=True)
-class _Journey:
+class _PublishedEvent:
     """An event that is being delivered to its targets.
 
     Attributes:
@@ -108,7 +108,7 @@ class Publisher:
         self._retry_seconds = retry_seconds
         self._record = record
         self._start_pipeline = start_pipeline
-        self._events: queue.SimpleQueue[_Journey | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[_PublishedEvent | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._open = 0
         self._again: set[str] = set()
@@ -134,7 +134,7 @@ class Publisher:
                 attempts have failed. Delivery to a function finishes when the function has ended. It is not called if
                 a shutdown interrupts the deliveries.
         """
-        self._begin(_Journey(event_id, region, event, on_delivered, None))
+        self._begin(_PublishedEvent(event_id, region, event, on_delivered, None))
 
     def expect_again(self, outcomes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Announce events that will be published again after a restart. They skip the targets that already have them.
@@ -151,7 +151,7 @@ class Publisher:
     def send(self, targets: list[Target], event: dict[str, Any]) -> None:
         """Deliver ``event`` to ``targets`` without matching it against rules, and return at once."""
         if targets and not self._closing.is_set():
-            self._begin(_Journey(str(event.get("id")), targets[0].region, event, _ignore, targets))
+            self._begin(_PublishedEvent(str(event.get("id")), targets[0].region, event, _ignore, targets))
 
     def drain(self, timeout: float) -> bool:
         """Wait until everything published so far is delivered; False if ``timeout`` seconds passed first."""
@@ -168,30 +168,30 @@ class Publisher:
         self._thread.join()
         self._slow.shutdown(cancel_futures=True)
 
-    def _begin(self, journey: _Journey) -> None:
+    def _begin(self, published: _PublishedEvent) -> None:
         with self._changed:
             self._open += 1
-        self._events.put(journey)
+        self._events.put(published)
 
     def _invoke_for_moto(self, function: functions.Function, payload: bytes) -> None:
         self._invoker.invoke_async(function, payload)
 
     def _deliver_all(self) -> None:
-        while (journey := self._events.get()) is not None:
+        while (published := self._events.get()) is not None:
             if self._closing.is_set():
                 continue
             try:
-                if journey.targets is None:
-                    bus = (journey.event["account"], journey.region, "default")
-                    self._warm_up(bus, journey.event)
-                    self._put_on_bus(journey, bus, journey.event, 1)
+                if published.targets is None:
+                    bus = (published.event["account"], published.region, "default")
+                    self._warm_up(bus, published.event)
+                    self._put_on_bus(published, bus, published.event, 1)
                 else:
-                    for target in journey.targets:
-                        self._hand_over(journey, target, journey.event, 1)
+                    for target in published.targets:
+                        self._hand_over(published, target, published.event, 1)
             except Exception:
                 # If an event causes an error, the next one must still be delivered.
-                logger.exception("The event %s could not be delivered.", journey.event_id)
-            self._leave(journey)
+                logger.exception("The event %s could not be delivered.", published.event_id)
+            self._leave(published)
 
     def _warm_up(self, bus: tuple[str, str, str], event: Mapping[str, Any]) -> None:
         """Start workers for the functions that a later event of this kind may invoke, e.g. once a rule has fired.
@@ -205,53 +205,55 @@ class Publisher:
                 except (FunctionNotFoundError, FunctionCodeError):
                     continue  # reported when the function is actually invoked
 
-    def _put_on_bus(self, journey: _Journey, bus: tuple[str, str, str], event: Mapping[str, Any], depth: int) -> None:
+    def _put_on_bus(
+        self, published: _PublishedEvent, bus: tuple[str, str, str], event: Mapping[str, Any], depth: int
+    ) -> None:
         for target in eventbridge.matching_targets(*bus, event):
-            self._hand_over(journey, target, event, depth)
+            self._hand_over(published, target, event, depth)
 
-    def _hand_over(self, journey: _Journey, target: Target, event: Mapping[str, Any], depth: int) -> None:
+    def _hand_over(self, published: _PublishedEvent, target: Target, event: Mapping[str, Any], depth: int) -> None:
         def publish(account: str, region: str, bus: str, forwarded: Mapping[str, Any]) -> None:
             if depth < _MAX_BUSES:
-                self._put_on_bus(journey, (account, region, bus), forwarded, depth + 1)
+                self._put_on_bus(published, (account, region, bus), forwarded, depth + 1)
             else:
                 logger.warning("The event %s was forwarded by %d buses and goes no further.", event.get("id"), depth)
 
         if (str(event.get("id")), target.rule_arn, target.target_id) in self._reached:
             return
         delivery = Delivery(
-            target, event, self._invoker, publish, self._start_pipeline, again=journey.event_id in self._again
+            target, event, self._invoker, publish, self._start_pipeline, again=published.event_id in self._again
         )
         with self._changed:
-            journey.open += 1
+            published.open += 1
         try:
             kind = find_kind(target)
             if not kind.slow:
-                self._attempt(journey, delivery)
+                self._attempt(published, delivery)
                 return
         except TargetError as error:
-            self._give_up(journey, delivery, error)
+            self._give_up(published, delivery, error)
             return
         except Exception as error:  # noqa: BLE001 - logged by the attempts that follow, or by _give_up
             logger.info("The event %s did not reach %s yet: %s", event.get("id"), target.arn, error)
             if _count_retries(target) == 0:
-                self._give_up(journey, delivery, error)
+                self._give_up(published, delivery, error)
                 return
             first = False
         else:
             first = True
         if not self._closing.is_set():
-            self._slow.submit(self._attempt_again, journey, delivery, _count_retries(target) + first)
+            self._slow.submit(self._attempt_again, published, delivery, _count_retries(target) + first)
 
-    def _attempt(self, journey: _Journey, delivery: Delivery) -> None:
+    def _attempt(self, published: _PublishedEvent, delivery: Delivery) -> None:
         FAULTS.check("events")
         future = find_kind(delivery.target).deliver(delivery)
         if future is None:
             self._note(describe_delivery(delivery))
-            self._leave(journey)
+            self._leave(published)
         else:
-            future.add_done_callback(lambda done: self._function_ended(journey, delivery, done))
+            future.add_done_callback(lambda done: self._function_ended(published, delivery, done))
 
-    def _attempt_again(self, journey: _Journey, delivery: Delivery, most: int) -> None:
+    def _attempt_again(self, published: _PublishedEvent, delivery: Delivery, most: int) -> None:
         """Deliver with at most ``most`` attempts, within the MaximumEventAgeInSeconds of the target's RetryPolicy."""
         seconds = delivery.target.parameters.get("RetryPolicy", {}).get("MaximumEventAgeInSeconds", _MAX_AGE_SECONDS)
         attempts = tenacity.Retrying(
@@ -264,12 +266,12 @@ class Publisher:
             reraise=True,
         )
         try:
-            attempts(self._attempt, journey, delivery)
+            attempts(self._attempt, published, delivery)
         except Exception as error:  # noqa: BLE001 - logged by _give_up
             if not self._closing.is_set():
-                self._give_up(journey, delivery, error)
+                self._give_up(published, delivery, error)
 
-    def _give_up(self, journey: _Journey, delivery: Delivery, error: Exception) -> None:
+    def _give_up(self, published: _PublishedEvent, delivery: Delivery, error: Exception) -> None:
         target = delivery.target
         logger.error(
             "The event %s did not reach the target %s of the rule %s: %s",
@@ -281,7 +283,7 @@ class Publisher:
         )
         self._note(describe_delivery(delivery, error=str(error) or type(error).__name__))
         self._send_dead_letter(delivery, error)
-        self._leave(journey)
+        self._leave(published)
 
     def _note(self, outcome: Outcome) -> None:
         try:
@@ -315,7 +317,7 @@ class Publisher:
         """Pass the result of an asynchronous invocation to the function's destinations."""
         self.send(*describe_end(function, payload, result, attempts))
 
-    def _function_ended(self, journey: _Journey, delivery: Delivery, future: Future[InvocationResult]) -> None:
+    def _function_ended(self, published: _PublishedEvent, delivery: Delivery, future: Future[InvocationResult]) -> None:
         if future.cancelled():
             return
         error = future.exception()
@@ -326,19 +328,19 @@ class Publisher:
             self._note(describe_delivery(delivery, error=str(error) or type(error).__name__))
         else:
             self._note(describe_delivery(delivery, result=future.result()))
-        self._leave(journey)
+        self._leave(published)
 
-    def _leave(self, journey: _Journey) -> None:
+    def _leave(self, published: _PublishedEvent) -> None:
         """Finish one delivery. After the last one, call ``on_delivered``."""
         with self._changed:
-            journey.open -= 1
-            if journey.open:
+            published.open -= 1
+            if published.open:
                 return
         try:
-            journey.on_delivered(journey.event_id)
+            published.on_delivered(published.event_id)
         except Exception:
             # The event is still in the outbox and is delivered again after a restart.
-            logger.exception("The delivery of the event %s could not be recorded.", journey.event_id)
+            logger.exception("The delivery of the event %s could not be recorded.", published.event_id)
         with self._changed:
             self._open -= 1
             self._changed.notify_all()

@@ -56,10 +56,10 @@ def find_addresses(settings: Settings) -> Addresses:
         advertised = find_own_address() if ipaddress.ip_address(host).is_unspecified else host
     found = _resolve(advertised)
     if read_address(found).is_loopback or ipaddress.ip_address(found).is_unspecified:
-        meant = f"{advertised} is {found} here, which" if found != advertised else f"{advertised}"
+        meant = f"{advertised} is {found} here, which is" if found != advertised else f"{advertised} is,"
         raise StartupError(
-            f"No other machine reaches this one at what --advertise names: {meant} means whichever machine asks. Give "
-            "the address that others have for this one (`ip address` lists its own)."
+            f"Other machines cannot reach this one at the address that --advertise names: {meant} on each machine, an "
+            "address of that machine itself. Give the address that others use for this one (`ip address` lists them)."
         )
     host = host or found
     return Addresses((host,) if ipaddress.ip_address(host).is_unspecified else (LOOPBACK, host), advertised)
@@ -78,8 +78,8 @@ def _find_published(settings: Settings) -> Addresses:
     """
     if not is_in_container():
         raise StartupError(
-            f"--behind {settings.behind} is for an emulator in a container, and this machine is none: without it, the "
-            "emulator listens on the loopback interface."
+            f"--behind {settings.behind} is for an emulator in a container, and this machine is not one: without it, "
+            "the emulator listens on the loopback interface."
         )
     if shared := [name for name in _list_interfaces() if not _is_virtual(name)]:
         raise StartupError(
@@ -153,7 +153,9 @@ def find_own_address() -> str:
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(_ELSEWHERE)
         return str(probe.getsockname()[0])
-    raise StartupError("This machine has no way to others, so it has no address for them: name one with --advertise.")
+    raise StartupError(
+        "This machine has no route to other machines, so they cannot reach it: give an address with --advertise."
+    )
 
 
 def _resolve(address: str) -> str:

@@ -30,13 +30,13 @@ def find_failure(environ: WSGIEnvironment) -> WSGIApplication | None:
     if environ["REQUEST_METHOD"] in ("PUT", "POST") and FAULTS.strikes(service, "truncate"):
         from emulator.moto_services.service_requests import encode_error
 
-        text = "The request's body ended too early. (This fault was asked for.)"
+        text = "The request's body ended too early. (Injected fault.)"
         return encode_error(service, environ, "RequestTimeout", text, 400)
     if not FAULTS.strikes(service, "error"):
         return None
     from emulator.moto_services.service_requests import encode_error
 
-    text = "Please reduce your request rate. (This fault was asked for.)"
+    text = "Please reduce your request rate. (Injected fault.)"
     code = "SlowDown" if service == "s3" else "ServiceUnavailable"
     return encode_error(service, environ, code, text, 503)
 

@@ -1,7 +1,7 @@
 """Listening sockets: one port on each address, served by waitress.
 
 waitress reads requests and writes answers in one thread, whatever the speed of the clients. It has no public way to
-accept connections from another socket while it serves, so ``_Entrance`` extends its dispatcher: see decision 0002.
+accept connections from another socket while it serves, so ``_ExtraSocket`` extends its dispatcher: see decision 0002.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Listener:
 
     def take(self, listening: socket.socket) -> None:
         """Accept connections from another listening socket until it is shut down. Call it after ``serve``."""
-        self._server.trigger.pull_trigger(lambda: _Entrance(self._server, listening, self._connections))
+        self._server.trigger.pull_trigger(lambda: _ExtraSocket(self._server, listening, self._connections))
 
     def close(self) -> None:
         """Accept no more requests, finish those in progress, and release the port. Idempotent."""
@@ -121,7 +121,7 @@ class Listener:
                     connection.handle_close()
 
 
-class _Entrance(wasyncore.dispatcher):  # type: ignore[misc]  # publishes no types
+class _ExtraSocket(wasyncore.dispatcher):  # type: ignore[misc]  # publishes no types
     """Accepts a server's connections from another socket."""
 
     def __init__(self, server: Any, listening: socket.socket, connections: dict[int, Any]) -> None:
@@ -165,7 +165,7 @@ def _bind(address: str, port: int) -> socket.socket:
             text = f"Nothing can listen on port {port} of {address}: {error.strerror}."
             if error.errno == errno.EADDRNOTAVAIL:
                 text += (
-                    " It is no address of this machine: give --host one of those that `ip address` lists; --advertise "
-                    "may name another that leads here."
+                    " It is not an address of this machine: give --host one of those that `ip address` lists; "
+                    "--advertise may name another one by which other machines reach this one."
                 )
         raise StartupError(text) from error

@@ -127,16 +127,16 @@ def _parse(body: bytes) -> dict[str, Any]:
     try:
         request = json.loads(body, parse_constant=_refuse_constant) if body.strip() else {}
         if b"\\ud" in body.lower():
-            json.dumps(request, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+            json.dumps(request, ensure_ascii=False).encode()  # half of a surrogate pair is not text
     except (ValueError, RecursionError) as error:
-        raise SerializationException(f"The body of the request is no JSON: {error}") from None
+        raise SerializationException(f"The body of the request is not JSON: {error}") from None
     if not isinstance(request, dict):
         raise SerializationException(f"The body of the request is a JSON {type(request).__name__}; send an object.")
     return cast("dict[str, Any]", _drop_nulls(request))
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _drop_nulls(value: Any, depth: int = 0) -> Any:
@@ -174,7 +174,7 @@ def _decode_time(seconds: float) -> datetime:
         return datetime.fromtimestamp(seconds, tz=UTC)
     except (ValueError, OverflowError, OSError):
         raise SerializationException(
-            f"{str(seconds)[:_MAX_TIME_DIGITS]} is no time: send seconds since 1970-01-01."
+            f"{str(seconds)[:_MAX_TIME_DIGITS]} is not a time: send seconds since 1970-01-01."
         ) from None
 
 

@@ -7,8 +7,6 @@ body, the request is refused with S3's own error before the client sends it. wai
 see decision 0002.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -89,7 +87,9 @@ class S3Parser(HTTPRequestParser):  # type: ignore[misc]
         except OSError as error:
             if not is_disk_full(error):
                 raise
-            self.error = _InsufficientStorageError(f"The disk of the emulator has no room for this: {error.strerror}.")
+            self.error = _InsufficientStorageError(
+                f"The disk of the emulator has no space left for this: {error.strerror}."
+            )
             self.completed, self.expect_continue = True, False
             return len(data)
         return consumed

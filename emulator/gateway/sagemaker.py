@@ -11,8 +11,8 @@ from botocore import xform_name
 from emulator.exceptions import AwsError, UnknownOperationException
 from emulator.gateway.authentication import ACCOUNT_HEADER, authenticate, load_regions
 from emulator.gateway.protocol import MAX_BODY_BYTES, dump_json, find_operation, load_operation
+from emulator.gateway.request_queue import RequestQueue
 from emulator.gateway.sdk_versions import describe_untried
-from emulator.gateway.turns import Turns
 from emulator.operations import find_operations
 from emulator.operations.context import Context
 
@@ -56,7 +56,7 @@ class SageMaker:
         """
         self._find_jobs = find_jobs
         self._has_moto_resource = has_moto_resource
-        self._turns = Turns(_PATIENCE_SECONDS)
+        self._queue = RequestQueue(_PATIENCE_SECONDS)
         self._operations = find_operations() if operations is None else dict(operations)
         for name in self._operations:
             load_operation(name)
@@ -78,7 +78,7 @@ class SageMaker:
             AwsError: the request is not valid.
         """
         operation = load_operation(name)
-        with self._turns.take():
+        with self._queue.take():
             region, request = _read_request(operation, environ)
             account_id = environ[ACCOUNT_HEADER]
             has_moto_resource = partial(self._has_moto_resource, account_id, region)

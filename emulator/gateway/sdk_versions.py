@@ -1,7 +1,5 @@
 """Tested SageMaker SDK versions; a job's log warns of any other."""
 
-from __future__ import annotations
-
 import re
 
 TRIED = {

@@ -3,8 +3,6 @@
 Other servers with TLS were tried, and none met all requirements without such classes: see decision 0002.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """Pipeline executions: start, lookup, list and stop."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any

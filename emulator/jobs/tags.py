@@ -41,7 +41,7 @@ class Tags:
         return every
 
     def delete(self, arn: str, keys: Sequence[str]) -> None:
-        """Take the tags with these keys from a resource; a key that it does not have is no error.
+        """Take the tags with these keys from a resource; a key that it does not have is not an error.
 
         Raises:
             ResourceNotFound.

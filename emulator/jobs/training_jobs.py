@@ -199,7 +199,7 @@ class TrainingJobs(JobsOfAKind):
         self,
         region: str,
         name: str,
-        change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        change: Callable[[TrainingJob], Mapping[str, Any]],
         pool_seconds: int | None = None,
     ) -> TrainingJob:
         """Change the request of a job that has not ended, and start the rules that are new in it.
@@ -207,21 +207,21 @@ class TrainingJobs(JobsOfAKind):
         Args:
             region: The job's region.
             name: The job's name.
-            change: Takes the stored request and returns the new one, or raises an error if the change is invalid.
+            change: Takes the stored job and returns its new request, or raises an error if the change is invalid.
             pool_seconds: The new keep-alive period of a job that has ended, if nothing else is to be changed.
 
         Raises:
             ResourceNotFound: There is no such job.
             ValidationException: The job has ended, and its warm pool is not Available or is not what is to be changed.
         """
-        self._check_profiler_bucket(region, change(self._require_training_job(region, name).request))
+        self._check_profiler_bucket(region, change(self._require_training_job(region, name)))
 
         def update(job: TrainingJob, now_ms: int) -> TrainingJob:
             if job.ended and pool_seconds is not None:
                 return change_period(job, pool_seconds, now_ms)
             if job.ended:
                 raise ValidationException(_describe_refusal(job))
-            return replace(job, request=change(job.request), last_modified_ms=now_ms)
+            return replace(job, request=change(job), last_modified_ms=now_ms)
 
         job = self._ledger.update_training_job(region, name, update, self._build_evaluations)
         with self._threads.lock:

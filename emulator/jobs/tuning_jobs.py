@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from emulator.exceptions import (
@@ -16,6 +17,7 @@ from emulator.jobs.model.descriptions import (
     describe_tuning_job,
 )
 from emulator.jobs.model.tuning_job import TuningJob, build_tuning_job_arn
+from emulator.jobs.model.warm_start import find_warm_start_violation
 from emulator.jobs.runs.tuning.tuning_job_run import TuningJobRun
 from emulator.jobs.store.listing import cut_page, parse_list_query
 
@@ -39,19 +41,25 @@ class TuningJobs(JobsOfAKind):
         """Store a hyperparameter tuning job and start it.
 
         Raises:
-            ValidationException: A parent job does not exist, or has not ended.
+            ValidationException: A parent job does not exist, has not ended, or is too different.
             ResourceInUse: The name is taken.
             InternalFailure: The emulator is shutting down.
         """
+        check_name("hyperParameterTuningJobName", request["HyperParameterTuningJobName"])
+        self._check_parents(region, request)
+        return self._create(TuningJob, request["HyperParameterTuningJobName"], region, request, self._build_run)
+
+    def _check_parents(self, region: str, request: Mapping[str, Any]) -> None:
         for each in request.get("WarmStartConfig", {}).get("ParentHyperParameterTuningJobs", ()):
             parent = self._find(region, each.get("HyperParameterTuningJobName", ""))
             if parent is None or not parent.ended:
                 raise ValidationException(
-                    f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is no hyperparameter "
-                    "tuning job that has ended."
+                    f"The parent {each.get('HyperParameterTuningJobName')!r} in WarmStartConfig is not a "
+                    "hyperparameter tuning job that has ended."
                 )
-        check_name("hyperParameterTuningJobName", request["HyperParameterTuningJobName"])
-        return self._create(TuningJob, request["HyperParameterTuningJobName"], region, request, self._build_run)
+            # The new job is not made yet: only its request counts here.
+            if violation := find_warm_start_violation(replace(parent, request=request), parent):
+                raise ValidationException(violation)
 
     def get(self, region: str, name: str) -> TuningJob:
         """Return the hyperparameter tuning job.

@@ -1,7 +1,5 @@
 """Extraction of a function's zip, confined to its folder."""
 
-from __future__ import annotations
-
 import io
 import stat
 import zipfile
@@ -32,10 +30,10 @@ def extract_zip(content: bytes, folder: Path, limit: int = MAX_UNPACKED_BYTES) -
             return written
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         # zipfile raises RuntimeError for an encrypted entry and NotImplementedError for an unknown compression.
-        raise UnsafeZipError(f"The function's code is no zip file that can be unpacked: {error}") from error
+        raise UnsafeZipError(f"The function's code is not a zip file that can be unpacked: {error}") from error
 
 
-def _extract_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path, room: int) -> int:
+def _extract_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path, max_bytes: int) -> int:
     name = PurePosixPath(entry.filename.replace("\\", "/"))
     if name.is_absolute() or ".." in name.parts or (name.parts and ":" in name.parts[0]):
         raise UnsafeZipError(f"The entry {entry.filename!r} points outside the zip: rename it.")
@@ -46,7 +44,7 @@ def _extract_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Pat
     if entry.is_dir():
         target.mkdir(parents=True, exist_ok=True)
         return 0
-    if entry.file_size > room:
+    if entry.file_size > max_bytes:
         raise UnsafeZipError(f"Unpacked, the code is larger than {MAX_UNPACKED_BYTES} bytes: leave something out.")
     target.parent.mkdir(parents=True, exist_ok=True)
     # zipfile reads at most the size that is in the zip's directory, so the check above also limits the written size.

@@ -1,7 +1,5 @@
 """One invocation of a function: input, result, and Lambda's error texts."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

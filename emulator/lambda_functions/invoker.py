@@ -121,7 +121,7 @@ class FunctionInvoker:
         )
         FAULTS.wait("lambda")
         if FAULTS.strikes("lambda", "throttle"):
-            raise TooManyInvocationsError("Rate exceeded. (This fault was asked for.)")
+            raise TooManyInvocationsError("Rate exceeded. (Injected fault.)")
         if FAULTS.strikes("lambda", "timeout"):
             asked_for = build_timeout(invocation.request_id, invocation.timeout_s)
             return InvocationResult(invocation.request_id, asked_for.payload, "Unhandled", function.version)

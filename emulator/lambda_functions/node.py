@@ -1,7 +1,5 @@
 """Functions in Node: the interpreter and its runtime client."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 from collections.abc import Callable

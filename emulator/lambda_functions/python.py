@@ -1,7 +1,5 @@
 """Functions in Python: interpreters, and the client for other versions."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

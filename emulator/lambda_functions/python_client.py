@@ -6,8 +6,6 @@ the interpreter take precedence. awslambdaric calls the Runtime API with a modul
 Python. This file replaces that module by Python code.
 """
 
-from __future__ import annotations
-
 import http.client
 import importlib.abc
 import importlib.machinery

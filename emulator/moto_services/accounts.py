@@ -1,7 +1,5 @@
 """Account lookup by access key."""
 
-from __future__ import annotations
-
 import re
 
 _ACCOUNT_ID = re.compile(r"\d{12}")

@@ -4,8 +4,6 @@ Writes are atomic. A file's name is the region and a number. Files are not synce
 survive a kill -9, but not a power failure. A damaged file is moved aside and logged; the others are not affected.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import re
@@ -120,7 +118,7 @@ class BackendFiles:
 
 
 def is_backend_key(key: BackendKey) -> bool:
-    """Check whether a key can be a file's name. moto accepts any name in a request, even one that is no valid path."""
+    """Check whether a key can be a file's name. moto accepts any name, even one that is not a valid path."""
     return all(isinstance(part, str) and _PLACE.fullmatch(part) for part in key)
 
 

@@ -7,8 +7,6 @@ private keys, and also backends and buckets, which must stay unique. The reducer
 it reads.
 """
 
-from __future__ import annotations
-
 import copyreg
 import functools
 import io
@@ -115,7 +113,7 @@ class _Unpickler(pickle.Unpickler):
             of_moto = isinstance(found, type) and found.__module__.startswith("moto.")
             if of_moto or any(found is allowed for allowed in _DATA_CLASSES):
                 return found
-        raise ForbiddenClassError(f"{module}.{name} is no class of moto's data")
+        raise ForbiddenClassError(f"{module}.{name} is not a class of moto's data")
 
 
 class Copies:
@@ -194,7 +192,7 @@ def bind_method(owner: Any, name: str) -> Any:
     """Return a bound method of an object of moto."""
     method = getattr(owner, name)
     if not isinstance(method, MethodType) or not type(owner).__module__.startswith("moto."):
-        raise ForbiddenClassError(f"{name} is no method of an object of moto")
+        raise ForbiddenClassError(f"{name} is not a method of an object of moto")
     return method
 
 

@@ -5,8 +5,6 @@ requests share one write. Backends that are used outside of a unit, for example 
 within a second. S3 has its own journal, and log events have a table.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Repositories of ECR in moto's backend."""
 
-from __future__ import annotations
-
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.unit_of_work import reading
 

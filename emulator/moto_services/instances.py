@@ -3,8 +3,6 @@
 The list is for moto's own dashboard only, and would keep every message in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

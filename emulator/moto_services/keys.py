@@ -1,7 +1,5 @@
 """KMS keys named by ARN or alias where moto takes an ID alone."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

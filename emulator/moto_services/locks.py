@@ -1,7 +1,5 @@
 """Service locks: one for each of moto's services, which are not thread-safe."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from threading import Lock, RLock
 

@@ -1,7 +1,5 @@
 """SQS queues' attributes, returned as they were set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any

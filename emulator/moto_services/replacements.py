@@ -5,8 +5,6 @@ changes only what the table lists, so the table is complete. It was run with the
 any other version, the check imports every owner and compares the parameters that the replacements rely on.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """Table of the SageMaker resources that moto lacks and that are stored only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """SNS: published messages captured, and posted to local HTTP endpoints."""
 
-from __future__ import annotations
-
 import functools
 import logging
 from collections.abc import Callable, Iterator

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Handler = Callable[[dict[str, Any], Context], dict[str, Any] | None]
 
 _NO_OPERATIONS = ("context", "members")
+# Words of operations' names that the model writes in capitals, as in CreateAutoMLJob.
+_ACRONYMS = {"ai": "AI", "ml": "ML"}
 
 
 def find_operations() -> dict[str, Handler]:
@@ -40,7 +42,7 @@ def find_operations() -> dict[str, Handler]:
 
 
 def _wire_name(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))
+    return "".join(_ACRONYMS.get(word, word.capitalize()) for word in name.split("_"))
 
 
 def _list_handlers(module: ModuleType) -> list[tuple[str, Handler]]:
@@ -52,7 +54,7 @@ def _list_handlers(module: ModuleType) -> list[tuple[str, Handler]]:
     for name, function in own:
         if list(inspect.signature(function).parameters) != ["request", "context"]:
             raise ValueError(
-                f"{module.__name__}.{name} is no operation: give it the parameters (request, context), or make it "
+                f"{module.__name__}.{name} is not an operation: give it the parameters (request, context), or make it "
                 "private."
             )
     if not own:

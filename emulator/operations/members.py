@@ -1,7 +1,5 @@
 """Declared use of request members, read by ``docs_site.coverage``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar

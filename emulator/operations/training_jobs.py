@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.profiler_config import merge_update
@@ -12,9 +12,11 @@ from emulator.operations.validation import training_job as validation
 from emulator.operations.validation.surroundings import check_surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from emulator.jobs.model.training_job import TrainingJob
     from emulator.operations.context import Context, Request, Response
+
+# The secondary statuses in which AWS lets the remote debugging of a training job be changed.
+_REMOTELY_DEBUGGED = frozenset({"Downloading", "Training"})
 
 
 @declare_members(acts_on=validation.ACTS_ON | EXPERIMENT_MEMBERS, refuses=validation.REFUSES)
@@ -39,15 +41,25 @@ def create_training_job(request: Request, context: Context) -> Response:
 def update_training_job(request: Request, context: Context) -> Response:
     """Change the profiler, RemoteDebugConfig and ResourceConfig.KeepAlivePeriodInSeconds of a job that has not ended.
 
-    Of a job that has ended, KeepAlivePeriodInSeconds can be changed while its warm pool is Available.
+    Of a job that has ended, KeepAlivePeriodInSeconds can be changed while its warm pool is Available. RemoteDebugConfig
+    can be changed while the SecondaryStatus is Downloading or Training, as AWS documents.
 
     Raises:
         ResourceNotFound: the job does not exist.
         ResourceLimitExceeded: the job would have too many rules.
         ValidationException: the job has ended, or the changed request is invalid.
     """
+    if request.keys() == {"TrainingJobName"}:
+        raise ValidationException("Invalid UpdateTrainingJobRequest, the request cannot be empty")
 
-    def change(before: Mapping[str, Any]) -> Request:
+    def change(job: TrainingJob) -> Request:
+        before = job.request
+        if "RemoteDebugConfig" in request and job.secondary_status not in _REMOTELY_DEBUGGED:
+            raise ValidationException(
+                f"The request was rejected because the training job is in status {job.status}. You can update the "
+                "remote debugging configuration when the SecondaryStatus of the job is Downloading or Training; it is "
+                f"{job.secondary_status}."
+            )
         try:
             changed = merge_update(before, request)
         except ValueError as error:

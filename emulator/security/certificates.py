@@ -4,8 +4,6 @@ A generated certificate is signed by the emulator's own authority. It is generat
 that time. Clients trust one file, which stays the same: containers that outlive an emulator trust the next one by it.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import logging
 import os

@@ -6,8 +6,6 @@ Role credentials are not stored: their session token contains the owner and the 
 key, from which their own secret key is derived. They can therefore be checked after a restart, and take no memory.
 """
 
-from __future__ import annotations
-
 import base64
 import hmac
 import json

@@ -1,7 +1,5 @@
 """Certificate trust of containers: the CA file and its environment variables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 An archive holds what survives a restart, and nothing of the running process.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import shutil
@@ -65,8 +63,8 @@ def stage_archive(source: Path, state_dir: Path) -> str:
             described = json.loads((Path(scratch) / _DESCRIPTION).read_text())
         except (tarfile.TarError, OSError, ValueError) as error:
             raise ValidationException(
-                f"This is no archive of an emulator's state ({error}): give a file that smdebug-emulator state export "
-                "wrote."
+                f"This is not an archive of an emulator's state ({error}): give a file that smdebug-emulator state "
+                "export wrote."
             ) from None
         if described != _FORMAT:
             raise ValidationException(f"This archive is of another version: {described}; this emulator has {_FORMAT}.")

@@ -5,8 +5,6 @@ No emulator may run on the folder during the check.
 A damaged file is never deleted: it is kept beside the new one, under a name that ends in ``.damaged``.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress

@@ -1,7 +1,5 @@
 """Disk space of the state folder: full disks, and requests refused before that."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -61,6 +59,6 @@ def parse_size(text: str) -> int:
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no size: give a number of bytes, or one with K, M, G or T")
+        raise ValueError(f"{text!r} is not a size: give a number of bytes, or one with K, M, G or T")
     power = _UNITS.index(found[2].upper()) + 1 if found[2] else 0
     return int(found[1]) << 10 * power

@@ -1,7 +1,5 @@
 """Fence: the time during which this process may drive its jobs."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Deployment of the stop handler to any endpoint, with boto3 alone."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -9,8 +9,6 @@ Environment:
     JOB_NAME_PREFIX: only jobs whose name begins so are stopped. Empty: all of them.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from typing import Any

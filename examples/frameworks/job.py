@@ -3,8 +3,6 @@
 `<framework>/job.toml` says what is captured of the scripts.
 """
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 python -m examples.rule_study > docs/rules-study.md
 """
 
-from __future__ import annotations
-
 import logging
 import tempfile
 from pathlib import Path

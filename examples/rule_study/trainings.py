@@ -3,8 +3,6 @@
 Each leaves a run of smdebug.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -7,8 +7,6 @@ python -m examples.rules dead_relu --cured     the same training without its mis
 What was made stays in the folder that --output names: the emulator's state, for smdebug-emulator start --state-dir.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Shared parts of the PyTorch trainings: data, `--cured` and a training loop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Each is built from a folder's `train.py` and `job.toml`.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ ModelTrainer has no argument for the Debugger; CreateTrainingJob has, and so has
 emulator's: on AWS it does the same.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sagemaker.core import shapes

@@ -3,8 +3,6 @@
 `train.py pytorch` is an ordinary SDK script: it knows of no emulator. The scripts are those of `examples/frameworks/`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

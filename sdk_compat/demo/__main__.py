@@ -7,8 +7,6 @@ Exit code 0 only if the sick job was stopped by the handler with IssuesFound and
 NoIssuesFound for every rule.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

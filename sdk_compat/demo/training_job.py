@@ -1,7 +1,5 @@
 """CreateTrainingJob requests of the demo, and parts shared with the examples."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

@@ -3,8 +3,6 @@
 The table is for the terminal. Markdown and HTML are for the summary of a CI run.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import math

@@ -119,7 +119,7 @@ def get_aws_region_from_processing_job_arn(processing_job_arn: str) -> str:
     """Return the region in a processing job's ARN; raises SMDebugValueError for any other text."""
     found = _PROCESSING_JOB_ARN.fullmatch(processing_job_arn)
     if not found:
-        raise SMDebugValueError(f"{processing_job_arn!r} is no ARN of a processing job.")
+        raise SMDebugValueError(f"{processing_job_arn!r} is not an ARN of a processing job.")
     return found["region"]
 
 
@@ -184,4 +184,4 @@ class TimelineFileWriter:
 
     def __init__(self, *_arguments: Any, **_named: Any) -> None:
         """Raise SMDebugNotImplementedError: there is no profiler here."""
-        raise SMDebugNotImplementedError("The profiler is no part of this library: no timeline can be written.")
+        raise SMDebugNotImplementedError("The profiler is not a part of this library: no timeline can be written.")

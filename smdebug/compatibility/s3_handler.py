@@ -44,7 +44,7 @@ class ReadObjectRequest:
         """Parse `s3://bucket/key`; raises SMDebugValueError for any other path, and for a length without a start."""
         self.is_s3, _, _ = is_s3(path)
         if not self.is_s3:
-            raise SMDebugValueError(f"{path!r} is no path on S3. Give one of the form s3://bucket/key.")
+            raise SMDebugValueError(f"{path!r} is not a path on S3. Give one of the form s3://bucket/key.")
         if length is not None and start is None:
             raise SMDebugValueError(f"{path}: a length needs a start.")
         self.path = path

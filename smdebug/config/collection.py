@@ -142,7 +142,7 @@ class Collection:
                     re.compile(pattern)
                 except re.error as error:
                     raise SMDebugValueError(
-                        f"Collection {self.name}: include_regex {pattern!r} is no regex ({error}). In a hook config "
+                        f"Collection {self.name}: include_regex {pattern!r} is not a regex ({error}). In a hook config "
                         "commas separate regexes, so none can hold one."
                     ) from error
                 self.include_regex.append(pattern)

@@ -198,7 +198,7 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
-        raise json.JSONDecodeError(f"{path} is no JSON: {error.msg}", error.doc, error.pos) from error
+        raise json.JSONDecodeError(f"{path} is not JSON: {error.msg}", error.doc, error.pos) from error
 
 
 def _get_parameters(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def _parse_whole_number(key: str, value: Any) -> int:
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{key}: {value!r} is no whole number.") from error
+        raise ValueError(f"{key}: {value!r} is not a whole number.") from error
 
 
 def _parse_flag(parameters: Mapping[str, Any], key: str, *, default: bool) -> Any:

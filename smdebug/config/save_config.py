@@ -92,7 +92,7 @@ def _parse_number(name: str, value: Any) -> int | None:
 
 def _parse_mode(name: Any) -> ModeKeys:
     if name not in ModeKeys.__members__:
-        raise KeyError(f"{name!r} is no mode: a save config by mode knows {', '.join(ModeKeys.__members__)}.")
+        raise KeyError(f"{name!r} is not a mode: a save config by mode knows {', '.join(ModeKeys.__members__)}.")
     return ModeKeys[name]
 
 

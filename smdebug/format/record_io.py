@@ -20,7 +20,7 @@ def read_record_io(stream: BinaryIO) -> Iterator[bytes]:
     """Read the records of a stream.
 
     Raises:
-        ValueError: the stream is no RecordIO, or is cut.
+        ValueError: the stream is not RecordIO, or is cut.
     """
     parts: list[bytes] = []
     offset = 0
@@ -30,7 +30,7 @@ def read_record_io(stream: BinaryIO) -> Iterator[bytes]:
         content = stream.read(length) if magic == _MAGIC else b""
         padding = -length % _ALIGNMENT
         if magic != _MAGIC or len(head) != _HEADER.size or len(content) != length:
-            raise ValueError(f"the data is no RecordIO, or is cut: nothing of it can be read at byte {offset}")
+            raise ValueError(f"the data is not RecordIO, or is cut: nothing of it can be read at byte {offset}")
         offset += _HEADER.size + length + len(stream.read(padding))
         parts = [content] if kind in (_WHOLE, _FIRST) else [*parts, content]
         if kind in (_WHOLE, _LAST):

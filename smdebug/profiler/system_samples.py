@@ -77,7 +77,7 @@ def build_row(content: Any) -> Row:
     """Return what a line's JSON says.
 
     Raises:
-        ValueError: it is no system metric.
+        ValueError: it is not a system metric.
     """
     try:
         kind = (str(content["Type"]), str(content.get("Dimension") or ""))

@@ -40,7 +40,7 @@ def get_hook(
         ValueError: the config cannot be read.
     """
     if hook_type is not None and hook_type not in _HOOKS:
-        raise SMDebugValueError(f"{hook_type!r} is no type of hook: use one of {', '.join(_HOOKS)}, or None.")
+        raise SMDebugValueError(f"{hook_type!r} is not a type of hook: use one of {', '.join(_HOOKS)}, or None.")
     # If no hook exists and none is to be created, TensorFlow is not imported.
     if not is_switched_on() or (get_current_hook() is None and not create_if_not_exists):
         return None

@@ -146,7 +146,7 @@ def _read_inner(parameters: Mapping[str, Any], name: str) -> dict[str, Any]:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        get_logger().error("The profiler's %s is no dictionary: %.200r. That is not traced.", name, text)
+        get_logger().error("The profiler's %s is not a dictionary: %.200r. That is not traced.", name, text)
         return {}
     return {
         each: word.lower() if isinstance(word, str) and each != "metricsregex" else word

@@ -3,8 +3,6 @@
 The variables point a user's programs at the emulator.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Fenced blocks of the docs pages, and how a reader runs them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -6,8 +6,6 @@ The documents are not this project's, so they are read where they lie beside the
 `examples/documents` has what they show in our words.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Tests of action.yml and the GitLab include: their commands as they stand."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -3,8 +3,6 @@
 The images of notebook server and TensorBoard come from a registry: here the emulator's own image is their Python.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

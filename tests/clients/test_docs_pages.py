@@ -1,7 +1,5 @@
 """Tests of the docs pages: every command and snippet runs, on one emulator."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

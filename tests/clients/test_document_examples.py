@@ -3,8 +3,6 @@
 They are started as their README says.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -3,8 +3,6 @@
 They run in a copy, as the project's owner and its build machines run them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

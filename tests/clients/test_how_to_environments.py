@@ -1,7 +1,5 @@
 """Tests of how-to pages with what they say to install, and nothing else."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -21,7 +19,7 @@ from tests.wheel import build_wheel
 
 # What jobs run in is built there once, for the wheel at this place.
 KEPT = CHECKOUT / ".cache" / "how-to-test"
-# A file that runs in an image is no command of the page, and some pages are for machines that have an engine.
+# A file that runs in an image is not a command of the page, and some pages are for machines that have an engine.
 RUN = [
     f"how_to/{path.name}"
     for path in sorted((DOCS / "how_to").glob("*.md"))

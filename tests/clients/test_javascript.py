@@ -3,8 +3,6 @@
 It uses S3, SageMaker, EventBridge and CloudWatch Logs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

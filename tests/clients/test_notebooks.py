@@ -1,7 +1,5 @@
 """Tests of examples/notebooks: the notebooks run and show what they describe."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

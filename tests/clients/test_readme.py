@@ -1,7 +1,5 @@
 """Tests of the README: every command runs, against a running emulator."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

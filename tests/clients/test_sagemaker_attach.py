@@ -3,8 +3,6 @@
 Both of its classes are tried.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

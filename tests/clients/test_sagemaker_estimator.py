@@ -3,8 +3,6 @@
 Three jobs use most of the estimators' options.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 import subprocess

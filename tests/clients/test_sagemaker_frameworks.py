@@ -3,8 +3,6 @@
 The frameworks are those other than PyTorch, the images those that this project does not build.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -3,8 +3,6 @@
 Every region and version is tried.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each of the SDK's processors runs to the end.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -3,8 +3,6 @@
 The SDK has an environment of its own.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

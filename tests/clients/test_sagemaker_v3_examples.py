@@ -3,8 +3,6 @@
 The page is docs/how_to/use_the_sdk_v3.md.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

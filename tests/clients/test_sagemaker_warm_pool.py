@@ -1,7 +1,5 @@
 """Tests of warm pools made by the SageMaker SDK (version 2)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

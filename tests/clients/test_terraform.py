@@ -4,8 +4,6 @@ Its configuration is in ``tests/clients/terraform``. Skipped where Terraform or 
 provider is looked for where Terraform looks, and in ``SMDEBUG_EMULATOR_TEST_TERRAFORM_PLUGINS``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

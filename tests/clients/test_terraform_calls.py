@@ -3,8 +3,6 @@
 boto3 sends them, so that they are tried where Terraform is not installed; test_terraform.py runs Terraform itself.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

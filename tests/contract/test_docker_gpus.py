@@ -1,7 +1,5 @@
 """Tests of Docker containers that hold a real GPU."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 The servers that it must not reach really exist.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -154,7 +152,7 @@ def test_a_container_finds_the_next_process_that_offers_the_port(
     (entrance,) = taken
     entrance.close()  # as the kernel does when the process is killed
     second = make_engine(closed=True, instance=first._instance_id)
-    assert [each.id for each in second.find({})] == [container], "a sidecar is no container of a job's"
+    assert [each.id for each in second.find({})] == [container], "a sidecar is not a container of a job's"
     second.offer(server.port, server.take)
     assert [line.text for line in lines] == ["reached"]
 

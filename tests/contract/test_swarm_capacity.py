@@ -1,7 +1,5 @@
 """Tests of Swarm scheduling: containers get nodes that have capacity for them."""
 
-from __future__ import annotations
-
 import os
 import threading
 import uuid

@@ -5,8 +5,6 @@ A kill loses nothing and doubles nothing.
 A file is under way for as long as the test wants: it is larger than what comes within minutes, and sparse.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

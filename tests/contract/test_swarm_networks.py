@@ -1,7 +1,5 @@
 """Tests of Swarm networks: what a container reaches, probed across two nodes."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

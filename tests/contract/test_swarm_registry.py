@@ -3,8 +3,6 @@
 The agents' own image is pulled, too.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing

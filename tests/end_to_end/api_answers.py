@@ -1,7 +1,5 @@
 """Comparison of the API's answers with its OpenAPI document."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fixture of the demo's digits job, staged once in each emulator."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Emulator that requires signatures, started as a user starts it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

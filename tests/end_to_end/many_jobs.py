@@ -1,7 +1,5 @@
 """Records of many ended training jobs and of a tuning job."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests of the demo's jobs with profiling."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sdk_compat.demo.training_job import BUCKET, build_rule

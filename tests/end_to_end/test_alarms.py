@@ -1,7 +1,5 @@
 """Tests of alarms and metric filters on job logs, including a stopped job."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

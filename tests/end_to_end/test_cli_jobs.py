@@ -1,7 +1,5 @@
 """Tests of the commands that take a job's name, on a job of another region."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

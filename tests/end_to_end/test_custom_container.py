@@ -3,8 +3,6 @@
 It is built on a base of the user's choice, a job trains in it, and its tensors are read.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -3,8 +3,6 @@
 The commands are those of ``docs/how_to/run_in_a_container.md``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -3,8 +3,6 @@
 Nothing of a fault remains when it is switched off.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import time

@@ -3,8 +3,6 @@
 The job gets that version, and it is captured.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from pathlib import Path

@@ -3,8 +3,6 @@
 It runs in both back ends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import urllib.request

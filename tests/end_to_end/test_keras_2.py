@@ -3,8 +3,6 @@
 The SageMaker SDK asks for them; they are captured, judged and stopped.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The job's log names the link.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import uuid

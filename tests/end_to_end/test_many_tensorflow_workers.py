@@ -3,8 +3,6 @@
 The trial shows each of them.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

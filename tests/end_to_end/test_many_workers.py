@@ -3,8 +3,6 @@
 The trial shows each host.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -212,6 +210,7 @@ def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
     wait_until(lambda: not folder.exists(), "the files of both hosts to be gone")
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize("runtime", BACK_ENDS)
 def test_killed_emulator_takes_all_hosts_of_two_jobs_up_again_and_stop_ends_them(
     runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path

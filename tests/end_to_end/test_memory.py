@@ -1,7 +1,5 @@
 """Tests of the emulator's memory: it does not grow with the data sent through."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import time

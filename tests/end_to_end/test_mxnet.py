@@ -1,7 +1,5 @@
 """Tests of MXNet jobs: an unmodified Gluon script, and one with a hook."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Tests of pipelines through the API: processing and training, and a failure."""
 
-from __future__ import annotations
-
 import io
 import json
 import uuid

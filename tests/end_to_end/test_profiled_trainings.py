@@ -3,8 +3,6 @@
 They run at once in one emulator.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tests of the library alone, in the oldest and newest Python and numpy."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Test of the files of a release, and of an installation from them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Tests of an emulator restored from the replica of its state in another S3."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

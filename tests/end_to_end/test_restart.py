@@ -3,8 +3,6 @@
 After a kill -9, after a clean stop, and with a second emulator.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Every request has to be signed and allowed.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
 import stat

@@ -1,7 +1,5 @@
 """Tests of signed browser uploads, to an emulator that requires signatures."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

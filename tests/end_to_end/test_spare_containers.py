@@ -1,7 +1,5 @@
 """Tests of spare Docker containers: their imports, and a whole job in them."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Tests of state reset, export and import, and of initialisation scripts."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -63,7 +61,7 @@ def test_everything_is_exported_forgotten_and_imported(
     assert list_left("--keep", "0") == list_left("--older-than", "0s") == {("log", "a-runs"), ("folder", "failed")}
     for wrong in (("--older-than", "7"), ("--keep", "much")):
         refused = run_command(tmp_path / "state", "prune", *wrong)
-        assert (refused.returncode, f"'{wrong[1]}' is no " in refused.stderr) == (2, True), refused.stderr
+        assert (refused.returncode, f"'{wrong[1]}' is not a" in refused.stderr) == (2, True), refused.stderr
     refused_bound = requests.post(f"{emulator.endpoint_url}/_emulator/prune?olderThanSeconds=nan", timeout=60)
     assert (refused_bound.status_code, "olderThanSeconds" in refused_bound.json()["error"]) == (400, True)
     pruned = run_command(tmp_path / "state", "prune")
@@ -93,7 +91,7 @@ def test_everything_is_exported_forgotten_and_imported(
     (tmp_path / "none.tar").write_bytes(b"no archive")
     refused = run_command(tmp_path / "state", "state", "import", str(tmp_path / "none.tar"))
     assert refused.returncode == 1
-    assert "no archive of an emulator's state" in refused.stderr
+    assert "not an archive of an emulator's state" in refused.stderr
     assert "give a file that smdebug-emulator state export wrote" in refused.stderr
     imported = run_command(tmp_path / "state", "state", "import", str(archive))
     assert imported.returncode == 0, (imported.stderr, emulator.log_text())

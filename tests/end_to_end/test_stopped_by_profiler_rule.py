@@ -3,8 +3,6 @@
 System metrics are uploaded by the minute, so that such a job takes more than one.
 """
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

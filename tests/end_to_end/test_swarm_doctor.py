@@ -1,7 +1,5 @@
 """Tests of ``doctor --runtime swarm`` on a manager, a worker and no Swarm."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -5,8 +5,6 @@ The next attempt gets the files that had come, and the log names the others.
 Run with ``--swarm whole``: a Swarm takes most of a minute to give a node up.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 A starting job, a rule, a processing job and a function.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -3,8 +3,6 @@
 The manager's engine is killed and returns, or the emulator continues at another manager.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -5,8 +5,6 @@ Only the manager has the image at first.
 Run with ``--swarm whole``: to copy such an image twice takes a minute or two.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Tests of the wheel in an empty environment, outside the checkout."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Shared fixtures of the integration tests: moto, whose state is process-wide."""
 
-from __future__ import annotations
-
 import pytest
 from moto.moto_api._internal.models import moto_api_backend
 

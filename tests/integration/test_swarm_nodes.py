@@ -1,7 +1,5 @@
 """Tests of the engines for Swarm tests: they form one Swarm, and are removed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Fixture of the real smdebug 1.0.34 in a virtual environment of its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Small Keras 2 scripts for `scenario_program.py`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 # What TensorFlow as it is on PyPI shows the original none of: gradients, layers, the optimizer's own variables.

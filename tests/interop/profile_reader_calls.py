@@ -5,8 +5,6 @@ Interpreters with the real smdebug 1.0.34 and with ours run it.
 python profile_reader_calls.py FOLDER
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Small PyTorch scripts for `scenario_program.py`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 PREAMBLE = """

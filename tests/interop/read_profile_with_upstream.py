@@ -5,8 +5,6 @@ That version's interpreter runs it.
 python read_profile_with_upstream.py FOLDER
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from importlib import import_module

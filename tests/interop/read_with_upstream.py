@@ -5,8 +5,6 @@ That version's interpreter runs it.
 python read_with_upstream.py RUN_FOLDER
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """Comparison of a trial with upstream's recorded answers (`expected.json`)."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -3,8 +3,6 @@
 See README.md.
 """
 
-from __future__ import annotations
-
 import json
 import tarfile
 from functools import cache

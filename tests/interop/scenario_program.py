@@ -8,8 +8,6 @@ returns what a script finds as its global names. It may have `clean_up()`, calle
 of names that the original cannot have. What a script puts into `seen` is compared as well.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """Comparison of runs that upstream 1.0.34 and ours leave of one script."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -3,8 +3,6 @@
 In the environment of the image of 2.12. That of 2.15 is twice as much to install: `pytest -m versions` runs it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

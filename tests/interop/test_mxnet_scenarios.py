@@ -3,8 +3,6 @@
 What stays different is listed in docs/frameworks.md, "Differences from upstream".
 """
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.hooks.hook_cost_mxnet import REQUIREMENTS

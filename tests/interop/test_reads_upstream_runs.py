@@ -1,7 +1,5 @@
 """Tests of runs of the real smdebug 1.0.34: our trial gives the same values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 It finds what upstream's own hook saved.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests of our runs, read by the real smdebug 1.0.34 and by us alike."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

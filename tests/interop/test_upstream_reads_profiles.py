@@ -3,8 +3,6 @@
 Its readers and its PandasFrame are used.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Tests of the PyTorch example jobs' runs, read by the real smdebug 1.0.34."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

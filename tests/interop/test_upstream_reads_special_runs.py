@@ -3,8 +3,6 @@
 They are resumed, cut off, with TensorBoard and the like.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

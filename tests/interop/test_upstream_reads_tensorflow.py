@@ -3,8 +3,6 @@
 Names are those of the runs that it writes itself.
 """
 
-from __future__ import annotations
-
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

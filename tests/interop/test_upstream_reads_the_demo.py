@@ -3,8 +3,6 @@
 The demo runs as `make demo` runs it.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Their layout is that of the runs that it writes itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 python write_mxnet_runs.py FOLDER: one run a folder below it, named as the functions are.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

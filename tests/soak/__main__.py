@@ -1,7 +1,5 @@
 """Soak test runner: ``python -m tests.soak [PART …]`` or ``make soak``."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import pkgutil

@@ -1,7 +1,5 @@
 """One part of the soak: seeded, repeatable rounds, failures and figures."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

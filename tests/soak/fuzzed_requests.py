@@ -3,8 +3,6 @@
 They go to S3, SageMaker, Lambda and EventBridge.
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from emulator.operations import find_operations

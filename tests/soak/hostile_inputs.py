@@ -3,8 +3,6 @@
 Nothing outside their folders is read into S3, or written.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -3,8 +3,6 @@
 The job has a hook, a rule and a stop handler.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """Soak: large S3 objects, whole and in parts, at constant emulator memory."""
 
-from __future__ import annotations
-
 from tests.end_to_end.test_memory import MIB, MOST, read_memory
 from tests.soak.course import Course
 from tests.soak.stage import Stage

@@ -3,8 +3,6 @@
 The page may be in any order; a Create takes at most twice moto_server's time.
 """
 
-from __future__ import annotations
-
 import re
 
 from benchmarks.service import service

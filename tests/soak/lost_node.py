@@ -6,8 +6,6 @@ A job has one host, or two, or fails, or saves tensors under a rule. Each contai
 when it lives, to S3; so it is seen whether two of one host ever lived at once.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

@@ -3,8 +3,6 @@
 The database grows by the jobs' own records only.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -8,8 +8,6 @@ behind the interface that every back end keeps, in compressed time: ``simulated_
     python -m tests.soak.many_nodes --nodes 1000 --jobs 10000
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import sys
@@ -105,7 +103,7 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
     s3 = ObjectStore(ACCOUNT, REGION)
     s3.create_bucket(BUCKET)
     settings = Settings(state_dir=folder, account_id=ACCOUNT, stop_grace_seconds=1.0, max_jobs=nodes)
-    room = Jobs(build_services(settings, store, runtime, publisher, "http://127.0.0.1:1", admission=admission))
+    service = Jobs(build_services(settings, store, runtime, publisher, "http://127.0.0.1:1", admission=admission))
     plans: dict[str, str] = {}
     done = threading.Event()
     chaos = threading.Thread(target=_break_things, args=(runtime, nodes, Random(seed + 1), clock, done), name="chaos")
@@ -113,7 +111,7 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
     most_threads = 0
     try:
         for number in range(jobs):
-            while len(room.list_active()) >= at_once:
+            while len(service.list_active()) >= at_once:
                 time.sleep(0.02)
             most_threads = max(most_threads, threading.active_count())
             plan = _draw_plan(random)
@@ -121,12 +119,12 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
             seconds = random.expovariate(1 / MEAN_SECONDS)
             request = build_job(number, "complete" if plan == "stop" else plan, seconds, hosts)
             plans[request["TrainingJobName"]] = plan
-            room.training.create(REGION, request)
+            service.training.create(REGION, request)
             if plan == "stop":
                 name = request["TrainingJobName"]
-                clock.after(random.uniform(0, 2 * MEAN_SECONDS), partial(_stop, room, name))
-        seen, changed = len(room.list_active()), time.monotonic()
-        while active := room.list_active():
+                clock.after(random.uniform(0, 2 * MEAN_SECONDS), partial(_stop, service, name))
+        seen, changed = len(service.list_active()), time.monotonic()
+        while active := service.list_active():
             if len(active) != seen:
                 seen, changed = len(active), time.monotonic()
             if time.monotonic() > changed + PATIENCE_SECONDS:
@@ -135,7 +133,7 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
     finally:
         done.set()
         chaos.join()
-        room.close()
+        service.close()
         clock.close()
     report = Report(
         nodes=nodes,
@@ -163,10 +161,10 @@ def _draw_plan(random: Random) -> str:
     return "complete"
 
 
-def _stop(room: Jobs, name: str) -> None:
+def _stop(service: Jobs, name: str) -> None:
     """Stop a job as a user does, who may be too late."""
     with suppress(ValidationException):
-        room.training.stop(REGION, name)
+        service.training.stop(REGION, name)
 
 
 def _break_things(runtime: SimulatedNodes, nodes: int, random: Random, clock: Clock, done: threading.Event) -> None:

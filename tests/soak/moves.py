@@ -5,8 +5,6 @@ The state folder is lost with it; another emulator continues from the copy in an
 Whatever was answered before an answered change of a job is there; of the rest, what is there is whole.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

@@ -4,8 +4,6 @@ The part is the training, a rule, a supervisor, the stop handler's worker, or wh
 warm interpreters of local processes, the spare containers of Docker.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

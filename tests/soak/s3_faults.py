@@ -3,8 +3,6 @@
 Each job ends right, and the log reports the retries.
 """
 
-from __future__ import annotations
-
 import json
 from urllib.request import Request, urlopen
 

@@ -6,8 +6,6 @@ It keeps the interface of ``container_runtime.runtime.ContainerRuntime`` as a Sw
 that has room, one of a node that is lost is lost with it, and the manager may be away for a while.
 """
 
-from __future__ import annotations
-
 import heapq
 import threading
 import time

@@ -1,7 +1,5 @@
 """Small training job with a hook, stopped by its rule or completed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 The folder survives the emulator's kills.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any, Self

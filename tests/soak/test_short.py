@@ -1,7 +1,5 @@
 """Short soak tests: a few rounds of each part of ``make soak``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

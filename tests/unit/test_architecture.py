@@ -3,8 +3,6 @@
 All files, folders and definitions that the pages name exist.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

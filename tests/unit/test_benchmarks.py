@@ -1,7 +1,5 @@
 """Tests of the list of benchmarks."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

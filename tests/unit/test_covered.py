@@ -1,7 +1,5 @@
 """Tests of the table of coverage by package."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.covered import tabulate

@@ -1,7 +1,5 @@
 """Tests of docs/clients.md: every test that it names exists."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests of the form of pages in Markdown, which readers other than GitHub need."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of docs/frameworks.md: every test that it names exists."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

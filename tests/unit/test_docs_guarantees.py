@@ -1,7 +1,5 @@
 """Tests of docs/guarantees.md: each promise names an existing test."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

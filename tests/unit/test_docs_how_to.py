@@ -1,7 +1,5 @@
 """Tests of the how-to pages: what a snippet imports, the page says how to install."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Tests of docs/install.md: its commands are valid, without installation."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Tests of docs/trials.md: its examples run in order, in one namespace."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

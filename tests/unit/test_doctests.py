@@ -1,7 +1,5 @@
 """Tests of the examples in docstrings."""
 
-from __future__ import annotations
-
 import doctest
 from importlib import import_module
 from pathlib import Path

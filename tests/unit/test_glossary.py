@@ -1,7 +1,5 @@
 """Tests of docs/glossary.md and of modules' first lines."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of what `make mutants` changes."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.mutants import CHECKOUT, SUBJECTS

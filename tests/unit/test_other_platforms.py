@@ -1,7 +1,5 @@
 """Tests of the library and the commands without modules that Windows lacks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Build contexts of images, and keys that change with their content."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

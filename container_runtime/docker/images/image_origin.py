@@ -3,8 +3,6 @@
 It is pulled if a container registry can be reached, otherwise built with debootstrap.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

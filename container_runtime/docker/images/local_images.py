@@ -163,7 +163,9 @@ class LocalImages:
         path = spec.environment.get("PATH", image.path)
         folders = [image.working_folder] if "/" in argv[0] else [folder for folder in path.split(":") if folder]
         if not any(self._is_executable(container_id, str(PurePosixPath(folder) / argv[0])) for folder in folders):
-            where = "is no executable file in it" if "/" in argv[0] else f"is no executable file on its PATH={path}"
+            where = (
+                "is not an executable file in it" if "/" in argv[0] else f"is not an executable file on its PATH={path}"
+            )
             raise ContainerStartError(f"Container {spec.name} ({spec.image}): {argv[0]!r} {where}.")
         if "/" not in argv[0]:  # a path with a slash may be in a mount, which differs between containers
             image.programs.add((argv[0], path))

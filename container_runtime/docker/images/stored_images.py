@@ -1,7 +1,5 @@
 """Images of this project that the Docker engine holds, and their removal."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The engine cannot change the labels of a container that exists, so a file has th
 became. It is written before the container's program begins.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

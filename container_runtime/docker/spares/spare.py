@@ -127,7 +127,7 @@ class Spare:
                 give(folder, user)
 
     def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Let the container's program begin. It is no spare container from then on.
+        """Let the container's program begin. It is not a spare container from then on.
 
         Raises:
             SpareLostError: it has ended before.

@@ -346,25 +346,25 @@ class Spares:
     def _choose(self, removed: list[Spare]) -> tuple[Shape, _Kept] | None:
         """Return the shape of the next spare container, the one asked for last first; None if none is needed.
 
-        Spare containers that have to make room for it are added to ``removed``.
+        Spare containers that have to be removed for it are added to ``removed``.
         """
         if len(self._makers) >= _MAKERS:
             return None
         for shape, kept in sorted(self._kept.items(), key=lambda item: item[1].until, reverse=True):
             if len(kept.spares) >= kept.wanted or shape.image in self._failed:
                 continue
-            room = self._options.memory_bytes - sum(
+            free_bytes = self._options.memory_bytes - sum(
                 each.memory_bytes or self._estimate(each.shape) for some in self._kept.values() for each in some.spares
             )
             for other in sorted(self._kept.values(), key=lambda other: other.until):
-                while room < self._estimate(shape) and other.until < kept.until and other.ready:
+                while free_bytes < self._estimate(shape) and other.until < kept.until and other.ready:
                     spare = other.ready.pop()
                     other.spares.remove(spare)
                     other.wanted = max(1, len(other.spares))
                     other.until = other.until if other.spares else 0.0
                     removed.append(spare)
-                    room += spare.memory_bytes
-            if room >= self._estimate(shape):
+                    free_bytes += spare.memory_bytes
+            if free_bytes >= self._estimate(shape):
                 return shape, kept
         return None
 

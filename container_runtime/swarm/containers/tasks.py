@@ -1,7 +1,5 @@
 """Task states of containers' services, as reported by the Swarm manager."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping

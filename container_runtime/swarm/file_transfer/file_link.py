@@ -1,7 +1,5 @@
 """Connection to a node's agent that transfers the files of one container."""
 
-from __future__ import annotations
-
 import errno
 import socket
 import ssl

@@ -302,5 +302,5 @@ def _name_next(path: str) -> str:
     """
     counted = _EPOCH.fullmatch(path)
     if counted is None:
-        raise BrokenChannelError(f"{path} is no epoch of a channel")
+        raise BrokenChannelError(f"{path} is not an epoch of a channel")
     return f"{counted[1]}_{int(counted[2]) + 1}"

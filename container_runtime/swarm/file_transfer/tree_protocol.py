@@ -1,7 +1,5 @@
 """Messages that transfer a folder tree: lines of JSON, checked before use."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, BinaryIO

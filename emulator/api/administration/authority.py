@@ -1,7 +1,5 @@
 """``/_emulator/authority``: the certificates that clients have to trust."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from flask import Blueprint, Response

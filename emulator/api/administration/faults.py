@@ -1,7 +1,5 @@
 """``/_emulator/faults``: the active injected faults, shown and replaced."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Blueprint, jsonify, request

@@ -1,7 +1,5 @@
 """``/_emulator/prune``: removal of ended jobs' remains, by age and size."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

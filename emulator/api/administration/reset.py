@@ -1,7 +1,5 @@
 """``/_emulator/reset``: jobs, or everything, forgotten, and brought back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

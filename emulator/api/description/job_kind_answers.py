@@ -1,7 +1,5 @@
 """JSON answers about processing jobs, tuning jobs and pipeline executions."""
 
-from __future__ import annotations
-
 from typing import Any, TypedDict
 
 from emulator.api.description.answers import AnyJob, ExecutionReference

@@ -3,8 +3,6 @@
 ``PAGES`` is the only list of the API's routes. A test compares it with the routes that the server has.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from html import escape

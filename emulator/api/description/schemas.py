@@ -1,7 +1,5 @@
 """JSON Schemas of typed dictionaries, for the OpenAPI document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import UnionType
 from typing import Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict

@@ -1,7 +1,5 @@
 """TypeScript types of the API's answers, written for the console."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

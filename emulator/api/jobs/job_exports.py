@@ -39,7 +39,7 @@ def build_job_exports_pages(accounts: RequestAccounts) -> Blueprint:
             job, evaluations = parse_record(record)
             warnings = parse_warnings(record)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
-            raise ValidationException(f"This is no record of a job: {type(error).__name__}: {error}.") from None
+            raise ValidationException(f"This is not a record of a job: {type(error).__name__}: {error}.") from None
         take_record(accounts.find(), job, evaluations, record, warnings)
         return jsonify(name=job.name, region=job.region), 201
 
@@ -114,7 +114,7 @@ def parse_warnings(record: Mapping[str, Any]) -> list[JobWarning]:
 
     found = [JobWarning(**_choose_fields(JobWarning, each)) for each in record.get("warnings", ())]
     if not all(isinstance(text, str) for each in found for text in asdict(each).values()):
-        raise TypeError("a warning that is no text")
+        raise TypeError("a warning that is not text")
     return found
 
 

@@ -1,7 +1,5 @@
 """``/_emulator/training-jobs/NAME/interrupt``: Spot interruption of a job."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

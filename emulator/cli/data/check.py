@@ -1,7 +1,5 @@
 """The ``check`` command: detection and repair of damage in a state folder."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import closing
 from functools import partial

@@ -1,7 +1,5 @@
 """The ``engine`` command: the Docker engine of this machine."""
 
-from __future__ import annotations
-
 import json
 
 import click

@@ -1,7 +1,5 @@
 """The ``interrupt`` command: Spot interruption of a training job."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import quote
 

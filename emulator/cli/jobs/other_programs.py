@@ -5,8 +5,6 @@ They start programs of other packages, which the emulator does not import.
 Python's ``-P`` keeps the current folder off their path: a file of the user's called like a module is not imported.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The ``tensorboard`` command: TensorBoard on the S3 output of a job."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal

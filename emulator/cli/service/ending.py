@@ -1,7 +1,5 @@
 """Stop and restart requests of the serving process, and their log lines."""
 
-from __future__ import annotations
-
 import faulthandler
 import logging
 import os

@@ -180,7 +180,7 @@ def _warn_of_original() -> None:
 def _start_emulator(settings: Settings, ask_restart: Callable[[], None], bucket: Bucket | None) -> Emulator:
     """Start the emulator without a look for garbage; what it made of modules and models is never looked at again.
 
-    Looking through what an import makes, which is no garbage, takes a quarter of the start's time of the processor
+    Looking through what an import makes, which is not garbage, takes a quarter of the start's time of the processor
     (``python -m benchmarks startup`` shows it), and later on would hold up requests.
 
     Raises:

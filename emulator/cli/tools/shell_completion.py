@@ -1,7 +1,5 @@
 """The ``completion install`` command: shell completion."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """ARNs of SageMaker resources."""
 
-from __future__ import annotations
-
 
 def build_arn(account_id: str, region: str, resource: str) -> str:
     """Build an ARN, in the partition of its region.

@@ -70,12 +70,12 @@ def describe_algorithm_error(failures: Sequence[ContainerFailure], host_count: i
         host_count: of the job; the host is named where there are several.
     """
     told = failures[:_FAILURES_TOLD]
-    room = (MAX_FAILURE_REASON - len("AlgorithmError: ") - len("; ") * (len(told) - 1)) // len(told)
-    return "AlgorithmError: " + "; ".join(_describe_failure(each, room, name_host=host_count > 1) for each in told)
+    max_chars = (MAX_FAILURE_REASON - len("AlgorithmError: ") - len("; ") * (len(told) - 1)) // len(told)
+    return "AlgorithmError: " + "; ".join(_describe_failure(each, max_chars, name_host=host_count > 1) for each in told)
 
 
-def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) -> str:
-    """Tell what one container says about its end, in at most ``room`` characters.
+def _describe_failure(failure: ContainerFailure, max_chars: int, *, name_host: bool) -> str:
+    """Tell what one container says about its end, in at most ``max_chars`` characters.
 
     The failure file wins where it says something, but lack of memory is said first.
     """
@@ -83,13 +83,13 @@ def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) 
     prefix = f"{failure.host}: " if name_host else ""
     missed_network = any(line.startswith(NETWORK_CLOSED) for line in failure.last_lines)
     suffix = f"{CLOSED if missed_network else ''}, exit code: {exit_status.code}"
-    room -= len(prefix) + len(suffix)
+    max_chars -= len(prefix) + len(suffix)
     if failure.cause:
-        return f"{prefix}{failure.cause[:room]}{suffix}"
+        return f"{prefix}{failure.cause[:max_chars]}{suffix}"
     if failure_text.strip():
         memory = _describe_lack_of_memory(exit_status, failure_text)
         text = f"{memory} {failure_text}" if memory else _fill_error_message(failure_text, failure.last_lines)
-        return f"{prefix}{text.strip()[:room]}{suffix}"
+        return f"{prefix}{text.strip()[:max_chars]}{suffix}"
     cause = _describe_death(exit_status)
     said = "\n".join(line for line in failure.last_lines if line.strip() and not line.startswith(NETWORK_CLOSED))
     if not said:
@@ -97,10 +97,10 @@ def _describe_failure(failure: ContainerFailure, room: int, *, name_host: bool) 
     elif cause:
         said = f"Its last lines were:\n{said}"
     text = f"{cause} {said}" if cause else said
-    if len(text) > room:
+    if len(text) > max_chars:
         # The end of a traceback says what happened, so the middle goes.
-        keep = room - len(cause) - 5
-        text = f"{cause} ... {said[-keep:]}" if cause else f"... {said[-(room - 4) :]}"
+        keep = max_chars - len(cause) - 5
+        text = f"{cause} ... {said[-keep:]}" if cause else f"... {said[-(max_chars - 4) :]}"
     return f"{prefix}{text}{suffix}"
 
 

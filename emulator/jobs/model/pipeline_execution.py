@@ -264,7 +264,7 @@ def read_definition(text: str) -> Mapping[str, Any]:
         planned = plan_steps(definition)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValidationException(
-            "The pipeline's definition is no JSON object with Steps of a Name and a Type."
+            "The pipeline's definition is not a JSON object with Steps of a Name and a Type."
         ) from None
     kinds = {name: step.definition["Type"] for name, step in planned.items()}
     other = [f"{name} ({kind})" for name, kind in kinds.items() if kind not in STEP_TYPES]
@@ -317,7 +317,7 @@ def _read_value(name: str, kind: str, text: str) -> Any:
     try:
         return _READERS[kind](text)
     except (KeyError, ValueError):
-        raise ValidationException(f"The value of the parameter {name} is no {kind}.") from None
+        raise ValidationException(f"The value of the parameter {name} does not have the type {kind}.") from None
 
 
 def _list_needs(step: Mapping[str, Any]) -> set[str]:

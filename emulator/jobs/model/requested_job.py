@@ -1,7 +1,5 @@
 """Common record of processing and tuning jobs: a request and five statuses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self

@@ -1,7 +1,5 @@
 """Warnings of a job: the record, its codes, and the report file. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

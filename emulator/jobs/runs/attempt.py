@@ -58,29 +58,29 @@ class Attempt(ABC):
     """Containers, network, logs and measurements of one attempt at a job. Each attempt has its own object."""
 
     def __init__(
-        self, job: JobContext, containers: Mapping[str, Container] | None = None, log_start_ms: int | None = None
+        self, context: JobContext, containers: Mapping[str, Container] | None = None, log_start_ms: int | None = None
     ) -> None:
         """Prepare an attempt.
 
         Args:
-            job: Constants and services of the job.
+            context: Constants and services of the job.
             containers: None for a new attempt. For one that a restart of the emulator or the engine has interrupted,
                 the containers by host that were found.
             log_start_ms: See ``JobLog``.
         """
-        self.job = job
+        self.context = context
         self.found = containers
         # The engine's error, for the job's log; empty where the emulator itself was restarted.
         self.cut_off_by = ""
-        self.containers = HostContainers(job.services.runtime, job.name, containers or {})
-        self.log = JobLog(job, log_start_ms, reattached=bool(containers))
-        self.cluster = Cluster(job.hosts)
+        self.containers = HostContainers(context.services.runtime, context.name, containers or {})
+        self.log = JobLog(context, log_start_ms, reattached=bool(containers))
+        self.cluster = Cluster(context.hosts)
         self.volumes: dict[Host, VolumeWatch] = {}
 
     @property
     def is_complete(self) -> bool:
         """Whether a container of every host was found, so that the attempt can continue."""
-        return self.found is not None and len(self.found) == len(self.job.hosts)
+        return self.found is not None and len(self.found) == len(self.context.hosts)
 
     @property
     def ended_unattended(self) -> bool:
@@ -116,12 +116,12 @@ class Attempt(ABC):
 
         A single host needs none, and an engine has address ranges for only about thirty networks.
         """
-        job = self.job
-        if len(job.hosts) > 1:
-            names = [host.name for host in job.hosts]
-            create_network = job.services.runtime.create_network
-            network = create_network(job.network_name, names, job.labels, isolated=job.isolated)
-            self.cluster = Cluster(job.hosts, network)
+        context = self.context
+        if len(context.hosts) > 1:
+            names = [host.name for host in context.hosts]
+            create_network = context.services.runtime.create_network
+            network = create_network(context.network_name, names, context.labels, isolated=context.isolated)
+            self.cluster = Cluster(context.hosts, network)
 
     def build_spec(
         self,
@@ -143,17 +143,17 @@ class Attempt(ABC):
             mounts: The job's mounts.
             **members: Members of ``ContainerSpec`` that only this kind of job sets.
         """
-        job, settings, network = self.job, self.job.services.settings, self.cluster.network
-        variables, trusted = build_trust(settings.ca_bundle, job.services.runtime.path_in_container)
+        context, settings, network = self.context, self.context.services.settings, self.cluster.network
+        variables, trusted = build_trust(settings.ca_bundle, context.services.runtime.path_in_container)
         return ContainerSpec(
-            name=f"smdebug-{job.name}-{job.id}{suffix}",
+            name=f"smdebug-{context.name}-{context.id}{suffix}",
             image=image,
             environment={**environment, **variables},
             mounts=mounts + trusted,
             hostname=host.name,
             network=None if network is None else network.name,
-            isolated=job.isolated,
-            labels=job.labels | {HOST_LABEL: host.name},
+            isolated=context.isolated,
+            labels=context.labels | {HOST_LABEL: host.name},
             memory_bytes=find_memory_bytes(host.instance_type),
             cpus=find_cpus(host.instance_type),
             gpus=count_gpus(host.instance_type),
@@ -165,7 +165,7 @@ class Attempt(ABC):
 
     def follow(self) -> None:
         """Begin to read the logs of the started containers, to measure them and to wait for their exits."""
-        self.containers.follow(self.job.hosts, self.read_line, self.build_agents)
+        self.containers.follow(self.context.hosts, self.read_line, self.build_agents)
 
     def read_line(self, host: Host, line: LogLine) -> None:
         """Copy a line that a container printed to the job's log."""
@@ -173,12 +173,12 @@ class Attempt(ABC):
 
     def build_agents(self, host: Host, **metrics_files: Any) -> tuple[Agent, ...]:
         """Build the agents that watch a host's container; ``metrics_files`` is passed to ``HostAgent``."""
-        job, name = self.job, f"{self.job.name}/{host.name}"
-        volume = Volume(self.list_folders(host), job.volume_member, find_limit(job.volume_gb))
-        watch = self.volumes[host] = VolumeWatch(name, volume, job.services.settings.disk)
+        context, name = self.context, f"{self.context.name}/{host.name}"
+        volume = Volume(self.list_folders(host), context.volume_member, find_limit(context.volume_gb))
+        watch = self.volumes[host] = VolumeWatch(name, volume, context.services.settings.disk)
         measured = MeasuredHost(name, self.find_files(host), host.instance_type, watch, self.find_warnings(host))
-        metrics = job.services.metrics_for(job.region)
-        return watch, HostAgent(measured, metrics, job.log_group, **metrics_files)
+        metrics = context.services.metrics_for(context.region)
+        return watch, HostAgent(measured, metrics, context.log_group, **metrics_files)
 
     def collect_failures(self, exits: Sequence[HostExit]) -> list[ContainerFailure]:
         """Return the failures of containers, and write hints about their causes to the log."""
@@ -201,7 +201,7 @@ class Attempt(ABC):
         """
         cause = self.volumes[host].reason or ""
         last_lines = self.containers.read_to_end(host)
-        if not cause and (hint := find_hint(self.job.services.runtime, last_lines)):
+        if not cause and (hint := find_hint(self.context.services.runtime, last_lines)):
             self.log.write(host, hint)
         return cause
 
@@ -215,6 +215,6 @@ class Attempt(ABC):
     def close(self) -> None:
         """Remove the containers and the network, and stop all threads."""
         self.containers.close()
-        if len(self.job.hosts) > 1:
-            remove_network(self.job.services.runtime, self.job.network_name)
+        if len(self.context.hosts) > 1:
+            remove_network(self.context.services.runtime, self.context.network_name)
         self.stop_transfers()

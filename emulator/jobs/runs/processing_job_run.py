@@ -131,7 +131,7 @@ class ProcessingAttempt(Attempt):
 
     def find_mount(self, host: Host) -> Mount:
         """Return the mount of the host's /opt/ml."""
-        return Mount(self.job.folder / host.name, TARGET, own=self.own_folders)
+        return Mount(self.context.folder / host.name, TARGET, own=self.own_folders)
 
     def find_files(self, host: Host) -> JobFolder:
         """Return the files of the host's /opt/ml."""
@@ -139,7 +139,7 @@ class ProcessingAttempt(Attempt):
 
     def find_paths(self, host: Host) -> ProcessingPaths:
         """Return the paths of /opt/ml as the host's container sees them."""
-        return ProcessingPaths(self.find_mount(host), self.job.services.runtime.path_in_container)
+        return ProcessingPaths(self.find_mount(host), self.context.services.runtime.path_in_container)
 
     def read_message(self, host: Host) -> str:
         """Read /opt/ml/output/message."""
@@ -149,13 +149,13 @@ class ProcessingAttempt(Attempt):
     def locate_outputs(self, request: Mapping[str, Any]) -> None:
         """Prepare the upload of each output. If hosts write files of the same name, the first host's is kept."""
         for output in list_outputs(request):
-            source, object_store = output["S3Output"], self.job.object_store
+            source, object_store = output["S3Output"], self.context.object_store
             destination = require_bucket(object_store, source["S3Uri"], f"S3Uri of the output {output['OutputName']!r}")
-            for host in reversed(self.job.hosts):
+            for host in reversed(self.context.hosts):
                 folder = self.find_files(host).below(relative_path(source["LocalPath"]))
                 upload = FolderUpload(folder, object_store, destination)
                 if source["S3UploadMode"] == "Continuous":
-                    self._continuous.append(FolderSync(upload, f"output-{self.job.name}-{host.name}"))
+                    self._continuous.append(FolderSync(upload, f"output-{self.context.name}-{host.name}"))
                 else:
                     self._at_end.append(upload)
 
@@ -178,7 +178,7 @@ class ProcessingAttempt(Attempt):
                 upload.sweep(whole=whole)
         finally:
             if self.refused:
-                self.log.note(describe_refused(self.refused), self.job.hosts[0])
+                self.log.note(describe_refused(self.refused), self.context.hosts[0])
             self.log.flush()
 
     def stop_transfers(self) -> None:
@@ -188,7 +188,7 @@ class ProcessingAttempt(Attempt):
 
     def build_host_spec(self, job: ProcessingJob, host: Host) -> ContainerSpec:
         """Build the spec of a host's container."""
-        request, services, paths = job.request, self.job.services, self.find_paths(host)
+        request, services, paths = job.request, self.context.services, self.find_paths(host)
         application = request["AppSpecification"]
         entrypoint = paths.rewrite(application.get("ContainerEntrypoint"))
         own = paths.rewrite(request.get("Environment") or {})

@@ -1,7 +1,5 @@
 """Managed Spot instances of one attempt, and their interruption."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from threading import Timer
 

@@ -1,7 +1,5 @@
 """Job run threads: one for each job, found by its ARN, and stopped together."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager

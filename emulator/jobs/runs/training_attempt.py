@@ -92,20 +92,20 @@ class TrainingAttempt(Attempt):
 
     def find_warnings(self, host: Host) -> ReportedWarnings:
         """Return the warnings that a host's container reports."""
-        return ReportedWarnings(self.find_files(host), self.job.arn, self.job.services.ledger)
+        return ReportedWarnings(self.find_files(host), self.context.arn, self.context.services.ledger)
 
     def warn_of_result(self, job: TrainingJob, failures: Sequence[ContainerFailure]) -> None:
         """Store the warnings about the job's result, and write each new one to the log."""
-        ledger = self.job.services.ledger
+        ledger = self.context.services.ledger
         found: Iterable[JobWarning] = ()
         if failures:
-            found = find_failure_warnings(describe_algorithm_error(failures, len(self.job.hosts)))
+            found = find_failure_warnings(describe_algorithm_error(failures, len(self.context.hosts)))
         elif job.status != "Stopping":
             metrics = {each.name for each in self.metrics.final_metrics}
-            known = ledger.store.list_warnings(self.job.arn)
-            has_tensors = partial(has_saved_tensors, self.job.object_store, job)
+            known = ledger.store.list_warnings(self.context.arn)
+            has_tensors = partial(has_saved_tensors, self.context.object_store, job)
             found = find_result_warnings(job.request, known, metrics, has_tensors)
-        for each in ledger.warn(self.job.arn, list(found)):
+        for each in ledger.warn(self.context.arn, list(found)):
             self.log.note(each.line)
 
     def read_message(self, host: Host) -> str:
@@ -118,7 +118,9 @@ class TrainingAttempt(Attempt):
         Raises:
             RequestFailure: The request has an invalid folder or regular expression.
         """
-        self.opt_mls = {host: locate_opt_ml(self.job.folder / host.name, job.request) for host in self.job.hosts}
+        self.opt_mls = {
+            host: locate_opt_ml(self.context.folder / host.name, job.request) for host in self.context.hosts
+        }
         definitions = job.request["AlgorithmSpecification"].get("MetricDefinitions") or ()
         self.metrics = MetricReader(definitions, self._publish_metric)
 
@@ -131,20 +133,20 @@ class TrainingAttempt(Attempt):
         self.locate(job)
         for member in ("OutputDataConfig", "DebugHookConfig", "TensorBoardOutputConfig", "ProfilerConfig"):
             if path := (job.request.get(member) or {}).get("S3OutputPath"):
-                require_bucket(self.job.object_store, path, f"{member}.S3OutputPath")
+                require_bucket(self.context.object_store, path, f"{member}.S3OutputPath")
         self.connect()
         for host, opt_ml in self.opt_mls.items():
-            stage_opt_ml(opt_ml, job, self.cluster, host, self.job.services.runtime.path_in_container)
+            stage_opt_ml(opt_ml, job, self.cluster, host, self.context.services.runtime.path_in_container)
 
     def download(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
         """Resolve the image, and download the input channels and checkpoints of each host."""
-        request, object_store, runtime = job.request, self.job.object_store, self.job.services.runtime
+        request, object_store, runtime = job.request, self.context.object_store, self.context.services.runtime
         resolved = runtime.resolve_image(request["AlgorithmSpecification"]["TrainingImage"], self.log.note)
         require_source_bundle(object_store, request)
-        ledger = self.job.services.ledger
+        ledger = self.context.services.ledger
         if resolved.substitution is not None:
-            ledger.warn(self.job.arn, [warn_of_image(resolved.substitution)])
-        for note in (*(each.line for each in ledger.store.list_warnings(self.job.arn)), resolved.note):
+            ledger.warn(self.context.arn, [warn_of_image(resolved.substitution)])
+        for note in (*(each.line for each in ledger.store.list_warnings(self.context.arn)), resolved.note):
             if note is not None:
                 self.log.note(note)
         for host, opt_ml in self.opt_mls.items():
@@ -152,7 +154,7 @@ class TrainingAttempt(Attempt):
             has_mounts = runtime.path_in_container(opt_ml.mount, "") == opt_ml.mount.target
             linked = opt_ml.linked_data if has_mounts else None
             downloaded = download_channels(
-                request, object_store, opt_ml.input_data, check_stop, host, self.job.hosts, linked
+                request, object_store, opt_ml.input_data, check_stop, host, self.context.hosts, linked
             )
             if downloaded:
                 reason = "the state folder's disk has no second names of files" if has_mounts else "there are no mounts"
@@ -161,26 +163,26 @@ class TrainingAttempt(Attempt):
                     f"File mode: {reason}.",
                     host,
                 )
-            self._pipes += open_pipes(request, object_store, opt_ml.input_data, host, self.job.hosts)
+            self._pipes += open_pipes(request, object_store, opt_ml.input_data, host, self.context.hosts)
             if request.get("CheckpointConfig"):
                 restore_checkpoints(job, opt_ml, object_store, check_stop)
         self.require_uploads(job)
-        ledger.save_moments(self.job.arn, {INPUTS: ledger.now_ms()})
+        ledger.save_moments(self.context.arn, {INPUTS: ledger.now_ms()})
 
     def save_moments(self) -> None:
         """Store the moments that the first host has reported."""
-        files = self.opt_mls[self.job.hosts[0]].files
+        files = self.opt_mls[self.context.hosts[0]].files
         if content := files.read_small_file(MOMENTS, _MOST_MOMENTS_BYTES):
-            self.job.services.ledger.save_moments(self.job.arn, parse_moments(content))
+            self.context.services.ledger.save_moments(self.context.arn, parse_moments(content))
 
     def start(self, job: TrainingJob, check_stop: Callable[[], None]) -> None:
         """Start the container of each host: ``IMAGE train``, or the entry point and arguments of the request."""
-        specs = {host: self._build_host_spec(job, host) for host in self.job.hosts}
-        self.spec = specs[self.job.hosts[0]]
+        specs = {host: self._build_host_spec(job, host) for host in self.context.hosts}
+        self.spec = specs[self.context.hosts[0]]
         self.containers.start(specs, check_stop)
 
     def _build_host_spec(self, job: TrainingJob, host: Host) -> ContainerSpec:
-        algorithm, opt_ml, services = job.request["AlgorithmSpecification"], self.opt_mls[host], self.job.services
+        algorithm, opt_ml, services = job.request["AlgorithmSpecification"], self.opt_mls[host], self.context.services
         entrypoint = algorithm.get("ContainerEntrypoint")
         path_in_container = services.runtime.path_in_container
         return self.build_spec(
@@ -202,7 +204,7 @@ class TrainingAttempt(Attempt):
         # An update may have arrived while the containers were starting.
         self.apply_profiler(job)
         for pipe in self._pipes:
-            pipe.start(partial(self.containers.ask_stop, self.job.services.settings.stop_grace_seconds))
+            pipe.start(partial(self.containers.ask_stop, self.context.services.settings.stop_grace_seconds))
 
     def read_line(self, host: Host, line: LogLine) -> None:
         """Copy a line that a container printed to the job's log, and read the metrics in it."""
@@ -212,15 +214,15 @@ class TrainingAttempt(Attempt):
     def build_agents(self, host: Host, **metrics_files: Any) -> tuple[Agent, ...]:
         """Build the agents that measure and profile a host."""
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
-        folder, with_gpus = find_measures(self.job.folder), has_gpus(host.instance_type or "")
-        monitor = SystemMonitor(self.job.name, host.name, memory_bytes, folder, has_gpus=with_gpus)
+        folder, with_gpus = find_measures(self.context.folder), has_gpus(host.instance_type or "")
+        monitor = SystemMonitor(self.context.name, host.name, memory_bytes, folder, has_gpus=with_gpus)
         self._monitors[host] = monitor
         read_metrics = {"on_metric": self._publish_metric, "metrics_folder": METRICS}
         return (*super().build_agents(host, **metrics_files, **read_metrics), monitor)
 
     def _publish_metric(self, metric: FinalMetric) -> None:
-        datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.job.name})
-        self.job.services.metrics_for(self.job.region).put(self.job.log_group, [datum])
+        datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.context.name})
+        self.context.services.metrics_for(self.context.region).put(self.context.log_group, [datum])
 
     def require_uploads(self, job: TrainingJob) -> LiveUploads:
         """Return the attempt's uploads; the first call creates them.
@@ -229,9 +231,12 @@ class TrainingAttempt(Attempt):
             RequestFailure: A bucket is missing.
         """
         if self.uploads is None:
-            measures, poll_seconds = find_measures(self.job.folder), self.job.services.settings.tensor_poll_seconds
+            measures, poll_seconds = (
+                find_measures(self.context.folder),
+                self.context.services.settings.tensor_poll_seconds,
+            )
             opt_mls = list(self.opt_mls.values())
-            self.uploads = LiveUploads(job, opt_mls, self.job.object_store, poll_seconds, measures)
+            self.uploads = LiveUploads(job, opt_mls, self.context.object_store, poll_seconds, measures)
         return self.uploads
 
     def apply_profiler(self, job: TrainingJob) -> None:
@@ -243,7 +248,7 @@ class TrainingAttempt(Attempt):
             self._monitors[host].set_interval(interval)
             try:
                 self.uploads.follow_profiler(job)
-                tell_profiler_configuration(opt_ml, job.request, self.job.services.runtime.path_in_container)
+                tell_profiler_configuration(opt_ml, job.request, self.context.services.runtime.path_in_container)
             except (RequestFailure, RefusedError, OSError) as error:
                 self.log.note(f"The new ProfilerConfig could not take effect: {error}", host)
 
@@ -271,7 +276,7 @@ class TrainingAttempt(Attempt):
         """
         if not self.opt_mls:
             self.locate(job)
-        finish_measures(find_measures(self.job.folder))
+        finish_measures(find_measures(self.context.folder))
         self.save_moments()
         uploads = self.require_uploads(job)
         uploads.finish() if last else uploads.finish_attempt()
@@ -296,7 +301,7 @@ class TrainingAttempt(Attempt):
                 other jobs, such a file is only reported in the log.
             UploadError: An archive could not be stored.
         """
-        opt_mls, object_store, folder = list(self.opt_mls.values()), self.job.object_store, self.job.folder
+        opt_mls, object_store, folder = list(self.opt_mls.values()), self.context.object_store, self.context.folder
         stopping = job.status == "Stopping"
         tolerated = (RefusedError,) if failed or stopping else ()
         # If the volume is full, an archive of it would take as much of the disk again.

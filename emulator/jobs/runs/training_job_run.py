@@ -46,7 +46,7 @@ _STAGES: tuple[SecondaryStatus, ...] = (
 )
 _NO_CAPACITY = (
     "Unable to provision requested ML compute capacity. Please retry using a different ML instance type or after some "
-    "time. (This fault was asked for.)"
+    "time. (Injected fault.)"
 )
 _INTERRUPTED = "The Spot instances were taken from the job. It begins again on others."
 _UNATTENDED = "The container ended with an error while the emulator or the engine was away: the job begins again."

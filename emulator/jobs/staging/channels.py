@@ -254,7 +254,7 @@ def encode_manifest_text(text: str, where: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise RequestFailure(
-            f"{where} is no text in UTF-8: at character {error.start} is half of a surrogate pair."
+            f"{where} is not text in UTF-8: at character {error.start} is half of a surrogate pair."
         ) from error
 
 

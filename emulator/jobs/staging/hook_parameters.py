@@ -1,7 +1,5 @@
 """Slips in a hook's configuration: parameters, numbers and collections."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -70,7 +68,7 @@ def _find_unknown(where: str, parameters: Iterable[str], known: Collection[str])
 def _find_unreadable(where: str, parameters: Mapping[str, str]) -> Iterator[str]:
     for name, value in parameters.items():
         if name in WHOLE_NUMBERS and not _is_whole_number(value):
-            yield f"{name} of {where} is {value!r}, which is no whole number."
+            yield f"{name} of {where} is {value!r}, which is not a whole number."
 
 
 def _is_whole_number(text: str) -> bool:

@@ -1,7 +1,5 @@
 """Hosts of a training job: names, addresses, and their shares of channels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Memory and CPU counts of instance types."""
 
-from __future__ import annotations
-
 import re
 
 GIB = 1 << 30

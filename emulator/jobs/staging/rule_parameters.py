@@ -1,7 +1,5 @@
 """Slips in rule configurations: names of rules and parameters that do not exist."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
@@ -35,7 +33,7 @@ def find_rule_slips(request: Mapping[str, Any]) -> Iterator[str]:
             name = configuration["RuleConfigurationName"]
             invoked = parameters.get("rule_to_invoke") or name
             if invoked not in rules:
-                yield f"{member}: {name} invokes {invoked!r}, which is no built-in rule. {_suggest(invoked, rules)}"
+                yield f"{member}: {name} invokes {invoked!r}, which is not a built-in rule. {_suggest(invoked, rules)}"
                 continue
             known = {*rules[invoked], *(_list_reported_parameters(rules) if invoked == _REPORT else ())}
             for each in parameters:

@@ -139,8 +139,8 @@ def _build_nested(nested: Mapping[str, Any], properties: Properties) -> ColumnEl
         found = properties.find(each["Name"])
         if not each["Name"].startswith(f"{name}.") or not found.lists or (lists and found.lists != lists):
             raise ValidationException(
-                f"{each['Name']} is no property of the entries of {name}: NestedFilters are about the entries of one "
-                "list, such as InputDataConfig."
+                f"{each['Name']} is not a property of the entries of {name}: NestedFilters are about the entries of "
+                "one list, such as InputDataConfig."
             )
         lists = found.lists
         conditions.append(_compare(found, each))

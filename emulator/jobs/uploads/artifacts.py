@@ -31,7 +31,7 @@ def upload_model(job: TrainingJob, opt_mls: Sequence[OptMl], object_store: Objec
     Where two hosts have a file of the same name, the first host's counts.
 
     Raises:
-        RefusedError: something of it is no folder or file of the job's own: a model in part would be none.
+        RefusedError: something of it is not a folder or file of the job's own: a model in part would be none.
         UploadError: S3 refused, or the archive could not be written to ``work_dir``.
     """
     return _upload_folders(job, [opt_ml.files.below("model") for opt_ml in opt_mls], "model", object_store, work_dir)

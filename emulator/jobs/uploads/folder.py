@@ -72,7 +72,7 @@ def read_file(folder: JobFolder, path: str, location: S3Uri, within: int | None 
     """Read the file at ``path`` in a folder that a job wrote, for an object; None when it is no longer there.
 
     Raises:
-        RefusedError: it is no plain file of the job's own.
+        RefusedError: it is not a plain file of the job's own.
         UploadError: it could not be read.
     """
     with suppress(FileNotFoundError), _opened(folder, path, location, within) as file:

@@ -3,8 +3,6 @@
 moto does not evaluate alarms: ``emulator.events.alarms`` does this and changes their states.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

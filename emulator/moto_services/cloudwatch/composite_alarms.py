@@ -3,8 +3,6 @@
 ``emulator.events.composite_alarms`` evaluates them.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

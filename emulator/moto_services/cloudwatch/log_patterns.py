@@ -1,7 +1,5 @@
 """Filter patterns of CloudWatch Logs: parser and matching."""
 
-from __future__ import annotations
-
 import json
 import operator
 import re
@@ -97,7 +95,7 @@ def _parse_comparison(text: str) -> Callable[[str], bool]:
     found = _COMPARISON.fullmatch(text)
     if found is None:
         raise LogPatternError(
-            f"Invalid metric filter pattern: {text.strip()!r} is no comparison of $.field with a value."
+            f"Invalid metric filter pattern: {text.strip()!r} is not a comparison of $.field with a value."
         )
     path, compare, wanted = found["path"], _COMPARE[found["operator"]], found["text"]
     if wanted is None:

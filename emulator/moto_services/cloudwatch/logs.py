@@ -1,7 +1,5 @@
 """CloudWatch Logs, written directly into moto's backend."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple

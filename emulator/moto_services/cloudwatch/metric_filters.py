@@ -3,8 +3,6 @@
 moto only stores the filters.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterator, Mapping

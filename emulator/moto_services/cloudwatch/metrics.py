@@ -1,7 +1,5 @@
 """CloudWatch metrics, written directly into moto's backend."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """SageMaker Metrics: BatchPutMetrics, as the SDK's ``Run.log_metric`` sends it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ schedule) would match every event, and a disabled rule would still be active. ``
 patterns, also in moto's own calls. A rule cannot have more targets than EventBridge allows.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """Schedules of EventBridge Scheduler in moto, and when each is due."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -88,7 +86,7 @@ def find_next_moment(schedule: Schedule, after: datetime) -> datetime | None:
         # UTC needs no database of time zones, which a small container may lack.
         zone = UTC if schedule.timezone == "UTC" else ZoneInfo(schedule.timezone)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ScheduleError(f"{schedule.timezone} is no time zone") from error
+        raise ScheduleError(f"{schedule.timezone} is not a time zone") from error
     if (once := _AT.fullmatch(schedule.expression)) is not None:
         try:
             moment: datetime | None = datetime.fromisoformat(once[1]).replace(tzinfo=zone).astimezone(UTC)

@@ -1,7 +1,5 @@
 """Lambda functions in moto's backend, run by the emulator."""
 
-from __future__ import annotations
-
 import functools
 import random
 from collections.abc import Callable, Iterator, Mapping

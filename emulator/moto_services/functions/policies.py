@@ -1,7 +1,5 @@
 """Resource policies of Lambda functions, one for each version and alias."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -3,8 +3,6 @@
 moto deletes such a policy.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 moto brings their documents, and creates all of them or none. All of them would be in each stored state of IAM.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterator

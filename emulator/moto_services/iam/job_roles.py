@@ -1,7 +1,5 @@
 """Roles of jobs: whether IAM holds them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

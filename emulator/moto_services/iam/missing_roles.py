@@ -1,7 +1,5 @@
 """GetRole of an absent role: an error that explains how to create it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ A principal's policies are evaluated as in moto's own access control: a Deny has
 that no policy allows are denied. The simulation ignores conditions, permissions boundaries and resource policies.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -341,7 +341,7 @@ def _as_method(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _select(numbers: list[int], start: int | None, end: int | None) -> tuple[str, list[int]]:
-    """Build the SQL condition for the events of streams between two times, and its values. As in moto, 0 is no time."""
+    """Build the SQL condition for the events of streams between two times, and its values. 0 is no limit."""
     condition = f"stream IN ({', '.join('?' * len(numbers))})"
     condition += (" AND timestamp >= ?" if start else "") + (" AND timestamp <= ?" if end else "")
     return condition, [*numbers, *(time for time in (start, end) if time)]

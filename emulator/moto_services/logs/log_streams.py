@@ -1,7 +1,5 @@
 """Selection of the log streams that FilterLogEvents searches."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """S3 checksums of streamed bytes."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import zlib

@@ -3,8 +3,6 @@
 At most one block of an object is in memory. This module does not depend on moto or on the index.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os
@@ -225,11 +223,11 @@ class ContentWriter:
         if self._md5 is not None:
             self._md5.update(view)
         while view:
-            room = BLOCK_BYTES - self._size % BLOCK_BYTES
-            piece, view = view[:room], view[room:]
+            left = BLOCK_BYTES - self._size % BLOCK_BYTES
+            piece, view = view[:left], view[left:]
             self._checksum = crc32c.crc32c(piece, self._checksum)
             self._size += len(piece)
-            if len(piece) == room:
+            if len(piece) == left:
                 self._end_block()
 
     def finish(self, md5: str = "") -> StoredContent:

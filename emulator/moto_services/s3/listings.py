@@ -6,8 +6,6 @@ The answers are moto's own: it gets only the keys that can be on the page. A tra
 keys, and is listed a thousand keys at a time.
 """
 
-from __future__ import annotations
-
 import functools
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files of contents that are elsewhere, and come when somebody opens them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

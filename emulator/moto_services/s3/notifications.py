@@ -1,7 +1,5 @@
 """S3 answers to GetBucketNotificationConfiguration, with EventBridge in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -59,7 +59,7 @@ def parse_s3_uri(uri: str) -> S3Uri:
     """
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme not in ("s3", "https"):
-        raise ValueError(f"{uri!r} is no S3 URI: it has to begin with s3://")
+        raise ValueError(f"{uri!r} is not an S3 URI: it has to begin with s3://")
     if scheme == "https":
         return _parse_https(uri, rest)
     bucket, _, key = rest.partition("/")
@@ -74,7 +74,7 @@ def _parse_https(uri: str, rest: str) -> S3Uri:
     """Split the other form that CreateTrainingJob accepts: ``https://s3.<region>.amazonaws.com/bucket/key``."""
     host, _, path = rest.partition("/")
     if not (host.startswith(("s3.", "s3-")) and host.endswith((".amazonaws.com", ".amazonaws.com.cn"))):
-        raise ValueError(f"{uri!r} is no S3 URI: write s3://bucket/key")
+        raise ValueError(f"{uri!r} is not an S3 URI: write s3://bucket/key")
     return parse_s3_uri(f"s3://{path}")
 
 

@@ -1,7 +1,5 @@
 """Bucket policies: validation when set, and evaluation at each request."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

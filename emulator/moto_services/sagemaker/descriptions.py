@@ -1,7 +1,5 @@
 """Descriptions of SageMaker's stored resources, without what moto adds or loses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any

@@ -152,7 +152,7 @@ def _equals(value: Any, wanted: str) -> bool:
 def _is_ordered(value: Any, kind: str, wanted: str, name: str) -> bool:
     limit, number = _to_number(wanted), _to_number(value)
     if limit is None:
-        raise ValidationException(f"The Value {wanted!r} of the filter on {name} is no number and no time.")
+        raise ValidationException(f"The Value {wanted!r} of the filter on {name} is neither a number nor a time.")
     return number is not None and _ORDERS[kind](number, limit)
 
 

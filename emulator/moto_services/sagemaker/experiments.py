@@ -1,7 +1,5 @@
 """Experiments, trials and trial components, as SageMaker stores and finds them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -72,7 +70,7 @@ def keeping_experiments() -> Iterator[None]:
 
 
 def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda response: answer(response)  # a partial is no method
+    return lambda response: answer(response)  # a partial is not a method
 
 
 def _answer(content: Mapping[str, Any]) -> Any:

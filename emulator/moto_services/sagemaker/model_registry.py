@@ -1,7 +1,5 @@
 """Model packages and their groups, as SageMaker keeps, deletes and announces them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -43,7 +41,7 @@ def keeping_model_packages() -> Iterator[None]:
 
 
 def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda response: answer(response)  # a partial is no method
+    return lambda response: answer(response)  # a partial is not a method
 
 
 def _read(response: Any, member: str) -> Any:

@@ -1,7 +1,5 @@
 """Versions of pipelines, which moto does not keep."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime

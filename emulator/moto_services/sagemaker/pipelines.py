@@ -1,7 +1,5 @@
 """SageMaker pipelines in moto's backend, which only stores them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

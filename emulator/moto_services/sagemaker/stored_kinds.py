@@ -1,7 +1,5 @@
 """SageMaker resources that moto lacks, stored and described as they came."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any

@@ -3,8 +3,6 @@
 moto loses some tags, duplicates others, or does not find their resource.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps

@@ -31,7 +31,7 @@ ACTS_ON = frozenset(
         "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType",
         "HyperParameterTuningJobConfig.TuningJobCompletionCriteria",
         "HyperParameterTuningJobConfig.RandomSeed",
-        "WarmStartConfig.ParentHyperParameterTuningJobs",
+        "WarmStartConfig",
         "Tags",
         *(
             f"{definition}.{member}"
@@ -115,7 +115,7 @@ def _check_unsupported(request: Request) -> None:
             "CompleteOnConvergence is not emulated. Use BestObjectiveNotImproving or TargetObjectiveMetricValue."
         )
     if "Autotune" in request:
-        raise ValidationException("Autotune is not emulated: give ParameterRanges.")
+        raise ValidationException("Autotune is not emulated: give Strategy, ResourceLimits and ParameterRanges.")
     for each in [configuration.get("ParameterRanges", {}), *_list_own_ranges(request)]:
         if each.get("AutoParameters"):
             raise ValidationException("AutoParameters are not emulated: give each parameter a range.")

@@ -3,8 +3,6 @@
 boto3 finds the credentials on the emulator's side. No container has access to them, or to this S3.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

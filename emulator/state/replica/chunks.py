@@ -1,7 +1,5 @@
 """Content-addressed chunks of a replica, kept while referenced."""
 
-from __future__ import annotations
-
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator

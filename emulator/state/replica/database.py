@@ -7,8 +7,6 @@ transaction, and the database's file does not change between two checkpoints. SQ
 of the -shm file (sqlite.org/walformat.html).
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import struct

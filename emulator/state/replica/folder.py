@@ -1,7 +1,5 @@
 """Replicated files of a state folder, and its record of the replica."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -179,5 +179,5 @@ def _read(bucket: Bucket, found: Found) -> Holder:
         return Holder(**json.loads(found.content))
     except (ValueError, TypeError) as error:
         raise BucketError(
-            f"{bucket}: {_KEY} is no lease of an emulator ({error}). Name another bucket or prefix with --s3-bucket."
+            f"{bucket}: {_KEY} is not a lease of an emulator ({error}). Name another bucket or prefix with --s3-bucket."
         ) from error

@@ -10,8 +10,6 @@ snapshot, which lists the content of every file, and the entries before it are n
     lease.json              who writes
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping, Sequence

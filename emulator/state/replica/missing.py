@@ -4,8 +4,6 @@ A restoration leaves large objects there, so that the emulator answers before al
 somebody opens it, and one after the other in the background.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Start of a replica: lease, restoration of the state folder, replication."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

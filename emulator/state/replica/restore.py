@@ -119,7 +119,7 @@ def _locate(folder: Path, path: str) -> Path:
         BucketError: the path leads outside the folder.
     """
     if not is_path(path):
-        raise BucketError(f"The copy of the state names {path!r}, which is no file of a state folder.")
+        raise BucketError(f"The copy of the state names {path!r}, which is not a file of a state folder.")
     found = folder / path
     found.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return found

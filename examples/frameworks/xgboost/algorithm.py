@@ -3,8 +3,6 @@
 The job has hyperparameters and channels, and no script.
 """
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

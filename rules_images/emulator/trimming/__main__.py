@@ -3,8 +3,6 @@
 The files are gone for the image only if its layer is written afterwards.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from pathlib import Path

@@ -4,8 +4,6 @@ Kept is the latest model of each service that moto answers, and of all of SageMa
 reads, and what a boto3 client in a Lambda function can reach.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

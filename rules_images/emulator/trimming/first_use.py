@@ -4,8 +4,6 @@ Python stores the bytecode of what is imported on the way. All else is compiled 
 of a second, which most containers never need: bytecode of all packages would be as large as their sources.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

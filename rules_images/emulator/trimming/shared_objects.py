@@ -5,8 +5,6 @@ What a program loads is described by the program headers. Sections after the las
 The names of fields are those of the ELF specification.
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -2,8 +2,8 @@
 
 The class has the name that users give.
 
-A file of this folder is a rule: `find_built_in_rule("DeadRelu")` imports dead_relu.py and takes its class DeadRelu.
-Nothing else has to be told about a new one, and a rule costs nothing before it is asked for.
+A file of this folder is a rule: `find_built_in_rule("DeadRelu")` imports dead_relu.py and takes its class DeadRelu. A
+rule costs nothing before it is used. After a new one, `make pages` renews the pages and lists made from them.
 """
 
 from importlib import import_module

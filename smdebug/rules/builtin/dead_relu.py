@@ -60,7 +60,7 @@ class DeadRelu(BuiltInRule):
         "Save the outputs of the ReLUs into the collection relu_output. In PyTorch an output is named after its module "
         "(`relu1_output_0`, `features.2_output_0`), so give the modules' names in the collection's include_regex, or "
         "fill it with add_module_tensors; a job with save_all needs neither, because a ReLU is then known by what it "
-        "does. torch.nn.functional.relu is no module and leaves no tensor."
+        "does. torch.nn.functional.relu is not a module and leaves no tensor."
     )
     advice = (
         "Lower the learning rate or warm it up: a step that was too large made the biases negative for good.",

@@ -15,7 +15,7 @@ _MODES = (ModeKeys.EVAL, ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
 
 def compute_fall_percent(before: float, now: float) -> float:
-    """By how many percent of |before| the loss fell; negative if it rose. NaN if a loss is no number.
+    """By how many percent of |before| the loss fell; negative if it rose. NaN if a loss is not a number.
 
     From a loss of 0 no percentage can be taken: the fall is then 0, or infinite with the sign of the change.
 

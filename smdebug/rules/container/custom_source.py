@@ -81,7 +81,7 @@ def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[
     found = import_class(sources, folder, rule_to_invoke)
     if not issubclass(found, Rule):
         raise SMDebugValueError(
-            f"{rule_to_invoke} in {Path(inspect.getfile(found)).name} is no rule: derive it from smdebug.rules.Rule."
+            f"{rule_to_invoke} in {Path(inspect.getfile(found)).name} is not a rule: derive it from smdebug.rules.Rule."
         )
     return found
 
@@ -110,7 +110,7 @@ def import_class(sources: list[Path], folder: Path, rule_to_invoke: str) -> type
     spec.loader.exec_module(module)
     found = getattr(module, rule_to_invoke)
     if not isinstance(found, type):
-        raise SMDebugValueError(f"{rule_to_invoke} in {path.name} is no rule: derive it from smdebug.rules.Rule.")
+        raise SMDebugValueError(f"{rule_to_invoke} in {path.name} is not a rule: derive it from smdebug.rules.Rule.")
     return found
 
 

@@ -49,7 +49,9 @@ class PipeModeDataset:
         import tensorflow as tf
 
         if record_format not in FORMATS:
-            raise PipeModeDatasetException(f"{record_format!r} is no record format: use one of {', '.join(FORMATS)}.")
+            raise PipeModeDatasetException(
+                f"{record_format!r} is not a record format: use one of {', '.join(FORMATS)}."
+            )
         channels = json.loads(_relocate(config_dir).joinpath("inputdataconfig.json").read_text(encoding="utf-8"))
         if channels.get(channel, {}).get("TrainingInputMode") != "Pipe":
             raise PipeModeDatasetException(f"The job has no channel {channel!r} in Pipe mode.")

@@ -1,7 +1,5 @@
 """Fixtures of an emulator and a plain moto_server, shared by this folder."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Factories of every kind of taggable SageMaker resource."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The two servers of this suite, and marks of known departures from AWS."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
@@ -58,7 +56,7 @@ class Server:
 
 
 def read_error(call: Callable[..., object], **arguments: Any) -> str | None:
-    """Read the code of the error that a call ends in; None where it is answered, PAGE where it is no error of AWS's."""
+    """Read the code of the error that a call ends in; None if it is answered, PAGE if the error is not AWS's."""
     try:
         call(**arguments)
     except ClientError as error:

@@ -3,8 +3,6 @@
 The stack has a bucket, a queue and a topic.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of messages between services: topics, rules, buckets, alarms, queues."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of IAM, STS, Logs, Secrets Manager, SSM parameters, DynamoDB and KMS."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of S3: object versions and bucket settings."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of Search: by name, by tags, by several filters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from botocore.exceptions import ClientError

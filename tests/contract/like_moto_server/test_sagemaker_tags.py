@@ -3,8 +3,6 @@
 Tags are set by Create and AddTags, removed by DeleteTags and read by ListTags.
 """
 
-from __future__ import annotations
-
 import pytest
 from botocore.exceptions import ClientError
 

@@ -1,7 +1,5 @@
 """Faults of a profiled training, all of which a sick one has at once."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

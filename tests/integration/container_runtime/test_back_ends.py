@@ -1,7 +1,5 @@
 """Tests of container back ends that another distribution brings."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -90,7 +88,7 @@ def test_its_name_is_a_choice_of_the_command(distribution: Path, tmp_path: Path)
     assert "missing borrowed  no time is left, running: False" in found
     assert "-> borrow some" in found
     refused = call(distribution, tmp_path, *program, "bought").stderr
-    assert "'bought' is no container back end: use one of auto, borrowed, broken, docker, forgetful" in refused
+    assert "'bought' is not a container back end: use one of auto, borrowed, broken, docker, forgetful" in refused
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_its_name_is_a_choice_of_the_command(distribution: Path, tmp_path: Path)
         ("borrowed", "borrowed Containers run on borrowed time."),
         ("process", "process Containers run as local processes, as asked for."),
         ("broken", "(borrowed_time_that_is_not_there:BACK_END) cannot be imported: ModuleNotFoundError"),
-        ("text", "text (borrowed_time:NO_BACK_END) is no BackEnd."),
+        ("text", "text (borrowed_time:NO_BACK_END) is not a BackEnd."),
         ("missing", "named 'missing'; there is borrowed, broken, docker, forgetful, process, swarm, text."),
     ],
 )

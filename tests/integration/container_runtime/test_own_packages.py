@@ -1,7 +1,5 @@
 """Tests of a container's own pip packages over a shared environment."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tests of the docs site: valid links, search, and no network requests."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

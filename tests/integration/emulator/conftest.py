@@ -3,8 +3,6 @@
 Lambda workers are local processes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

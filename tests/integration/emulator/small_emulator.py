@@ -1,7 +1,5 @@
 """Access to a small emulator: its address, its functions and their output."""
 
-from __future__ import annotations
-
 import io
 import textwrap
 import threading

@@ -1,7 +1,5 @@
 """Tests of accounts and partitions, and of a job's own account."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

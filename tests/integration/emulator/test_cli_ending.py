@@ -1,7 +1,5 @@
 """Ends of the serving process by signals, in a real process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rules that are forked from a warm interpreter, beside rules in new ones."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

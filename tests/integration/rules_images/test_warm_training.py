@@ -1,7 +1,5 @@
 """Scripts of each framework, forked from a warm interpreter and in a new one."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Containers that run a script in a fork, or in a new interpreter."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training scripts that must not differ in a fork and in a new interpreter."""
 
-from __future__ import annotations
-
 # Before and after each script: what a process can see of itself.
 PROLOGUE = """
 import json as _json, os as _os, signal as _signal, sys as _sys, threading as _threading

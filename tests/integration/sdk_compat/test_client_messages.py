@@ -1,7 +1,5 @@
 """Tests of AWS clients' connection errors: the docs list each, with a remedy."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

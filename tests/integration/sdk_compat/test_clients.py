@@ -3,8 +3,6 @@
 Each client is a process of its own, without a network.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -175,7 +173,7 @@ def test_local_session_says_what_is_in_its_way() -> None:
     other.serve(lambda _environ, start: (start("200 OK", []), [b"<html>another service</html>"])[1])
     try:
         with pytest.raises(
-            EmulatorAnswerError, match=f"What answers at {url} is no emulator: start one on another port"
+            EmulatorAnswerError, match=f"What answers at {url} is not an emulator: start one on another port"
         ):
             local_session(url)
     finally:

@@ -1,7 +1,5 @@
 """Tests of a demo whose emulator ends early."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any

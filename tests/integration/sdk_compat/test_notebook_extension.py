@@ -1,7 +1,5 @@
 """Tests of `%load_ext smdebug_emulator` in a kernel of its own."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

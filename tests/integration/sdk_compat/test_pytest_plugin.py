@@ -1,7 +1,5 @@
 """Tests of the pytest plugin in a project whose folders have our names."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tests of commands and the pytest plugin with an emulator elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -187,15 +185,15 @@ def test_a_token_is_never_sent_in_the_clear(machine: OtherMachine) -> None:
         )
         thread.join()
     assert b"a-secret" not in heard[0]
-    assert f"What answers at {url} is no emulator" in done.stderr
+    assert f"What answers at {url} is not an emulator" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("lab:4580", "is no address of an emulator"),
-        ("https://lab:4580/path", "is no address of an emulator"),
-        ("https://lab:abc", "is no URL"),
+        ("lab:4580", "is not an address of an emulator"),
+        ("https://lab:4580/path", "is not an address of an emulator"),
+        ("https://lab:abc", "is not a URL"),
         ("https://token@lab:4580", "holds no user"),
         ("https://lab:4580#sha256:12", "pins no certificate"),
         ("http://lab:4580#sha256:" + "0" * 64, "http:// has none"),

@@ -3,8 +3,6 @@
 The scripts name regions, profiles and AWS's own endpoints.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pty

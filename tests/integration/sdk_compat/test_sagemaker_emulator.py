@@ -1,7 +1,5 @@
 """Tests of the public module: an emulator for a with statement, and a decorator."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

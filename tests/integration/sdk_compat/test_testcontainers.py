@@ -1,7 +1,5 @@
 """Tests of the emulator in a container that tests start."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 They are those of its unit tests.
 """
 
-from __future__ import annotations
-
 from tests.unit.smdebug.conftest import plain_environment, run, said
 from tests.unit.smdebug.object_storage import moto_endpoint, storage
 from tests.unit.smdebug.scripts import config, run_script

@@ -3,8 +3,6 @@
 The hook's own tests run there, by pytest from this interpreter's packages.
 """
 
-from __future__ import annotations
-
 import re
 import site
 import subprocess

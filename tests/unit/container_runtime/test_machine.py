@@ -1,7 +1,5 @@
 """Tests of the memory that processes can use."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests of the selection of the back end, and of its messages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of invalid container specifications, refused at creation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operations that the SDKs call."""
 
-from __future__ import annotations
-
 from importlib.metadata import distribution, version
 from pathlib import Path
 

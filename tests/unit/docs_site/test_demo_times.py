@@ -1,7 +1,5 @@
 """Tests of the demo's timeline in the README."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

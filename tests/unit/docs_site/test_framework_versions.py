@@ -1,7 +1,5 @@
 """Tests of the table of environments in docs/frameworks.md."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Tests of the generated docs pages: commands, variables, messages and order."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests of fault injection: syntax and frequency."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.faults import Faults, InjectedFaultError, build_fault, parse_fault
@@ -18,8 +16,8 @@ def test_faults_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no service"),
-        ("S3:error=1", "is no service"),
+        ("", "is not a service"),
+        ("S3:error=1", "is not a service"),
         ("s3", "no fault is given for s3: give s3:error=SHARE"),
         ("s3:times=1", "no fault is given for s3"),
         ("s3:error=2", "a share from 0 to 1"),

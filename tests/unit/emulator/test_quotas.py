@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -38,10 +36,10 @@ def test_the_answer_of_service_quotas(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ("", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ([], "holds no JSON object"),
-        ({"ml.m5.large": 1}, "'ml.m5.large' is no quota: write 'ml.m5.large for training job usage', or spot"),
+        ({"ml.m5.large": 1}, "'ml.m5.large' is not a quota: write 'ml.m5.large for training job usage', or spot"),
         ({NAME: "2"}, "is '2': give a whole number"),
         ({NAME: -1}, "is -1: give a whole number"),
         ({NAME: 1.5}, "is 1.5: give a whole number"),

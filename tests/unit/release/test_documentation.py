@@ -1,7 +1,5 @@
 """Tests of the site of all versions' documentation."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

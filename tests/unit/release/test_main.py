@@ -1,7 +1,5 @@
 """Tests of the checks before a release."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

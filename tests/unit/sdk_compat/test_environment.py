@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import socketserver
@@ -93,7 +91,7 @@ def test_bad_endpoint_is_said(url: str, tmp_path: Path, capsys: pytest.CaptureFi
     with pytest.raises(EndpointError):
         prepare_environment(url, {}, folder=tmp_path)
     assert main(["env", "--endpoint", url]) == 1
-    assert capsys.readouterr().err.startswith(f"{url!r} is no ")
+    assert capsys.readouterr().err.startswith(f"{url!r} is not a")
 
 
 def test_role_of_an_emulator_that_does_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +111,7 @@ def test_variables_of_an_emulator_that_is_started_later(
 
 @pytest.fixture(params=["page", "missing page", "no HTTP"])
 def other_service(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of what is no emulator, and answers."""
+    """The address of what is not an emulator, and answers."""
     status = {"page": b"HTTP/1.1 200 OK", "missing page": b"HTTP/1.1 404 Not Found", "no HTTP": b"SSH-2.0-Other"}
     answer = status[request.param] + b"\r\nContent-Length: 4\r\nConnection: close\r\n\r\nElse"
 
@@ -142,7 +140,7 @@ def test_another_service_on_the_port(
     assert main([action[0], "--endpoint", other_service, *role, *action[1:]]) == 1
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
-    assert said.err.startswith(f"What answers at {other_service} is no emulator: start one on another port with")
+    assert said.err.startswith(f"What answers at {other_service} is not an emulator: start one on another port with")
 
 
 def test_exports_survive_the_shell(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Addresses of AWS's that clients name of their own accord."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -76,7 +74,7 @@ def test_what_the_cli_names_becomes_the_emulator(rules: Rules) -> None:
 def test_every_service_asks_the_emulator_where_it_is_told_to(rules: Rules) -> None:
     assert len(rules.services) > 400
     left = {service: url for service in rules.services if not (url := rules.resolve(service, URL)).startswith(URL)}
-    # Its host's name begins with the account, which is no name that anybody resolves.
+    # Its host's name begins with the account, which is not a name that anybody resolves.
     assert left.keys() <= {"cloudfront-keyvaluestore"}, left
 
 

@@ -1,7 +1,5 @@
 """Fixtures shared by the library's unit tests."""
 
-from __future__ import annotations
-
 from tests.unit.smdebug.hooks import plain_environment, run, said
 from tests.unit.smdebug.object_storage import moto_endpoint, storage
 from tests.unit.smdebug.scripts import config, run_script

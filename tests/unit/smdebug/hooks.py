@@ -1,7 +1,5 @@
 """Shared parts of hook tests: the written run, log messages, and cleanup."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

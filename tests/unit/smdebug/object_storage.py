@@ -1,7 +1,5 @@
 """In-process S3 that counts requests by kind: moto's server on a free port."""
 
-from __future__ import annotations
-
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Generated runs, written step by step as hooks write them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Scripts in separate processes, started as a job starts them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The examples run in their order and in one namespace.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of numbers set by environment variables."""
 
-from __future__ import annotations
-
 import pytest
 
 from smdebug.environment import read_number

@@ -1,7 +1,5 @@
 """Tests of every exception: base classes, attributes, and advice in messages."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,7 +1,5 @@
 """Warnings that smdebug reports to the service beside its log."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tests of smdebug's public names: importable, documented and listed."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import subprocess

@@ -1,7 +1,5 @@
 """Program `train` beside the toolkit's own: the same ends, without TensorFlow."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

@@ -1,7 +1,5 @@
 """Public names of upstream's wheel: there, refused or absent as the docs say."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

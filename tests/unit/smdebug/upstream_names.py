@@ -1,7 +1,5 @@
 """The public names of upstream's wheel 1.0.34, and the docs table made from them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

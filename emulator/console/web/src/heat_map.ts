@@ -42,7 +42,7 @@ export function pickColour(share: number): [number, number, number] {
 
 export interface Grid {
   title: string;
-  /** A row from top to bottom; null and what is no number is left empty. */
+  /** A row from top to bottom; null and what is not a number is left empty. */
   values: (number | string | null)[][];
   rows: string[];
   columns: string[];

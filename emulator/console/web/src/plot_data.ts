@@ -3,7 +3,7 @@
 import type { PlottedLine } from "./plots";
 
 /**
- * Smooth values by an exponential moving average; what is no number stays so.
+ * Smooth values by an exponential moving average; what is not a number stays so.
  *
  * The weight is from 0 (nothing changes) to below 1. The first values are not drawn towards 0: each average is
  * divided by the sum of its weights.

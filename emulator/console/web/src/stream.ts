@@ -70,7 +70,7 @@ export class ChangeStream {
     source.addEventListener("error", () => {
       this.show(false);
       this.broke = true;
-      // A browser gives up where the answer is no stream, as while the emulator starts or too many pages are open.
+      // A browser gives up where the answer is not a stream, as while the emulator starts or too many pages are open.
       if (source.readyState === EventSource.CLOSED) this.timer = window.setTimeout(() => this.open(), 1000);
     });
   }

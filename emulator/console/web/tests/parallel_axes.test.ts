@@ -17,7 +17,7 @@ test("numbers are placed by size, on a logarithmic axis where they span more tha
   assert.deepEqual(buildAxis("same", ["2", "2"], String).positions, [0.5, 0.5]);
 });
 
-test("what is no number is placed by name", () => {
+test("what is not a number is placed by name", () => {
   const axis = buildAxis("optimizer", ["sgd", "adam", null, "sgd"], String);
   assert.deepEqual(axis.positions, [1, 0, null, 1]);
   assert.deepEqual(buildAxis("empty", [null], String).positions, [null]);

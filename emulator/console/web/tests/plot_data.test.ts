@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { coverDecades, keepDecades, smoothValues, spreadOne, stackLabels, writeCsv } from "../src/plot_data.ts";
 
-test("smoothing begins at the first value and passes over what is no number", () => {
+test("smoothing begins at the first value and passes over what is not a number", () => {
   assert.deepEqual(smoothValues([4, 2, null, 8], 0), [4, 2, null, 8]);
   const smooth = smoothValues([4, null, 4, 4], 0.9);
   assert.deepEqual(

@@ -79,7 +79,7 @@ def _compile(name: str, pattern: str) -> Any:
         return regex.compile(pattern)
     except regex.error as error:
         raise RequestFailure(
-            f"The Regex {pattern!r} of the metric {name!r} is no regular expression: {error}."
+            f"The Regex {pattern!r} of the metric {name!r} is not a regular expression: {error}."
         ) from error
 
 

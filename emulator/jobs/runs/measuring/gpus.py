@@ -1,7 +1,5 @@
 """GPU counters by NVML, where ``nvidia-ml-py`` is installed."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import time

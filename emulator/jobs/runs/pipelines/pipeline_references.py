@@ -41,7 +41,7 @@ class References:
 
         Raises:
             LookupError: A reference leads to nothing.
-            ValueError: A file in S3 is no JSON.
+            ValueError: A file in S3 is not JSON.
         """
         return resolve(value, self._find, self._read_json)
 

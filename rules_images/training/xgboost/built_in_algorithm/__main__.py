@@ -3,8 +3,6 @@
 `train` runs the job's script if there is one, otherwise the algorithm.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -61,7 +59,7 @@ def _read_hyperparameters(base: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise JobError(f"{path} is no JSON: {error}") from error
+        raise JobError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise JobError(f"{path} holds no JSON object.")
     return {str(name): str(value) for name, value in content.items()}

@@ -155,7 +155,7 @@ def _read_csv(files: list[Path], *, csv_weights: bool) -> xgboost.DMatrix:
             table = pd.read_csv(file, header=None, sep=_find_separator(file), dtype=np.float32)
         except (ValueError, UnicodeDecodeError) as error:
             raise JobError(
-                f"{file.name} is no CSV of numbers without a header, the label in the first column: {error}"
+                f"{file.name} is not a CSV of numbers without a header, the label in the first column: {error}"
             ) from error
         if tables and table.shape[1] != tables[0].shape[1]:
             raise JobError(f"{file.name} has {table.shape[1]} columns, the files before it {tables[0].shape[1]}.")
@@ -178,7 +178,7 @@ def _read_parquet(files: list[Path]) -> xgboost.DMatrix:
             table = pd.read_parquet(file).to_numpy(dtype=np.float32)
         except (ValueError, TypeError, OSError) as error:
             raise JobError(
-                f"{file.name} is no Parquet file of numbers, the label in the first column: {error}"
+                f"{file.name} is not a Parquet file of numbers, the label in the first column: {error}"
             ) from error
         if tables and table.shape[1] != tables[0].shape[1]:
             raise JobError(f"{file.name} has {table.shape[1]} columns, the files before it {tables[0].shape[1]}.")
@@ -219,7 +219,7 @@ def _read_libsvm(files: list[Path], columns: int | None) -> xgboost.DMatrix:
                         indices.append(int(index))
                         values.append(float(value))
             except ValueError as error:
-                raise JobError(f"{file.name}, line {number} is no line of libsvm: {error}") from error
+                raise JobError(f"{file.name}, line {number} is not a line of libsvm: {error}") from error
             starts.append(len(values))
     if groups and len(groups) != len(labels):
         raise JobError("Some lines have a qid and others have none.")

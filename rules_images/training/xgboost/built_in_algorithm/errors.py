@@ -1,7 +1,5 @@
 """Errors that the author of a training job can fix."""
 
-from __future__ import annotations
-
 import re
 
 # Time and source line before a message of XGBoost's library. A stack trace follows the message.

@@ -3,8 +3,6 @@
 Each host trains with its own rows.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

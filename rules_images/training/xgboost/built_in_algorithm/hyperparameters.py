@@ -1,7 +1,5 @@
 """Hyperparameters of SageMaker's XGBoost algorithm: parsing and validation."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -65,7 +63,7 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
             wrong.append(f"{name} is {text!r}, expected {error}")
     wrong += _find_contradictions(given, values)
     # The known names come last and only once, because a long FailureReason is truncated.
-    wrong += [f"{name} is no hyperparameter of this algorithm" for name in unknown]
+    wrong += [f"{name} is not a hyperparameter of this algorithm" for name in unknown]
     if unknown:
         wrong.append(f"there are {', '.join(sorted(name for name in _READERS if not name.startswith('_')))}")
     if wrong:

@@ -28,7 +28,7 @@ def split_parameters(given: Mapping[str, Any], rules: Mapping[str, type[Profiler
     {'': {'x': 1}, 'BatchSize': {'window': 7}}
 
     Raises:
-        SMDebugValueError: the text of custom_rule_parameters is no dictionary.
+        SMDebugValueError: the text of custom_rule_parameters is not a dictionary.
     """
     text = given.get(_CUSTOM)
     try:

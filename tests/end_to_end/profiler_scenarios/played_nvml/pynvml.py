@@ -3,8 +3,6 @@
 A sick pair has one GPU that is hardly used, one of middling use, and memory that grows again and again.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Programs of an image that are modules of ours, in place of those that pip made."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

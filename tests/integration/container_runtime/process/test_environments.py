@@ -1,7 +1,5 @@
 """Tests of image environments of local processes: built once, and atomically."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json
@@ -336,7 +334,7 @@ def test_stopping_a_container_that_builds(
     ("command", "pip", "code", "said"),
     [
         (("python",), FAILING_PIP, 1, "cannot be built: .*ERROR: there is no such wheel"),
-        (("no-such-program",), QUICK_PIP, 127, "'no-such-program' is no executable file on PATH=/"),
+        (("no-such-program",), QUICK_PIP, 127, "'no-such-program' is not an executable file on PATH=/"),
     ],
     ids=["pip fails", "no program"],
 )

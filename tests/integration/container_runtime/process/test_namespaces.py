@@ -1,7 +1,5 @@
 """Tests of namespaces, with and without the kernel's permission."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

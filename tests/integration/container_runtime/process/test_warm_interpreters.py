@@ -1,7 +1,5 @@
 """Containers forked from a warm interpreter, beside those that start cold."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Tests of the meter of a container on another node."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from container_runtime.meter import Machine

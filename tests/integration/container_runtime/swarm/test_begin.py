@@ -1,7 +1,5 @@
 """Tests of container starts on a node: proxies and host names come first."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 A container reaches this process' ports, and nobody reaches the container's network without the key.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -1,7 +1,5 @@
 """Tests of the stream of changes, on a separate store."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tests of the reader processes of runs: requests, kills, timeouts, closing."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

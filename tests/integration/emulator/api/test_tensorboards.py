@@ -3,8 +3,6 @@
 They end with their standard input.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Detached emulators: work without a terminal, and the end in the log."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

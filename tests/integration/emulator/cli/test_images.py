@@ -1,7 +1,5 @@
 """Tests of the commands about images and the Docker engine."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Short job names, which mean the same job to every command."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -155,7 +153,7 @@ def test_a_status_is_said_once_where_both_are_the_same(emulator: EmulatorProcess
 @pytest.mark.parametrize("command", ["env", "run"])
 def test_a_region_that_aws_has_not_is_refused(command: str, emulator: EmulatorProcess) -> None:
     said = run(emulator, command, "--region", "mars", *(["true"] if command == "run" else []), code=2)
-    assert "'mars' is no region of AWS: give one such as us-east-1." in said
+    assert "'mars' is not a region of AWS: give one such as us-east-1." in said
 
 
 def test_the_last_lines_of_a_log(emulator: EmulatorProcess) -> None:

@@ -1,7 +1,5 @@
 """``reset`` of everything: it asks, and what it forgot comes back."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

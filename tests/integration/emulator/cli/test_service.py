@@ -1,7 +1,5 @@
 """Tests of the command line, in a separate process."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -322,8 +320,8 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("variables", "state", "said"),
     [
         ({}, None, ""),
-        ({"HOST": "192.0.2.254"}, "missing", "It is no address of this machine: give --host one of those"),
-        ({"ADVERTISE": "localhost"}, "missing", "means whichever machine asks"),
+        ({"HOST": "192.0.2.254"}, "missing", "It is not an address of this machine: give --host one of those"),
+        ({"ADVERTISE": "localhost"}, "missing", "an address of that machine itself"),
         ({"TLS_CERTIFICATE": "/gone"}, "missing", "needs --tls-key, too"),
         ({"TLS_CERTIFICATE": "/gone", "TLS_KEY": "/gone"}, "missing", "/gone cannot be read: No such file"),
         ({"TLS": "1"}, "ok", "this machine alone, over TLS with a generated certificate"),

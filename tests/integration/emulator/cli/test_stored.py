@@ -1,7 +1,5 @@
 """Tests of `cache` and `images remove`, and of what a build says that it takes."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """A start that fails halfway, and a stop that fails halfway, give everything back."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Where they cannot be built, the message says why.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

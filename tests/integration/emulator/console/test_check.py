@@ -1,7 +1,5 @@
 """Checks of the console's sources."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The development server of the console."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -89,8 +87,8 @@ def test_an_emulator_that_does_not_answer_is_named() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--port", "99999"], "no port from 0 to 65535"),
-        (["--emulator", "https://127.0.0.1"], "no address such as http://"),
+        (["--port", "99999"], "not a port from 0 to 65535"),
+        (["--emulator", "https://127.0.0.1"], "not an address such as http://"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(arguments: list[str], said: str) -> None:

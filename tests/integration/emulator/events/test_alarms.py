@@ -1,7 +1,5 @@
 """Tests of alarms on moto's metrics: states, events, topics and functions."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tests of final delivery failures, and of stream and state machine targets."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

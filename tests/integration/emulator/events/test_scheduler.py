@@ -1,7 +1,5 @@
 """Tests of EventBridge Scheduler, with a clock that the test moves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of scheduled rules, with a clock that the test moves."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Fixture of a gateway over real HTTP: waitress on a free port, and moto."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment

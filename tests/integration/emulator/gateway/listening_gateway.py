@@ -1,12 +1,10 @@
 """Gateway over real HTTP, with jobs that record their requests."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.model.warnings import JobWarning, build_warning
@@ -19,7 +17,13 @@ NOT_FOUND = "Requested resource not found."
 
 
 class MemoryJob(dict[str, Any]):
-    """A job that is what was asked for."""
+    """A job that is what was asked for, and trains."""
+
+    status, secondary_status = "InProgress", "Training"
+
+    @property
+    def request(self) -> Self:
+        return self
 
     @property
     def arn(self) -> str:

@@ -3,8 +3,6 @@
 Errors have to have AWS's words.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from random import Random

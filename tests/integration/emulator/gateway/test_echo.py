@@ -1,7 +1,5 @@
 """Tests of docs/coverage.md: claims about Create's members, against answers."""
 
-from __future__ import annotations
-
 import copy
 import re
 from functools import partial

@@ -3,8 +3,6 @@
 moto's operations are included.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ They differ from good ones in up to three members.
 Jobs, executions and tags exist, so that most requests reach what an operation does after its validation.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tests of request dispatch over real HTTP."""
 
-from __future__ import annotations
-
 import io
 import json
 import socket

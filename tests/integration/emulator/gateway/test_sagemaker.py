@@ -1,7 +1,5 @@
 """Tests of SageMaker's operations by boto3."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -162,6 +160,34 @@ def test_update(sagemaker: Any) -> None:
             sagemaker.update_training_job(TrainingJobName="job-1", **changes)
         assert error_of(caught)[0] == "ValidationException"
     assert sagemaker.describe_training_job(TrainingJobName="job-1")["ProfilerConfig"] == described["ProfilerConfig"]
+
+
+@pytest.mark.parametrize(
+    ("status", "secondary_status"),
+    [("InProgress", "Starting"), ("InProgress", "Uploading"), ("Stopping", "Stopping"), ("Completed", "Completed")],
+)
+def test_remote_debugging_is_changed_only_while_a_job_runs(
+    gateway: Gateway, sagemaker: Any, status: str, secondary_status: str
+) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    job = gateway.jobs.training.jobs["us-east-1", "job-1"]
+    job.status, job.secondary_status = status, secondary_status
+    with pytest.raises(ClientError) as caught:
+        sagemaker.update_training_job(TrainingJobName="job-1", RemoteDebugConfig={"EnableRemoteDebug": True})
+    code, message, _ = error_of(caught)
+    assert code == "ValidationException"
+    assert message == (
+        f"The request was rejected because the training job is in status {status}. You can update the remote debugging "
+        f"configuration when the SecondaryStatus of the job is Downloading or Training; it is {secondary_status}."
+    )
+    assert "RemoteDebugConfig" not in sagemaker.describe_training_job(TrainingJobName="job-1")
+
+
+def test_an_update_of_nothing_is_refused(sagemaker: Any) -> None:
+    sagemaker.create_training_job(**REQUEST)
+    with pytest.raises(ClientError) as caught:
+        sagemaker.update_training_job(TrainingJobName="job-1")
+    assert error_of(caught)[1] == "Invalid UpdateTrainingJobRequest, the request cannot be empty"
 
 
 def test_tags(sagemaker: Any) -> None:

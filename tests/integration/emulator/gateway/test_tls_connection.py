@@ -1,7 +1,5 @@
 """Tests of TLS connections: large bodies and misbehaving clients."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import os

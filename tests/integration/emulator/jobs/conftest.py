@@ -1,7 +1,5 @@
 """Fixture of a job harness, whose threads and processes end with the test."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from pathlib import Path

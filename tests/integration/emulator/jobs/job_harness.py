@@ -3,8 +3,6 @@
 The training is a few lines of Python.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import uuid

@@ -1,7 +1,5 @@
 """Tests of Lambda functions in containers of a Docker engine."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -156,7 +154,7 @@ def test_an_alias_is_invoked_by_its_arn_and_its_weights(emulator: Emulator) -> N
     client = emulator.client("lambda")
     emulator.create_function("def handler(e, c): return [c.function_version, c.invoked_function_arn]")
     arn = client.get_function_configuration(FunctionName="fn")["FunctionArn"]
-    for description in ("first", "second"):  # what has not changed is no new version
+    for description in ("first", "second"):  # what has not changed is not a new version
         client.update_function_configuration(FunctionName="fn", Description=description)
         client.publish_version(FunctionName="fn")
     client.create_alias(FunctionName="fn", Name="live", FunctionVersion="1")

@@ -1,7 +1,5 @@
 """Tests of Lambda functions in Node: events, answers and errors."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Tests of Lambda functions in other Python versions than the emulator's."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

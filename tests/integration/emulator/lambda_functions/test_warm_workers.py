@@ -1,7 +1,5 @@
 """Workers of Lambda functions that are forked from a warm interpreter."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Tests of moto's state after a kill -9 and a restart, by boto3."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -5,8 +5,6 @@ They are refused in the service's own protocol.
 The same requests each time; ``pytest --fuzz-requests 5000`` sends more.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import random
@@ -222,7 +220,7 @@ def test_rubbish_is_refused_in_the_protocol_of_the_service(
 
 
 def speaks(service: str, status: int, answer: bytes) -> bool:
-    """Whether an error is in the service's protocol; an answer to HEAD, and what is no error, may be anything."""
+    """Whether an error is in the service's protocol; an answer to HEAD, and what is not an error, may be anything."""
     if status < 400 or not answer:
         return True
     try:

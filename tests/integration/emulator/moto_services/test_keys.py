@@ -1,7 +1,5 @@
 """KMS keys that are disabled, enabled and deleted by ID, ARN and alias."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Attributes of SQS queues, read as they were set."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

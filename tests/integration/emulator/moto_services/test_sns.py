@@ -1,7 +1,5 @@
 """Tests of SNS HTTP subscriptions: local endpoints only, and logged errors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer

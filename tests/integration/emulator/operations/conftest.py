@@ -1,7 +1,5 @@
 """Fixture of SageMaker over real HTTP: moto, and jobs that run as local processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass

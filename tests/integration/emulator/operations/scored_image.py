@@ -1,7 +1,5 @@
 """An image whose training prints its hyperparameter ``x`` as the metric ``score``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

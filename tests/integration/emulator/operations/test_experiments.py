@@ -1,7 +1,5 @@
 """Experiments over real HTTP: names, parents, search, and the components of jobs."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

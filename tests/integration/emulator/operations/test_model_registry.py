@@ -1,7 +1,5 @@
 """Model packages over real HTTP: what is kept, deleted and announced."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

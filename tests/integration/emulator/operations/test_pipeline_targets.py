@@ -1,7 +1,5 @@
 """Executions of pipelines that EventBridge starts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import partial

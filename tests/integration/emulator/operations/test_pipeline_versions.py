@@ -1,7 +1,5 @@
 """Versions of pipelines over real HTTP: lists, aliases, and executions of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Pipelines over real HTTP: definitions, conditions, references and limits."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from typing import Any

@@ -1,7 +1,5 @@
 """Processing jobs over real HTTP: warnings of a request."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """SageMaker resources that are stored only, created, changed and deleted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests for jobs whose role, image or bucket AWS would refuse."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

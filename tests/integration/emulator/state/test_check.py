@@ -1,7 +1,5 @@
 """Tests of the state check: damage is found, reported in one line, and repaired."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ role and a function. It stays as it is: a version that cannot read it has to mig
 sentence.
 """
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections.abc import Callable

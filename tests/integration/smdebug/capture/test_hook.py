@@ -1,7 +1,5 @@
 """Tests of the hook base: threads, forks, restarted jobs and absent steps."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

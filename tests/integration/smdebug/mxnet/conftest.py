@@ -1,7 +1,5 @@
 """Fixtures of an interpreter with MXNet, and of scripts that it runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """MXNet's environment, as the process back end builds it for its image."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from container_runtime.images.catalogue import ImageCatalogue

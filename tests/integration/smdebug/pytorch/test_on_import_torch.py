@@ -1,7 +1,5 @@
 """Tests of capture of unmodified PyTorch scripts, in separate processes."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 The former use `parallelize_module`, the latter stages.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

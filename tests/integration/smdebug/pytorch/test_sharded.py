@@ -1,7 +1,5 @@
 """Tests of models with sharded parameters, by `fully_shard()`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

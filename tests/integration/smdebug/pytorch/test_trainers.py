@@ -3,8 +3,6 @@
 The saved values are those that the loops report.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

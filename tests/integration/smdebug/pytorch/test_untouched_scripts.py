@@ -3,8 +3,6 @@
 Each script has its own process.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

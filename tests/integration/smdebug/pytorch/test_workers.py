@@ -1,7 +1,5 @@
 """Tests of several workers, and of TensorBoard's own files."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

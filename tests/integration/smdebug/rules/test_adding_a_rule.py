@@ -1,7 +1,5 @@
 """A built-in rule added by one file, as docs/architecture.md says."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

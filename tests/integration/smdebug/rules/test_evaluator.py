@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import signal
 import sys
@@ -274,7 +272,7 @@ def test_custom_rule(custom: Any, run: RunMaker) -> None:
     assert custom(factor="3", patience="5").step == 4
     assert custom(factor="3", end_step="4").status == "NoIssuesFound"
     assert custom("NoRule").details == (
-        "SMDebugValueError: NoRule in my_rule.py is no rule: derive it from smdebug.rules.Rule."
+        "SMDebugValueError: NoRule in my_rule.py is not a rule: derive it from smdebug.rules.Rule."
     )
 
 

@@ -1,7 +1,5 @@
 """Tests of a profiler rule container: verdict and report, running and stopped."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

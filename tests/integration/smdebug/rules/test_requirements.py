@@ -3,8 +3,6 @@
 A wheel beside it provides the package.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Tests of rule reports from separate containers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

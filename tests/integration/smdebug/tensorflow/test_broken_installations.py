@@ -3,8 +3,6 @@
 It is broken, half installed, or older than its numpy allows; the scripts are unmodified.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -106,7 +104,7 @@ def test_an_import_goes_as_without_a_configuration(
         ("__version__ = '3.0.0'\n", "module 'keras' has no attribute"),
         ("__version__ = 'nightly'\n", "ValueError"),
     ],
-    ids=["no version", "no layers", "a version that is no number"],
+    ids=["no version", "no layers", "a version that is not a number"],
 )
 def test_a_keras_that_lacks_what_a_hook_needs_trains(
     lacks: str, says: str, run_beside: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path

@@ -1,7 +1,5 @@
 """Tests of capture of unmodified TensorFlow scripts, in separate processes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 Unmodified scripts, hooks, and trainings without a hook.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of trials on an S3 that answers 500 or 503, briefly or permanently."""
 
-from __future__ import annotations
-
 import socket
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of workers that train together over XGBoost's communicator."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of the messages about the engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Tests of the Docker meter, on both versions of control groups."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

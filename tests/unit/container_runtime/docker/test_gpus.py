@@ -1,7 +1,5 @@
 """Tests of the GPUs that Docker containers get, with a played engine and NVML."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of the removal of containers after an outage of the engine."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

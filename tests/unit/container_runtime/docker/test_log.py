@@ -1,7 +1,5 @@
 """Tests of the decoding of the engine's log stream into lines."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of the paths that an engine has for a container's folders."""
 
-from __future__ import annotations
-
 from pathlib import Path, PurePosixPath
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of the writable folders of a container."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

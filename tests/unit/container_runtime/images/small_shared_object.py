@@ -3,8 +3,6 @@
 It is linked to the C library as well.
 """
 
-from __future__ import annotations
-
 import struct
 
 GONE = "libgone.so.3"

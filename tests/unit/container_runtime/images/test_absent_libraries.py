@@ -1,7 +1,5 @@
 """Tests of the placeholders for GPU libraries, as the dynamic linker loads them."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

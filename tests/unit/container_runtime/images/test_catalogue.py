@@ -1,7 +1,5 @@
 """Tests of the image catalogue: names, versions and folders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

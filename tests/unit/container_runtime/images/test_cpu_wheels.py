@@ -3,8 +3,6 @@
 The result is the same everywhere, and wheels beside a PyTorch for GPUs stay as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import os

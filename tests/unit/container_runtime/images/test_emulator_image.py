@@ -1,7 +1,5 @@
 """Tests of the definition of the emulator's own image."""
 
-from __future__ import annotations
-
 import tomllib
 
 from container_runtime.images.catalogue import ImageCatalogue

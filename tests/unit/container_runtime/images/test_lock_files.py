@@ -1,7 +1,5 @@
 """Tests of lock files: each image has them, complete and without extras."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

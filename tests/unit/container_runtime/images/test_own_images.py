@@ -1,7 +1,5 @@
 """Tests of the images of the user's own that ``start --image`` names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

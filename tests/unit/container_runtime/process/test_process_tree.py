@@ -1,7 +1,5 @@
 """Tests of the local process meter, over a process tree that comes and goes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

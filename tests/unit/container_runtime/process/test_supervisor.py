@@ -1,7 +1,5 @@
 """Tests of the supervisor's parts that need no process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

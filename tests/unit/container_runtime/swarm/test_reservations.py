@@ -1,7 +1,5 @@
 """Tests of reservations that an emulator has left on a Swarm."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import docker

@@ -1,7 +1,5 @@
 """Tests of the health check of Swarm nodes."""
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from emulator.api.application import build_pages
 
 

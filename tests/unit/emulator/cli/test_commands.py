@@ -1,7 +1,5 @@
 """Tests of the command list: each command is found and imported on demand."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

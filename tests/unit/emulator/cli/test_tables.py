@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from emulator.cli.tables import cut_middle, format_table, wrap

@@ -1,7 +1,5 @@
 """Components start in their order and stop in the reverse one, whatever fails."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Tests of the component of the emulator's own pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path

@@ -5,8 +5,6 @@ A faulty one has one thing wrong, and AWS's words for it.
 Nothing here knows the gateway's schemas: the words are put together a second time, from the shapes themselves.
 """
 
-from __future__ import annotations
-
 import copy
 import importlib
 import re

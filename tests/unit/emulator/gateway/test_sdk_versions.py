@@ -1,7 +1,5 @@
 """Tests of the list of tested SDK versions, against the pinned ones."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

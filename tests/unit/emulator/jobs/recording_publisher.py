@@ -1,7 +1,5 @@
 """Recording substitute for EventBridge and its targets."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

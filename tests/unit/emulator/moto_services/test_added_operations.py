@@ -1,7 +1,5 @@
 """Operations of SageMaker that moto lacks, known before the first request."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from emulator.moto_services.store import MotoStore

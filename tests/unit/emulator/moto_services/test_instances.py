@@ -1,7 +1,5 @@
 """Tests that moto's unused objects are freed."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from emulator.moto_services.locks import service_lock
 
 

@@ -1,7 +1,5 @@
 """The table of what is replaced, and its check against the installed moto."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -75,8 +73,8 @@ def resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     [
         ("", "holds no operation"),
         ("from json import dumps", "holds no operation"),
-        ("def fly_home(): ...", "fly_home is no operation"),
-        ("def fly_home(context, request): ...", "fly_home is no operation"),
+        ("def fly_home(): ...", "fly_home is not an operation"),
+        ("def fly_home(context, request): ...", "fly_home is not an operation"),
         ("def stop_training_job(request, context): ...", "another module has stop_training_job"),
     ],
 )
@@ -84,6 +82,12 @@ def test_a_module_that_holds_no_operations_is_an_error(source: str, said: str, r
     (resources / "vehicles.py").write_text(source)
     with pytest.raises(ValueError, match=said):
         find_operations()
+
+
+def test_acronyms_in_names_are_the_models(resources: Path) -> None:
+    (resources / "automatic.py").write_text("def describe_auto_ml_job(request, context): ...\n")
+    (resources / "advisor.py").write_text("def stop_ai_recommendation_job(request, context): ...\n")
+    assert {"DescribeAutoMLJob", "StopAIRecommendationJob"} <= find_operations().keys()
 
 
 def test_a_new_function_is_a_new_operation(resources: Path) -> None:

@@ -1,7 +1,5 @@
 """Tests of the emulator's secret, and of credentials sealed with it."""
 
-from __future__ import annotations
-
 import stat
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of signature verification: botocore's pass, tampered requests fail."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import io

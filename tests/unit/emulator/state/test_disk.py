@@ -1,7 +1,5 @@
 """Tests of full disks, and of requests refused before that."""
 
-from __future__ import annotations
-
 import errno
 import sqlite3
 from contextlib import closing
@@ -22,7 +20,7 @@ def test_sizes_are_read(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5G", "G", "5X", "1 0"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no size"):
+    with pytest.raises(ValueError, match="is not a size"):
         parse_size(text)
 
 

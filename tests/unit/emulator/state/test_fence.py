@@ -1,7 +1,5 @@
 """Tests of the fence, with a clock of the test's."""
 
-from __future__ import annotations
-
 from threading import Thread
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of warnings about unsupported framework versions."""
 
-from __future__ import annotations
-
 import pytest
 
 from smdebug.capture.framework import check_version

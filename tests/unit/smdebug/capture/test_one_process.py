@@ -1,7 +1,5 @@
 """Tests of copied and pickled models that hold hooks."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tests of functions that exist only for code written for smdebug."""
 
-from __future__ import annotations
-
 import os
 import struct
 import time

@@ -3,8 +3,6 @@
 The others are those that the recorded ones leave open.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,7 +141,7 @@ def test_switches() -> None:
 def test_file_that_is_no_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "debughookconfig.json"
     path.write_text("{")
-    with pytest.raises(json.JSONDecodeError, match=r"debughookconfig.json is no JSON: Expecting property name"):
+    with pytest.raises(json.JSONDecodeError, match=r"debughookconfig.json is not JSON: Expecting property name"):
         create_hook_from_json_config(PlainHook, str(path))
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -95,5 +93,5 @@ def test_the_next_saved_step_is_the_first_that_is_to_be_saved(
 
 
 def test_unknown_mode_is_named_with_the_known() -> None:
-    with pytest.raises(KeyError, match=r"'train' is no mode.*TRAIN, EVAL, PREDICT, GLOBAL"):
+    with pytest.raises(KeyError, match=r"'train' is not a mode.*TRAIN, EVAL, PREDICT, GLOBAL"):
         SaveConfig.parse({"train": {"save_interval": 3}})

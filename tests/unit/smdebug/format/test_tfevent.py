@@ -1,7 +1,5 @@
 """Tests of records against the bytes of smdebug 1.0.34, and of damaged ones."""
 
-from __future__ import annotations
-
 import json
 import struct
 from contextlib import suppress

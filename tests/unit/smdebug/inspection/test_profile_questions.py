@@ -1,7 +1,5 @@
 """Tests of the page data of a profile: lines, steps, phases, flame graphs."""
 
-from __future__ import annotations
-
 import cProfile
 import json
 import marshal

@@ -1,7 +1,5 @@
 """Generated job profiles, in the files that the agent and the hook write."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -3,8 +3,6 @@
 Two nodes, five steps and data loading.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.unit.smdebug.profiler.profile_maker import START, ProfileMaker

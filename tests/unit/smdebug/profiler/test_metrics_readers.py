@@ -1,7 +1,5 @@
 """Tests of profile readers: time ranges, and damaged or unexpected files."""
 
-from __future__ import annotations
-
 import doctest
 import gzip
 import json

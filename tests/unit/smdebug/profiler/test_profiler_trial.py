@@ -1,7 +1,5 @@
 """Tests of custom rules over a profile: input, waits and end."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A small model and a training of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ Each runs with a hook that saves everything, and without one.
 SMDEBUG_FUZZ_TRAININGS=200 tries as many mixtures instead of twenty.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import itertools

@@ -3,8 +3,6 @@
 The mistakes are those of users, configs, disks and S3.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import threading
@@ -95,18 +93,18 @@ def test_known_keys_are_not_remarked_upon(from_config: Any, said: pytest.LogCapt
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [
-        ({"save_interval": "x"}, "save_interval: 'x' is no whole number"),
-        ({"eval.start_step": "1.5"}, "eval.start_step: '1.5' is no whole number"),
-        ({"save_interval": float("inf")}, "save_interval: inf is no whole number"),
+        ({"save_interval": "x"}, "save_interval: 'x' is not a whole number"),
+        ({"eval.start_step": "1.5"}, "eval.start_step: '1.5' is not a whole number"),
+        ({"save_interval": float("inf")}, "save_interval: inf is not a whole number"),
         ({"save_interval": "0"}, "save_interval 0 names no step"),
-        ({"save_steps": "1,x"}, "save_steps: 'x' is no whole number"),
+        ({"save_steps": "1,x"}, "save_steps: 'x' is not a whole number"),
         ({"save_steps": ["1"]}, "must be a list of integers"),
         ({"reductions": "median"}, "'median', which is none of min, max"),
         ({"reductions": "l1"}, "In text write it l1_norm"),
         ({"reductions": ["min"]}, "reductions is a text"),
         ({"reductions": "min", "save_shape": "true"}, "save_shape must be True or False"),
         ({"save_all": "maybe"}, "save_all: 'maybe' is neither true nor false"),
-        ({"include_regex": "a("}, "'a(' is no regex"),
+        ({"include_regex": "a("}, "'a(' is not a regex"),
         ({"include_regex": ["a"]}, "include_regex is a text"),
         ([1], "HookParameters must be a JSON object"),
     ],

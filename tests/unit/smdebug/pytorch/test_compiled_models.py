@@ -1,7 +1,5 @@
 """Tests of compiled models: capture and compilation do not affect each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

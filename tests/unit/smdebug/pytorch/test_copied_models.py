@@ -1,7 +1,5 @@
 """Tests of models that a script copies or pickles during capture."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle

@@ -1,7 +1,5 @@
 """Tests of failures while saving: none reaches the training."""
 
-from __future__ import annotations
-
 import logging
 import os
 from typing import Any

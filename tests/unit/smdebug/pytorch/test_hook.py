@@ -1,7 +1,5 @@
 """Tests of the hook: saved tensors, their names and their steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of gradients under a GradScaler: saved without its factor."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

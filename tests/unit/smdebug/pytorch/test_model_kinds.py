@@ -1,7 +1,5 @@
 """Tests of many kinds of models, against torch's own parameters and gradients."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

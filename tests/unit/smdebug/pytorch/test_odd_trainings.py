@@ -1,7 +1,5 @@
 """Tests of unusual trainings: partial capture, and one message on what is missing."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of optimizer state, against `optimizer.state_dict()` after each step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

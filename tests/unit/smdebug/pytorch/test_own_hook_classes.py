@@ -1,7 +1,5 @@
 """Tests of classes derived from the PyTorch hook, as AWS's examples write them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Types, modes and reductions are random, too; a trial reads what the hook saved.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

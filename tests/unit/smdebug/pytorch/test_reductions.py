@@ -1,7 +1,5 @@
 """Tests of saved reductions against numpy, and of their names in the run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Tests of a restarted job's step count, continued beside its checkpoints."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of SageMaker metrics and TensorBoard files, by an independent reader."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -1,7 +1,5 @@
 """Tests of smdebug 1.0.34's writing defects, one each, by our list's numbers."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import threading
 
 from smdebug.reading.byte_cache import ByteCache

@@ -1,7 +1,5 @@
 """Tests of the event cache: read-ahead and eviction."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of the containers of smdebug's Tensor, used on their own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Tests of reading event files of a folder: mapped and copied parts."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 

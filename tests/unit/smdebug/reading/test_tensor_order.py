@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from smdebug.reading.tensor_order import order_names

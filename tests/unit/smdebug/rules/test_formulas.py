@@ -3,8 +3,6 @@
 `tests/unit/test_doctests.py` runs them.
 """
 
-from __future__ import annotations
-
 import doctest
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of the report's notebook: its format, and its code on a run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

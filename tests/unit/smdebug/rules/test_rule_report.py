@@ -1,7 +1,5 @@
 """Tests of the report and the plot of a rule evaluation."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -32,7 +30,7 @@ UNMEASURED = {"SimilarAcrossRuns"}
 
 def read_report(folder: Path) -> dict[str, Any]:
     def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is no JSON")
+        raise AssertionError(f"{constant} is not JSON")
 
     found: dict[str, Any] = json.loads((folder / "report.json").read_text(), parse_constant=refuse)
     return found

@@ -1,7 +1,5 @@
 """Tests of rules whose run is late or stalls, or whose other run is absent."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

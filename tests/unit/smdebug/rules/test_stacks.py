@@ -1,7 +1,5 @@
 """Tests of small tensors measured together: the same answers as one by one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of docs/rules-study.md: two of its trainings, judged again."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

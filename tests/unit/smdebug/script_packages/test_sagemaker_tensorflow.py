@@ -1,7 +1,5 @@
 """Channels in Pipe mode as data sets of TensorFlow."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import json

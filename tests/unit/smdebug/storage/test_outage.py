@@ -3,8 +3,6 @@
 A pause fits the time that a failed attempt cost.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from smdebug.storage.outage import ObjectStoreError, Outage

@@ -3,8 +3,6 @@
 The hooks end with their test.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

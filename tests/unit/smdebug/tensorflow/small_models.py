@@ -1,7 +1,5 @@
 """Small Keras models, their data, and Keras' own report of a training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Nothing of it reaches the training.
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

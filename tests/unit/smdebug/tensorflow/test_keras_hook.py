@@ -1,7 +1,5 @@
 """Tests of fit, evaluate and predict with a hook: runs and unchanged results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Tests of every kind of Keras model, and of strategies with replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -162,7 +160,7 @@ def test_mixed_precision(make_hook: MakeHook, run: WrittenRun, policy: str) -> N
     assert values["d/outputs"].dtype == half
     kernel = next(name for name in values if name.startswith("d/weights") and "kernel" in name)
     np.testing.assert_array_equal(values[kernel], recorder.weights[0][0])
-    # The gradient of the loss itself: what its scale has blown up is no step of 0.1 times it.
+    # The gradient of the loss itself: what its scale has blown up is not a step of 0.1 times it.
     gradient = next(name for name in values if name.startswith("gradients") and "kernel" in name)
     np.testing.assert_allclose(before[0] - 0.1 * values[gradient], values[kernel], rtol=1e-2, atol=1e-4)
     np.testing.assert_array_equal(values["d/outputs"].shape, (8, 2))

@@ -1,7 +1,5 @@
 """Tests of how rules judge the training and validation losses that `fit` leaves."""
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Tests of graphs in a MonitoredTrainingSession."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path

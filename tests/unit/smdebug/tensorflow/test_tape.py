@@ -1,7 +1,5 @@
 """Tests of custom training loops, eager and compiled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

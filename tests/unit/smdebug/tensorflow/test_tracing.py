@@ -3,8 +3,6 @@
 The profiles are Python's and TensorFlow's own.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import pstats

@@ -1,7 +1,5 @@
 """Tests of unmodified trainings in this process: hooks, and capture limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

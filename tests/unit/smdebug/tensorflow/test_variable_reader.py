@@ -1,7 +1,5 @@
 """Tests of batched reading of many small variables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

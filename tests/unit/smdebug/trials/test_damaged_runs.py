@@ -1,7 +1,5 @@
 """Tests of damaged files: documented errors, and undamaged steps readable."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

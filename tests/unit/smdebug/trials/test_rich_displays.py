@@ -1,7 +1,5 @@
 """Tests of the notebook display of runs and verdicts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of tensor values shared by rules, in little memory."""
 
-from __future__ import annotations
-
 import gc
 import shutil
 import weakref

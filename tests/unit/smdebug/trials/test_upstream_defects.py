@@ -1,7 +1,5 @@
 """Tests of smdebug 1.0.34's reading defects, one each, by our list's numbers."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

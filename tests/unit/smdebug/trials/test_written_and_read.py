@@ -3,8 +3,6 @@
 Tensors, types, shapes, modes, workers and gaps between steps are random.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of FileWriter, StepWriter and a run's other files."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Breast cancer data for XGBoost, and trainings on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

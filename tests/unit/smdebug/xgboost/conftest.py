@@ -1,7 +1,5 @@
 """Fixtures of hooks that end with their test, and of real data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of incomplete and failing trainings: partial capture, and no harm."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

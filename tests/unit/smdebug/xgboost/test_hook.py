@@ -1,7 +1,5 @@
 """Tests of saved tensors, against XGBoost's own values."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of every XGBoost training API, each on suitable data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

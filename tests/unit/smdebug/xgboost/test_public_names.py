@@ -1,7 +1,5 @@
 """Tests of smdebug.xgboost's public names, for existing scripts."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 

@@ -1,7 +1,5 @@
 """Tests of the XGBoost rules on saved runs of real trainings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

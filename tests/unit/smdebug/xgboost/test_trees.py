@@ -1,7 +1,5 @@
 """Tests of the newest round's trees, which are read in two ways."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

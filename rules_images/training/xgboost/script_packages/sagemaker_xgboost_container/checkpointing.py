@@ -1,7 +1,5 @@
 """Booster checkpoints, one file a round, and training resumed from the newest."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Distributed training on all hosts of a job, for scripts."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any

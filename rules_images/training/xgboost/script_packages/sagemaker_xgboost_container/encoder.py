@@ -1,7 +1,5 @@
 """Inference requests as XGBoost matrices, for scripts that serve their model."""
 
-from __future__ import annotations
-
 import io
 import json
 import tempfile
@@ -63,7 +61,7 @@ def decode(obj: str | bytes, content_type: str) -> xgboost.DMatrix:
     """
     decoder = _DECODERS.get(content_type.partition(";")[0].strip().lower())
     if decoder is None:
-        raise ValueError(f"{content_type} is no content type of requests; there are {', '.join(_DECODERS)}.")
+        raise ValueError(f"{content_type} is not a content type of requests; there are {', '.join(_DECODERS)}.")
     return decoder(obj)
 
 

@@ -1,7 +1,5 @@
 """Tests of the built images: their labels and contents."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

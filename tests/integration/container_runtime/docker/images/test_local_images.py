@@ -1,7 +1,5 @@
 """Tests of image names resolved to the engine's images."""
 
-from __future__ import annotations
-
 import base64
 import json
 import socket

@@ -1,7 +1,5 @@
 """Tests of the smdebug that is mounted into images of the user's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

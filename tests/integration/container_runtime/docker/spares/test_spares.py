@@ -1,7 +1,5 @@
 """Tests of spare containers on a Docker engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Container folders here and on a node whose agent runs in this process."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

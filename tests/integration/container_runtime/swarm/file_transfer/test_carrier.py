@@ -1,7 +1,5 @@
 """Tests of file transfer with nodes that share no disk, in both directions."""
 
-from __future__ import annotations
-
 import io
 import os
 import threading

@@ -4,8 +4,6 @@ A file is under way for as long as a test wants: it is larger than what comes wi
 node's disk.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

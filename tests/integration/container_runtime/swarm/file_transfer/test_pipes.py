@@ -1,7 +1,5 @@
 """Tests of channels in Pipe mode whose program is on another node."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Tests of a job's tags in the emulator's own API and in AWS's operations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 They run one after the other.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from emulator.jobs.runs.recovery import find_left_over

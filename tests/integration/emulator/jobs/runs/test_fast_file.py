@@ -1,7 +1,5 @@
 """Tests of channels in FastFile mode: no copies, and no writes to S3's files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

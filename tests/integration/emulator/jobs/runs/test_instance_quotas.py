@@ -1,7 +1,5 @@
 """Quotas of instances, with jobs that wait until they are stopped."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tests of jobs on several hosts: separate containers, one common end."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -3,8 +3,6 @@
 ``python -m tests.soak.many_nodes`` is the long one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.soak.many_nodes import simulate

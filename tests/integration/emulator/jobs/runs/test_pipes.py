@@ -1,7 +1,5 @@
 """Tests of jobs with channels in Pipe mode."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import struct

@@ -1,7 +1,5 @@
 """Tests of whole processing job runs: real processes and real S3."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of the profiler beside a real training: config, rules and metrics."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -36,7 +34,7 @@ traces.mkdir()
 
 
 def update(harness: JobHarness, **members: Any) -> None:
-    harness.jobs.training.update(REGION, "job", lambda request: merge_update(request, members))
+    harness.jobs.training.update(REGION, "job", lambda job: merge_update(job.request, members))
 
 
 def printed(harness: JobHarness) -> list[dict[str, Any]]:
@@ -129,7 +127,7 @@ def test_a_bucket_that_is_not_there(harness: JobHarness) -> None:
     assert "ProfilerConfig.S3OutputPath is s3://not-there-at-all/p, but the bucket" in done["FailureReason"]
     harness.jobs.training.create(REGION, harness.request("later", script="time.sleep(600)"))
     with pytest.raises(ValidationException, match="not-there-at-all"):
-        harness.jobs.training.update(REGION, "later", lambda request: {**request, "ProfilerConfig": gone})
+        harness.jobs.training.update(REGION, "later", lambda job: {**job.request, "ProfilerConfig": gone})
     harness.jobs.training.stop(REGION, "later")
     harness.wait("later")
     assert done["TrainingJobStatus"] == "Failed"

@@ -1,7 +1,5 @@
 """Tests of the measurement of a real GPU."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of recovery after a killed emulator, on the same state folder."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Tests of whole rule evaluation runs beside a real training."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

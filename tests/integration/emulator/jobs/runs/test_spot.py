@@ -1,7 +1,5 @@
 """Tests of restarted jobs: Spot interruptions and retried internal errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,14 +1,11 @@
 """Tests of whole training job runs: real processes and real S3."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import socket
 import tarfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ import pytest
 
 from container_runtime.process.namespace_grant import NamespaceGrant
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
+from emulator.jobs.model.training_job import TrainingJob
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
 
@@ -296,7 +294,7 @@ def test_request_that_cannot_run_is_a_client_error(harness: JobHarness, members:
     ("algorithm", "said"),
     [
         ({"TrainingImage": "nobody-built-this:1.0"}, "nobody-built-this:1.0"),
-        ({"MetricDefinitions": [{"Name": "x", "Regex": "("}]}, "no regular expression"),
+        ({"MetricDefinitions": [{"Name": "x", "Regex": "("}]}, "not a regular expression"),
         ({"ContainerEntrypoint": ["/no/such/program"]}, "/no/such/program"),
     ],
 )
@@ -437,9 +435,9 @@ def test_a_rule_that_still_judges_keeps_its_job(harness: JobHarness) -> None:
 
 def test_an_update_is_described_until_the_job_ends(harness: JobHarness) -> None:
 
-    def changes(request: Mapping[str, Any]) -> dict[str, Any]:
-        resources = {**request["ResourceConfig"], "KeepAlivePeriodInSeconds": 60}
-        return {**request, "ResourceConfig": resources, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
+    def changes(job: TrainingJob) -> dict[str, Any]:
+        resources = {**job.request["ResourceConfig"], "KeepAlivePeriodInSeconds": 60}
+        return {**job.request, "ResourceConfig": resources, "RemoteDebugConfig": {"EnableRemoteDebug": True}}
 
     with pytest.raises(ResourceNotFound):
         harness.jobs.training.update(REGION, "job", changes)

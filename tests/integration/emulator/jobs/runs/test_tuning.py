@@ -3,8 +3,6 @@
 Their training jobs are a few lines of Python.
 """
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -101,7 +99,7 @@ def test_the_overall_best_of_a_warm_start_may_be_a_parents(
 
 def test_a_grid_is_trained_one_after_the_other(harness: JobHarness) -> None:
     request = build_request(harness, ["3", "1", "2"], Tags=[{"Key": "team", "Value": "a"}])
-    request["TrainingJobDefinition"]["DebugHookConfig"] = harness.hook()
+    request["TrainingJobDefinition"] |= {"DebugHookConfig": harness.hook(), "Environment": {"LEVEL": "3"}}
     harness.jobs.tuning.create(REGION, request)
     done = wait(harness)
     assert done["HyperParameterTuningJobStatus"] == "Completed", done
@@ -131,6 +129,7 @@ def test_a_grid_is_trained_one_after_the_other(harness: JobHarness) -> None:
     assert training["TuningJobArn"] == done["HyperParameterTuningJobArn"]
     assert training["HyperParameters"] == {"fixed": "1", "x": "1", "_tuning_objective_metric": "loss"}
     assert training["DebugHookConfig"] == harness.hook()
+    assert training["Environment"] == {"LEVEL": "3"}
     assert harness.jobs.tags.list_all(training["TrainingJobArn"]) == [{"Key": "team", "Value": "a"}]
     found, _, _ = harness.jobs.training.search(
         REGION, {"SearchExpression": {"Filters": [{"Name": "TuningJobArn", "Value": training["TuningJobArn"]}]}}
@@ -144,7 +143,7 @@ def test_a_grid_is_trained_one_after_the_other(harness: JobHarness) -> None:
         config={
             "Strategy": "Bayesian",
             "ResourceLimits": {"MaxNumberOfTrainingJobs": 1, "MaxParallelTrainingJobs": 1},
-            "ParameterRanges": {"IntegerParameterRanges": [{"Name": "x", "MinValue": "0", "MaxValue": "9"}]},
+            "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "x", "Values": ["0", "1", "9"]}]},
         },
         WarmStartConfig={
             "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": "tune"}],
@@ -155,6 +154,12 @@ def test_a_grid_is_trained_one_after_the_other(harness: JobHarness) -> None:
     assert wait(harness, "child")["OverallBestTrainingJob"]["TuningJobName"] in ("child", "tune")
     child["WarmStartConfig"]["ParentHyperParameterTuningJobs"][0]["HyperParameterTuningJobName"] = "nobody"
     with pytest.raises(ValidationException, match="The parent 'nobody'"):
+        harness.jobs.tuning.create(REGION, child)
+    child["WarmStartConfig"]["ParentHyperParameterTuningJobs"][0]["HyperParameterTuningJobName"] = "tune"
+    child["TrainingJobDefinition"]["StaticHyperParameters"]["more"] = "1"
+    with pytest.raises(
+        ValidationException, match="The set of tunable plus static HyperParameter names is not the same"
+    ):
         harness.jobs.tuning.create(REGION, child)
 
     assert [job.name for job in harness.jobs.tuning.list_page(REGION, {"NameContains": "un"})[0]] == ["tune"]

@@ -1,7 +1,5 @@
 """Tests of a job that fills its volume: it is ended, and harms no other."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.state.disk import DiskBudget

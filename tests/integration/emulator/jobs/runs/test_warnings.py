@@ -1,7 +1,5 @@
 """Warnings of whole jobs: at Create, from their containers, at their end."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing
@@ -114,7 +112,7 @@ def test_all_warnings_of_a_job_are_one_list(versioned_harness: JobHarness) -> No
         "smdebug-emulator: The job asks for tensors, and none were saved.",
     ):
         assert log.count(said) == 1
-    # What reports them is no output of the job.
+    # What reports them is not an output of the job.
     assert not [key for key in harness.stored() if "warnings" in key]
 
 

@@ -1,7 +1,5 @@
 """Tests of lists of the newest jobs: filters, order, totals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of sent events and messages, kept in the store."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

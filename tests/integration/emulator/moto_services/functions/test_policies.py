@@ -1,7 +1,5 @@
 """Policies of a Lambda function, its versions and its aliases."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

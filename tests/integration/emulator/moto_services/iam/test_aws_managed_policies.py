@@ -1,7 +1,5 @@
 """Tests of AWS-managed policies, which scripts attach to the role of their jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

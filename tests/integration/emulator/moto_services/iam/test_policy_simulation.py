@@ -1,7 +1,5 @@
 """Tests of IAM policy simulation, which SDKs call before they create a job."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """FilterLogEvents through boto3: which streams are searched."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Tests of S3 across a restart, over real HTTP on the same folder."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

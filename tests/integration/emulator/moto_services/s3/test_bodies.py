@@ -1,7 +1,5 @@
 """Tests of S3 request bodies over HTTP: streamed, checked, removed if refused."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.client

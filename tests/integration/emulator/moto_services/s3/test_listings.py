@@ -1,7 +1,5 @@
 """Tests of S3 listings, compared with moto's own."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

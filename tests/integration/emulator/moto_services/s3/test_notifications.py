@@ -1,7 +1,5 @@
 """A bucket's notifications, with EventBridge alone and beside a queue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Conditions of bucket policies, asked by boto3 over HTTP."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

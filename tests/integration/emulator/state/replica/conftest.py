@@ -1,7 +1,5 @@
 """Fixture of another S3, in which each test has its own prefix."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 

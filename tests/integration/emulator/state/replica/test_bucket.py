@@ -1,7 +1,5 @@
 """Tests of requests to another S3, and of their error messages."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer

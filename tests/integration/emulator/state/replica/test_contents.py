@@ -1,7 +1,5 @@
 """Contents of replicated objects: kept while a log entry that names them is sent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of the bucket lease: one emulator holds it at a time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tests of replication of a changing state folder, and of its restoration."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -208,7 +208,7 @@ def test_nothing_registered_is_called(make_hook: MakeHook, said: pytest.LogCaptu
 
 
 def test_a_part_of_a_hybridized_block(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
-    """It is called once, with symbols, to be compiled: that is no step."""
+    """It is called once, with symbols, to be compiled: that is not a step."""
     training, hook = Training(hybridize=True), make_hook(save_all=True)
     hook.register_block(training.network[0])
     training.step()

@@ -1,7 +1,5 @@
 """Tests of the removal of images of earlier builds."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest.mock import Mock
 

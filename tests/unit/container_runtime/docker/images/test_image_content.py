@@ -1,7 +1,5 @@
 """Tests of image keys and build contexts."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import tarfile

@@ -1,7 +1,5 @@
 """Image files copied into a mounted folder, and nowhere else."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tests of what a spare container can become."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

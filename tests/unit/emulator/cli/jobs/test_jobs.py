@@ -1,7 +1,5 @@
 """Tables of jobs: what runs in place of what a job asked for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

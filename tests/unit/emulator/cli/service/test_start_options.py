@@ -1,7 +1,5 @@
 """Tests of ``start`` options for addresses, TLS and replicas, and their errors."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import make_dataclass, replace
 from pathlib import Path

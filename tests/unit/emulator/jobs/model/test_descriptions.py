@@ -1,7 +1,5 @@
 """Tests of DescribeTrainingJob: AWS's defaults, and the profiler's state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

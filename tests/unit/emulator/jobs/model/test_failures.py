@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from container_runtime.runtime import NETWORK_CLOSED, Exit

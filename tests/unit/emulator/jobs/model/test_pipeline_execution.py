@@ -1,7 +1,5 @@
 """Tests of pipeline definitions with bound parameters."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -114,7 +112,7 @@ def test_parameters_have_the_given_value_or_the_default() -> None:
     assert bind_parameters(definition, given) == {"text": "d", "count": 2, "flag": True}
     for wrong, text in (
         ([], "count has no default"),
-        ([{"Name": "count", "Value": "two"}], "count is no Integer"),
+        ([{"Name": "count", "Value": "two"}], "count does not have the type Integer"),
         ([*given, {"Name": "other", "Value": "1"}], "no parameters other"),
     ):
         with pytest.raises(ValidationException, match=text):
@@ -124,9 +122,9 @@ def test_parameters_have_the_given_value_or_the_default() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "no JSON object"),
-        ("[]", "no JSON object"),
-        (json.dumps({"Steps": [step("A", [1])]}), "no JSON object"),
+        ("{", "not a JSON object"),
+        ("[]", "not a JSON object"),
+        (json.dumps({"Steps": [step("A", [1])]}), "not a JSON object"),
         (json.dumps({"Steps": [step("C", kind="EMR")]}), r"are not emulated: C \(EMR\)"),
         (json.dumps({"Steps": [step("C", {"IfSteps": [step("T", kind="Transform")]}, kind="Condition")]}), r"T \(Tran"),
         (json.dumps({"Steps": [step("A", DependsOn=["Gone"])]}), "A needs Gone, which the pipeline has not"),

@@ -1,7 +1,5 @@
 """Tests of ProfilerConfig in requests and in UpdateTrainingJob."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of the seconds of a training job by phase."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

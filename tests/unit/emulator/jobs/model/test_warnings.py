@@ -1,7 +1,5 @@
 """The record of a warning, its codes, and what a container may report."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

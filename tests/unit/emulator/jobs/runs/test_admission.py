@@ -1,7 +1,5 @@
 """Tests of job admission: order, and messages to waiting jobs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Event, Thread
 

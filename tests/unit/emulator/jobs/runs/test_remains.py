@@ -3,8 +3,6 @@
 Nothing of a running job is removed.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

@@ -3,8 +3,6 @@
 Jobs that are only just being stored are included.
 """
 
-from __future__ import annotations
-
 from threading import Event, Thread
 
 import pytest

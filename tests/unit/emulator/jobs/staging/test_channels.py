@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import uuid
 from pathlib import Path
@@ -187,9 +185,9 @@ def test_an_object_that_goes_between_list_and_download_is_named(s3: ObjectStore,
         (("[" * 100_000).encode("utf-16"), r"is nested too deeply at character "),
         (
             b'[{"prefix": "s3://BUCKET/"}, "a", "b\\ud800"]',
-            r"Entry 2 of .* is no text in UTF-8: at character \d+ is half of",
+            r"Entry 2 of .* is not text in UTF-8: at character \d+ is half of",
         ),
-        (b'[{"prefix": "s3://BUCKET/\\udfff"}, "a"]', r"Entry 1 of .* is no text in UTF-8"),
+        (b'[{"prefix": "s3://BUCKET/\\udfff"}, "a"]', r"Entry 1 of .* is not text in UTF-8"),
         (b"\xff\xfe\x00\xd8", "is not JSON"),
     ],
     ids=["lists", "lists in a list", "UTF-16", "name", "prefix", "bytes"],
@@ -211,5 +209,5 @@ def test_a_manifest_that_no_client_writes_is_an_error_of_the_request(
 def test_a_line_of_an_augmented_manifest_that_no_client_writes(line: bytes) -> None:
     with pytest.raises(RequestFailure, match="augmented manifest s3://b/m"):
         parse_augmented_line(line, ["a-ref"], "s3://b/m")
-    with pytest.raises(RequestFailure, match="a in the augmented manifest s3://b/m is no text in UTF-8"):
+    with pytest.raises(RequestFailure, match="a in the augmented manifest s3://b/m is not text in UTF-8"):
         parse_augmented_line(b'{"a": "\\udc00"}', ["a"], "s3://b/m")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 from unittest.mock import patch
 
@@ -59,8 +57,8 @@ def test_a_name_of_ones_own(name: str) -> None:
 def test_what_is_no_whole_number() -> None:
     request = build_request(hook={"train.save_interval": "1.5", "save_steps": "1,2"}, end_step="ten", start_step=" 3 ")
     assert list(find_slips(request)) == [
-        "train.save_interval of HookParameters is '1.5', which is no whole number.",
-        "end_step of the collection losses is 'ten', which is no whole number.",
+        "train.save_interval of HookParameters is '1.5', which is not a whole number.",
+        "end_step of the collection losses is 'ten', which is not a whole number.",
     ]
 
 

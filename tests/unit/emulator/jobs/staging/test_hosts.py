@@ -1,7 +1,5 @@
 """Tests of a job's hosts: number, mutual addresses and shares of channels."""
 
-from __future__ import annotations
-
 import socket
 import uuid
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from emulator.jobs.staging.instance_types import find_cpus

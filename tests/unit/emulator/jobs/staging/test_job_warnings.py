@@ -1,7 +1,5 @@
 """Warnings of a request, of a job's end, and of its containers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast

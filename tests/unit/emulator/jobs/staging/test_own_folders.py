@@ -1,7 +1,5 @@
 """Folders below /opt/ml that the service gives to processing jobs and rules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -27,10 +25,10 @@ def test_the_names_are_those_of_smdebug() -> None:
         (
             DEBUG,
             {"rule_to_invoke": "VanishingGradiant"},
-            "mine invokes 'VanishingGradiant', which is no built-in rule.",
+            "mine invokes 'VanishingGradiant', which is not a built-in rule.",
         ),
         (DEBUG, {"rule_to_invoke": "overfit"}, "Did you mean Overfit?"),
-        (DEBUG, {}, "mine invokes 'mine', which is no built-in rule. Known: AllZero, "),
+        (DEBUG, {}, "mine invokes 'mine', which is not a built-in rule. Known: AllZero, "),
         (DEBUG, {"rule_to_invoke": "VanishingGradient", "treshold": "1"}, "Did you mean threshold?"),
         (DEBUG, {"rule_to_invoke": "VanishingGradient", "a": "1"}, "Known: end_step, start_step, threshold."),
         (PROFILER, {"rule_to_invoke": "ProfilerRepor"}, "Did you mean ProfilerReport?"),

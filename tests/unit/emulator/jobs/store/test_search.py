@@ -1,7 +1,5 @@
 """Tests of Search over four training jobs: every property kind and operator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -192,7 +190,9 @@ def test_lists_are_not_sorted_by_and_nested_names_have_to_fit(store: JobStore) -
     with pytest.raises(ValidationException, match="cannot be sorted by InputDataConfig"):
         store.pages.search_training_jobs(REGION, {"SortBy": "InputDataConfig.ChannelName"})
     nested = {"NestedPropertyName": "InputDataConfig", "Filters": [{"Name": "TrainingJobName", "Value": "a"}]}
-    with pytest.raises(ValidationException, match="TrainingJobName is no property of the entries of InputDataConfig"):
+    with pytest.raises(
+        ValidationException, match="TrainingJobName is not a property of the entries of InputDataConfig"
+    ):
         find(store, NestedFilters=[nested])
 
 

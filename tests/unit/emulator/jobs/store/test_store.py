@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import base64
 import os
 import signal
@@ -247,7 +245,7 @@ def test_change_from_many_threads_is_made_once(store: JobStore) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(moved) == len(publisher.events) == 1, "what changes no status is no event"
+    assert len(moved) == len(publisher.events) == 1, "what changes no status is not an event"
 
 
 def test_reader_sees_one_state_of_a_job_while_it_changes(store: JobStore) -> None:

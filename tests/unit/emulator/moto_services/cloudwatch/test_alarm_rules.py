@@ -1,7 +1,5 @@
 """Tests of AlarmRule expressions: evaluation and invalid ones."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.moto_services.cloudwatch.alarm_rules import AlarmRuleError, parse_alarm_rule

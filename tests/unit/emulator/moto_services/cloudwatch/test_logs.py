@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from moto.logs.models import logs_backends
 
 from emulator.moto_services.cloudwatch.logs import MAX_MESSAGE_BYTES, LogGroups

@@ -1,7 +1,5 @@
 """Tests of IAM actions of requests, and of policy decisions on them."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

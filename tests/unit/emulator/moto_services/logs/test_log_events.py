@@ -1,7 +1,5 @@
 """Tests of log events on disk: moto's answers, and bounded memory and disk."""
 
-from __future__ import annotations
-
 import logging
 import random
 import sqlite3

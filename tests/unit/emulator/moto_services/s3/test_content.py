@@ -1,7 +1,5 @@
 """Tests of object content files: streamed writes and reads, and damage."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

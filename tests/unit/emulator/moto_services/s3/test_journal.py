@@ -1,7 +1,5 @@
 """Tests of damage to the index of S3's journal: one row, or all of it."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path

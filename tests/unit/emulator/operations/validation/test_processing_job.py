@@ -1,7 +1,5 @@
 """Tests of CreateProcessingJob's checks beyond the service model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of the validation of requests for training jobs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Replication of a database by its write-ahead log, without a gap."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import threading

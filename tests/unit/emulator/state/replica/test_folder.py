@@ -1,7 +1,5 @@
 """Replicated content of a state folder, and folders that a replica replaces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of the models of botocore in the emulator's image."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

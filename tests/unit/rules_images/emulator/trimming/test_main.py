@@ -1,7 +1,5 @@
 """Tests of what is taken out of the emulator's images."""
 
-from __future__ import annotations
-
 import types
 from pathlib import Path
 

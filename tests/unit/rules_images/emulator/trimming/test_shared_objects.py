@@ -1,7 +1,5 @@
 """Tests of shared objects without their symbols."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

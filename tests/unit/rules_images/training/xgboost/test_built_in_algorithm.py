@@ -3,8 +3,6 @@
 It runs as its container runs it.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -272,10 +270,10 @@ def test_weights_are_those_of_the_training_data(opt_ml: OptMl) -> None:
         ({"eta": "nan"}, "eta is 'nan', expected a number"),
         ({"booster": "tree"}, "booster is 'tree', expected one of gbtree, gblinear, dart"),
         ({"csv_weights": "maybe"}, "csv_weights is 'maybe', expected true or false"),
-        ({"max_dept": "3"}, "max_dept is no hyperparameter of this algorithm; there are aft_loss_distribution,"),
+        ({"max_dept": "3"}, "max_dept is not a hyperparameter of this algorithm; there are aft_loss_distribution,"),
         ({"objective": "multi:softmax"}, "objective multi:softmax needs num_class"),
         ({"objective": "multi:softmax", "num_class": "3.0"}, "expected a whole number of at least 2."),
-        ({"aa": "1", "bb": "2"}, "aa is no hyperparameter of this algorithm; bb is no hyperparameter"),
+        ({"aa": "1", "bb": "2"}, "aa is not a hyperparameter of this algorithm; bb is not a hyperparameter"),
         ({"num_class": "3"}, "num_class goes with the objectives"),
     ],
 )
@@ -299,21 +297,21 @@ def test_every_wrong_hyperparameter_is_said_at_once(opt_ml: OptMl, capsys: pytes
         ("text/csv; label_size=2", {"a": "1,2\n"}, "there is one label: label_size=1."),
         ("text/csv", {}, "Channel train holds no data"),
         ("text/csv", {"a": ""}, "Channel train holds no data"),
-        ("text/csv", {"a": "label,x\n1,2\n"}, "a is no CSV of numbers without a header"),
+        ("text/csv", {"a": "label,x\n1,2\n"}, "a is not a CSV of numbers without a header"),
         ("text/csv", {"a": "1\n2\n"}, "beside the label no feature"),
         (
             "application/x-parquet",
             {"a": "no Parquet"},
-            "a is no Parquet file of numbers, the label in the first column",
+            "a is not a Parquet file of numbers, the label in the first column",
         ),
         (
             "application/x-recordio-protobuf",
             {"a": "no record"},
-            "a: the data is no RecordIO, or is cut: nothing of it can be read",
+            "a: the data is not RecordIO, or is cut: nothing of it can be read",
         ),
         ("text/csv", {"a": ",1\n2,3\n"}, "Some labels are no finite number"),
         ("text/csv", {"a": "1,2\n", "b": "1,2,3\n"}, "b has 3 columns, the files before it 2"),
-        ("text/libsvm", {"a": "1 0:2\n1,2,3\n"}, "a, line 2 is no line of libsvm"),
+        ("text/libsvm", {"a": "1 0:2\n1,2,3\n"}, "a, line 2 is not a line of libsvm"),
         ("text/libsvm", {"a": "1 -1:2\n"}, "A column number is below 0"),
         ("text/libsvm", {"a": "# nothing\n"}, "Channel train holds no rows"),
         ("text/libsvm", {"a": "1 qid:-1 0:1\n"}, "A qid is below 0"),

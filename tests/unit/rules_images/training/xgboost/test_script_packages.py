@@ -1,7 +1,5 @@
 """Tests of the packages that scripts import in SageMaker's XGBoost container."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any
@@ -73,7 +71,7 @@ def test_requests_to_a_model() -> None:
         found = encoder.decode(content, content_type).get_data()
         np.testing.assert_array_equal(found.toarray(), rows.get_data().toarray())
         assert found.nnz == 5
-    with pytest.raises(ValueError, match="application/json is no content type of requests; there are text/csv"):
+    with pytest.raises(ValueError, match="application/json is not a content type of requests; there are text/csv"):
         encoder.decode("{}", "application/json")
     # As the SDK's serializer wrote it, whose labels may be missing: two rows of three numbers.
     request = base64.b64decode(

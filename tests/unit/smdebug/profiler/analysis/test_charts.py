@@ -1,7 +1,5 @@
 """Tests of charts outside a notebook: content, selection and updates."""
 
-from __future__ import annotations
-
 import doctest
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of PandasFrame and of statistics of its frames."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Tests of merged timelines: validity, order and content."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of queries on our Python profiles, by step, time and mode."""
 
-from __future__ import annotations
-
 import json
 import time
 from functools import partial

@@ -1,7 +1,5 @@
 """Tests of the report of `python -m smdebug.profiler`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of rule actions, against moto's SNS and a minimal SageMaker."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fixtures of runs of the real smdebug, for rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small runs, and a rule's answers at each of their steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of all built-in rules together, and of claims about them elsewhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

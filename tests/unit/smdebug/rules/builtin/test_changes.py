@@ -3,8 +3,6 @@
 They compare a tensor with another of the same name.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of ClassImbalance and Confusion."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

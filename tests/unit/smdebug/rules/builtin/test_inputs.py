@@ -1,7 +1,5 @@
 """Tests of CheckInputImages and NLPSequenceRatio."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of AllZero and TensorVariance: one tensor's statistic and a threshold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of FeatureImportanceOverweight, TreeDepth and CreateXgboostReport."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of a report page's charts and tables."""
 
-from __future__ import annotations
-
 import re
 
 from smdebug.rules.drawing.html_page import render_lines, render_matrix

@@ -1,7 +1,5 @@
 """Tests of ProfilerReport: parameters, pages, and all kinds of jobs."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re

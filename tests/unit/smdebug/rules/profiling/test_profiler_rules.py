@@ -1,7 +1,5 @@
 """Tests of each profiler rule, on a matching and a healthy series."""
 
-from __future__ import annotations
-
 import doctest
 import json
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Tests of stopping a container, though the back end refuses at first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from container_runtime.process.local_processes import LocalProcesses

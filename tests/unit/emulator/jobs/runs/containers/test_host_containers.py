@@ -3,8 +3,6 @@
 No container is forgotten where another is not started.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Barrier
 

@@ -1,7 +1,5 @@
 """Tests of GPU counters by NVML, with a substitute for ``nvidia-ml-py``."""
 
-from __future__ import annotations
-
 import os
 import sys
 from types import ModuleType, SimpleNamespace

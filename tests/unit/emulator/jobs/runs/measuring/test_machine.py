@@ -1,7 +1,5 @@
 """Tests of AWS's figures, from counters of a container and its machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 Clock, disk and process fail meanwhile.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 from pathlib import Path

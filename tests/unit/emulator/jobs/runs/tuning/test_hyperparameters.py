@@ -1,7 +1,5 @@
 """Tests of hyperparameter suggestions and early stopping, by strategy."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

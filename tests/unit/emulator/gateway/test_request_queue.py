@@ -1,17 +1,15 @@
 """Tests of the request queue: admission and order."""
 
-from __future__ import annotations
-
 from threading import Event, Thread
 
 import pytest
 
-from emulator.gateway.turns import Turns
+from emulator.gateway.request_queue import RequestQueue
 from tests.waiting import wait_until
 
 
 def test_one_at_a_time_whoever_came_first() -> None:
-    turns, order, inside = Turns(600), list[int](), list[int]()
+    turns, order, inside = RequestQueue(600), list[int](), list[int]()
 
     def ask(number: int) -> None:
         with turns.take():
@@ -32,7 +30,7 @@ def test_one_at_a_time_whoever_came_first() -> None:
 
 
 def test_who_fails_gives_the_turn_on() -> None:
-    turns = Turns(600)
+    turns = RequestQueue(600)
     with pytest.raises(KeyError), turns.take():
         raise KeyError
     with turns.take():
@@ -40,7 +38,7 @@ def test_who_fails_gives_the_turn_on() -> None:
 
 
 def test_who_waits_in_vain_goes_in_all_the_same() -> None:
-    turns, let_go = Turns(0.01), Event()
+    turns, let_go = RequestQueue(0.01), Event()
 
     def hold() -> None:
         with turns.take():
@@ -54,7 +52,7 @@ def test_who_waits_in_vain_goes_in_all_the_same() -> None:
         assert thread.is_alive()
     let_go.set()
     thread.join()
-    patient = Turns(600)
+    patient = RequestQueue(600)
     with patient.take():
         pass
     with turns.take():

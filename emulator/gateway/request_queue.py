@@ -4,15 +4,13 @@ Python runs one thread at a time. If many threads process requests in parallel, 
 database access. In a queue, each request is processed without interruption, and waits only for those before it.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
 
-class Turns:
+class RequestQueue:
     """Lets one request in at a time, in order of arrival. Thread safe."""
 
     def __init__(self, patience_seconds: float) -> None:
