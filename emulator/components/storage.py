@@ -32,7 +32,7 @@ class Moto(Component):
 
     def start(self) -> None:
         """Restore the state, and let the gateway pass requests to moto."""
-        from emulator.moto_services.deferred_modules import defer_modules
+        from emulator.components.deferred_modules import defer_modules
 
         defer_modules()
         from emulator.moto_services.store import MotoStore

@@ -6,7 +6,7 @@ import sys
 
 def run(source: str) -> str:
     """Run code in an interpreter that has imported none of the modules, and return what it prints."""
-    given = "from emulator.moto_services.deferred_modules import defer_modules\ndefer_modules()\nimport sys\n"
+    given = "from emulator.components.deferred_modules import defer_modules\ndefer_modules()\nimport sys\n"
     done = subprocess.run([sys.executable, "-c", given + source], capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
     return done.stdout.strip()
