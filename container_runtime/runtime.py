@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -375,6 +375,14 @@ class ContainerRuntime(Protocol):
 
     def close(self) -> None:
         """Free the back end's own resources, such as its network if that is empty. Containers are not touched."""
+
+
+@runtime_checkable
+class PreparesInContainers(Protocol):
+    """A back end whose containers may make what their image holds themselves, before their command begins."""
+
+    def is_preparing(self, container_id: str) -> bool:
+        """Return whether a container has not come to its command yet. It may have ended so."""
 
 
 class OneMachine:

@@ -7,10 +7,11 @@ enough to be substituted are in ``script_packages``.
 import ast
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 SCRIPT_PACKAGES = Path(__file__).with_name("script_packages")
 """Folder of the substitutes, which a script that imports one of them has on its path."""
@@ -20,9 +21,9 @@ _REMEDIES = {
     "cv2": "name opencv-python-headless in a requirements.txt beside the script",
     "deepspeed": "name deepspeed in a requirements.txt beside the script",
     "horovod": "use torch.distributed or tf.distribute",
-    "mpi4py": "use torch.distributed",
+    "mpi4py": "name mpi4py and openmpi in a requirements.txt beside the script",
     "smdistributed": "its libraries need AWS's GPUs and network; use torch.distributed",
-    "tensorflow_io": "name tensorflow-io in a requirements.txt beside the script, for a TensorFlow up to 2.16",
+    "tensorflow_io": "ask for TensorFlow 2.15 or 2.12, whose images have it",
 }
 
 
@@ -52,17 +53,30 @@ def describe_absent(script: Path, arguments: Sequence[str]) -> Iterator[str]:
         if not _is_there(name, script):
             yield f"the script imports {name}, which AWS's image has and this one does not: {_REMEDIES[name]}"
     given = dict(pairwise(arguments)).get("--model_dir", "")
-    if "tensorflow" in imports and given.startswith("s3://") and _names(script, "model_dir"):
+    s3_is_absent = "tensorflow" in imports and find_spec("tensorflow_io") is None
+    if s3_is_absent and given.startswith("s3://") and _names(script, "model_dir"):
         yield (
             f"--model_dir is {given}, and TensorFlow has no file system for s3:// here: save to the folder in "
             "SM_MODEL_DIR, which is uploaded, or give the estimator model_dir='/opt/ml/model'"
         )
 
 
-def describe_absent_launcher(hyperparameters: Sequence[str]) -> str | None:
-    """Return a sentence if the hyperparameters of these names ask for MPI and there is none."""
-    if "sagemaker_mpi_enabled" in hyperparameters and shutil.which("mpirun") is None:
+def describe_absent_launcher(hyperparameters: Mapping[str, Any], resources: Mapping[str, Any]) -> str | None:
+    """Return a sentence if a job asks for MPI in a way that it cannot have here.
+
+    Args:
+        hyperparameters: content of hyperparameters.json.
+        resources: content of resourceconfig.json.
+    """
+    if str(hyperparameters.get("sagemaker_mpi_enabled", "")).strip('"').lower() != "true":
+        return None
+    if shutil.which("mpirun") is None:
         return "the job asks for MPI, and there is no mpirun here: use distribution={'torch_distributed': …}"
+    if len(resources.get("hosts") or ()) > 1:
+        return (
+            "the job asks for MPI on several hosts, which reach each other by SSH, and there is none here: ask for one "
+            "instance with several processes_per_host, or use distribution={'torch_distributed': …}"
+        )
     return None
 
 

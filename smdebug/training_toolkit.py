@@ -20,6 +20,7 @@ from typing import Any
 
 from smdebug.absent_modules import describe_absent, describe_absent_launcher, find_search_path
 from smdebug.moments import SCRIPT, report_moment
+from smdebug.mpi_launch import adapt_launcher
 
 # Module, relative to TensorFlow's folder, whose class names the toolkit searches for in the script's output.
 _ERRORS = "python/framework/errors_impl.py"
@@ -33,10 +34,11 @@ def main() -> None:
     process.get_tensorflow_exception_classes = _without_import(process.get_tensorflow_exception_classes)
     # A warm interpreter gives this module to the programs that it forks.
     process.subprocess = _ScriptStarter(sys.modules.get("smdebug_emulator_scripts"))
+    adapt_launcher(importlib.import_module("sagemaker_training.mpi"))
     train = importlib.import_module("sagemaker_training.cli.train")
     # Modules exist until the process ends, so garbage collection can skip them.
     gc.freeze()
-    _say(describe_absent_launcher(_read_hyperparameters()))
+    _say(describe_absent_launcher(_read_configuration("hyperparameters"), _read_configuration("resourceconfig")))
     train.main()
 
 
@@ -86,13 +88,14 @@ def _prepare_script(command: list[str], options: dict[str, Any]) -> None:
         options["env"] = {**environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def _read_hyperparameters() -> list[str]:
-    """Return the names of the job's hyperparameters; none if their file cannot be read."""
-    file = Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"), "input", "config", "hyperparameters.json")
+def _read_configuration(name: str) -> dict[str, Any]:
+    """Return the content of one of the job's configuration files; an empty one if it cannot be read."""
+    file = Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"), "input", "config", f"{name}.json")
     try:
-        return list(json.loads(file.read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return []
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _say(sentence: str | None) -> None:

@@ -31,6 +31,9 @@ os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
 # Whole jobs: those of one folder and back end share emulators, and are one worker's; so is each file that starts its
 # own emulators. What takes longest is first.
 FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")
+# Each of its files would have one more worker import the framework: it is one worker's, right after whole jobs.
+FOLDER_WITH_A_FRAMEWORK = "tests/unit/smdebug/tensorflow/"
+TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK)
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
 # For other examples: pytest --hypothesis-profile default.
@@ -81,20 +84,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     class FilesAndJobs(LoadScopeScheduling):
         def _assign_work_unit(self, node: object) -> None:
-            whole_jobs = [scope for scope in self.workqueue if scope.startswith(FOLDERS_WITH_JOBS)]
-            if whole_jobs:  # they take longest, and no worker may be left with them at the end
-                self.workqueue.move_to_end(min(whole_jobs, key=find_turn), last=False)
+            long = [scope for scope in self.workqueue if scope.startswith(TURNS)]
+            if long:  # no worker may be left with them at the end
+                self.workqueue.move_to_end(min(long, key=find_turn), last=False)
             super()._assign_work_unit(node)
 
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
+            if path.startswith(FOLDER_WITH_A_FRAMEWORK):
+                return FOLDER_WITH_A_FRAMEWORK
             if not path.startswith(FOLDERS_WITH_JOBS):
                 return path
             back_end = re.search(r"[-\[](docker|process|swarm)[-\]]", nodeid)
             return f"{path.rpartition('/')[0]}/ {back_end[1]}" if back_end else path
 
     def find_turn(scope: str) -> tuple[bool, int]:
-        turn = next(number for number, folder in enumerate(FOLDERS_WITH_JOBS) if scope.startswith(folder))
+        turn = next(number for number, folder in enumerate(TURNS) if scope.startswith(folder))
         return scope.endswith(".py"), turn
 
     config.option.loadscope_reorder = False  # else the scope of the most tests came first

@@ -4,7 +4,8 @@
 
 compares this checkout with FOLDER, such as a `git worktree` of an older commit; without BESIDE it is counted alone.
 Counts are the same on a busy machine, where times are not. A step's count is that of the bytecode instructions in
-smdebug's files and of the functions in C that they call. What is done once an epoch or a run is not counted.
+smdebug's files and of the functions in C that they call. What is done once an epoch or a run is not counted. Keras 2 is
+counted in the environment of the image of TensorFlow 2.12.
 """
 
 import json
@@ -60,7 +61,7 @@ x = np.ones((4, 16), "float32")
 data = tf.data.Dataset.from_tensors((x, x)).repeat()
 net.fit(data, steps_per_epoch=first + counted + 1, epochs=1, verbose=0, callbacks=[hook, Counted()])
 """
-SCRIPTS = {"PyTorch": TORCH, "Keras": KERAS}
+SCRIPTS = {"PyTorch": TORCH, "Keras": KERAS, "Keras 2": KERAS}
 
 
 class Counter:
@@ -107,10 +108,21 @@ def count_here(framework: str, way: str) -> dict[str, float]:
     return {"instructions": counter.instructions / COUNTED, "calls": counter.calls / COUNTED}
 
 
+def find_interpreter(framework: str) -> str:
+    """Return the interpreter of the environment that has a framework, which is built if need be."""
+    if framework != "Keras 2":
+        return sys.executable
+    from container_runtime.images.catalogue import ImageCatalogue
+    from container_runtime.process.environments import build_environment
+
+    definition = next(found for found in ImageCatalogue() if found.name == "tensorflow-training-2.12")
+    return str(build_environment(definition).python)
+
+
 def count(framework: str, way: str, checkout: Path) -> dict[str, float]:
     environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     environment |= {"TF_CPP_MIN_LOG_LEVEL": "3", "SMDEBUG_LOG_LEVEL": "off"}
-    command = [sys.executable, __file__, "--here", framework, way]
+    command = [find_interpreter(framework), __file__, "--here", framework, way]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd="/")
     if done.returncode:
         sys.exit(done.stderr[-3000:])

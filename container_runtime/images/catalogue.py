@@ -27,7 +27,7 @@ _VERSION_TAG = re.compile(r"\d+(\.\d+)*")
 # Keys of an image.toml, which are attributes of ImageDefinition, and their types.
 _KEYS = {
     **dict.fromkeys(("name", "note", "python", "version", "warm_hook"), str),
-    **dict.fromkeys(("repositories", "requirements", "entrypoint", "warm_modules", "warm_variables"), list),
+    **dict.fromkeys(("repositories", "requirements", "extras", "entrypoint", "warm_modules", "warm_variables"), list),
     **dict.fromkeys(("commands", "environment", "links"), dict),
     "environments": list,
     "fetched_mb": int,
@@ -37,7 +37,14 @@ _KEYS = {
     "warm_scripts": bool,
 }
 # Keys of each entry of `environments`, which replace those of the image.
-_ENVIRONMENT_KEYS = {"version": str, "below": str, "python": str, "requirements": list, "fetched_mb": int}
+_ENVIRONMENT_KEYS = {
+    "version": str,
+    "below": str,
+    "python": str,
+    "requirements": list,
+    "extras": list,
+    "fetched_mb": int,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,7 @@ class ImageDefinition:
         on_demand: whether the image is built only when a job needs it or when it is named explicitly.
         note: message for the log of every job that runs the image, or None.
         requirements: requirements that pip installs in the image.
+        extras: requirements of some scripts, which it installs besides. An interpreter that lacks them still serves.
         with_smdebug: whether this project's smdebug package is installed in the image.
         with_emulator: whether all of this project's packages are.
         entrypoint: program and arguments that run before a container's command.
@@ -113,6 +121,7 @@ class ImageDefinition:
     on_demand: bool = False
     note: str | None = None
     requirements: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
     with_smdebug: bool = False
     with_emulator: bool = False
     entrypoint: tuple[str, ...] = ()
@@ -123,6 +132,11 @@ class ImageDefinition:
     warm_variables: tuple[str, ...] = ()
     warm_hook: str = ""
     warm_scripts: bool = False
+
+    @property
+    def installed(self) -> tuple[str, ...]:
+        """All requirements that pip installs in the image."""
+        return (*self.requirements, *self.extras)
 
     @property
     def script_starters(self) -> list[str]:

@@ -38,7 +38,7 @@ def locate_lock(definition: ImageDefinition, python: str, architecture: str = ""
 
 def build_header(definition: ImageDefinition) -> str:
     """Return the first line of a lock file, which lists the requirements that it was made from."""
-    return _HEADER + " ".join(sorted(definition.requirements))
+    return _HEADER + " ".join(sorted(definition.installed))
 
 
 def build_size_line(size: int) -> str:
@@ -63,7 +63,7 @@ def read_requirements(definition: ImageDefinition, python: str) -> tuple[str, ..
     """
     path = locate_lock(definition, python)
     if not path.is_file():
-        return definition.requirements
+        return definition.installed
     first, *lines = path.read_text(encoding="utf-8").splitlines()
     if first != build_header(definition):
         raise WheelhouseError(f"{path} was not made of what image.toml requires now: run `make lock`.")

@@ -46,7 +46,7 @@ def write_lock(definition: ImageDefinition, python: str, architecture: str) -> b
     Raises:
         WheelhouseError: uv fails for another reason.
     """
-    packages = _resolve(definition.requirements, python, architecture)
+    packages = _resolve(definition.installed, python, architecture)
     if packages is None:
         return False
     if missing := [each["name"] for each in packages if not _list_files(each, python, architecture)]:

@@ -20,6 +20,9 @@ from container_runtime.process.environments import build_environment, lay_own_pa
 from container_runtime.process.namespaces import enter
 from container_runtime.runtime import ContainerRuntimeError
 
+PREPARING = "preparing"
+"""Name of a file in a container's scratch folder, until its command begins."""
+
 # The emulator's environment variables that configure pip are passed in this variable. The container's command does not
 # get it.
 _BUILDER_ENVIRONMENT = "SMDEBUG_EMULATOR_BUILDER_ENVIRONMENT"
@@ -57,6 +60,7 @@ def wrap_start(
     for_pip = {name: value for name, value in os.environ.items() if _FOR_PIP.fullmatch(name)}
     command = [sys.executable, "-I", "-c", code, str(definitions), image, str(cache), json.dumps(namespaces)]
     command += [str(scratch), *argv]
+    (scratch / PREPARING).touch()
     return command, {**environment, _BUILDER_ENVIRONMENT: json.dumps(for_pip)}
 
 
@@ -78,6 +82,7 @@ def main() -> None:
     if program is None:
         _say(f"{argv[0]!r} is not an executable file on PATH={container_environment['PATH']}.")
         sys.exit(127)
+    Path(scratch, PREPARING).unlink(missing_ok=True)
     if (entered := json.loads(namespaces)) is not None:
         enter(**entered)
     os.execve(program, [program, *argv[1:]], container_environment)  # noqa: S606 - no shell is wanted

@@ -175,7 +175,7 @@ def _build(environment: OwnEnvironment, definition: ImageDefinition, cache: Path
     size = read_size(definition, _choose_version(definition))
     estimate = "" if size is None else f" {size / 1e6:.0f} MB (some {size * 3.5 / 1e9:.1f} GB of disk):"
     requirements = read_requirements(definition, _choose_version(definition))
-    say(f"building the environment of {definition.name}, once: fetching{estimate} {', '.join(definition.requirements)}")
+    say(f"building the environment of {definition.name}, once: fetching{estimate} {', '.join(definition.installed)}")
     say(f"what it takes: {describe_build(cache, 'process', definition, requirements)}")
     if not is_locked(requirements):
         say(f"there is no lock file for Python {_choose_version(definition)}: pip chooses the versions, unchecked")

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from container_runtime.gpus import list_gpus
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
+from container_runtime.process.environment_start import PREPARING
 from container_runtime.process.loopback_network import LoopbackNetworks
 from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.process.process_builder import ProcessBuilder
@@ -139,6 +140,10 @@ class LocalProcesses(OneMachine):
         """See ``ContainerRuntime``."""
         found = self._catalogue.find(spec.image)
         return found is not None and self._warm.has_ready(found[0])
+
+    def is_preparing(self, container_id: str) -> bool:
+        """See ``PreparesInContainers``."""
+        return Path(read_json(self._folder_of(container_id) / "container.json")["scratch"], PREPARING).exists()
 
     def start(self, spec: ContainerSpec) -> str:
         """See ``ContainerRuntime``."""

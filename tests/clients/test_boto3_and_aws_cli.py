@@ -163,6 +163,7 @@ def test_regions_have_lists_and_arns_of_their_own(served: RunningEmulator, regio
     assert group["arn"].startswith(f"arn:{partition}:logs:{region}:123456789012:log-group:/aws/sagemaker/TrainingJobs")
 
 
+@pytest.mark.any_back_end
 def test_aws_cli_runs_a_job(served: RunningEmulator, client_environment: dict[str, str], tmp_path: Path) -> None:
     region, bucket = "cn-north-1", "of-the-cli"
 

@@ -52,8 +52,46 @@ WITH_FILES = {
 ELSEWHERE = "test_host_finds_the_others_before_they_run_and_after_their_end"
 
 
+# No spare container can become what these start: by day, plain Docker shows the same.
+STARTED_COLD_ALWAYS = {
+    "test_a_program_below_a_mount_may_be_the_images",
+    "test_an_isolated_container_has_no_network_but_itself",
+    "test_container_on_a_network_that_is_not_there",
+    "test_environment_is_its_own",
+    "test_files_of_the_image_are_beside_a_mount",
+    "test_host_finds_the_others_before_they_run_and_after_their_end",
+    "test_host_of_a_network_reaches_the_servers_of_this_machine",
+    "test_hosts_of_two_networks_meet_their_own_on_one_port",
+    "test_isolated_hosts_reach_each_other_only",
+    "test_mounts_are_found_at_their_targets",
+    "test_network_with_a_container_on_it_stays",
+    "test_program_begins_when_the_names_of_all_hosts_are_known",
+}
+
+
+# Of a spare container that was given away the engine tells these as of any other.
+AS_OF_ANY_CONTAINER = {
+    "test_a_known_load_is_measured_as_psutil_does",
+    "test_a_local_process_stands_back_as_far_as_it_is_to",
+    "test_exit_code[docker-spares-0]",
+    "test_exit_code[docker-spares-255]",
+    "test_log_keeps_a_long_line_whole_and_cuts_an_endless_one",
+    "test_log_keeps_the_order_of_many_lines",
+    "test_log_shows_bytes_that_are_not_text",
+    "test_memory_that_forked_workers_share_counts_once",
+    "test_one_container_is_waited_for_and_read_by_many",
+    "test_stop_is_idempotent",
+    "test_usage_of_a_running_container",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a change's run on a Swarm short."""
+    """Keep a change's run on a Swarm and with spare containers short."""
+    for item in items:
+        names = {item.name, item.name.split("[")[0]}
+        if "[docker-spares" in item.name and names & (STARTED_COLD_ALWAYS | AS_OF_ANY_CONTAINER):
+            item.add_marker("nightly")
 
     def leave_out(name: str) -> bool:
         if "[swarm" not in name or config.option.swarm == "whole":

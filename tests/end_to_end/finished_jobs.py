@@ -1,4 +1,4 @@
-"""Waits for the end of whole jobs, and access to logs, tensors and models."""
+"""Names of jobs, waits for their ends, and access to logs, tensors and models."""
 
 import io
 import tarfile
@@ -10,6 +10,22 @@ from tests.running_emulator import RunningEmulator
 from tests.waiting import has_ended, wait_until
 
 WaitForJob = Callable[..., dict[str, Any]]
+
+
+class JobsByKind(dict[str, str]):
+    """Names of jobs by their kind. Each is started when it is first asked for: by day, Docker runs a part of them.
+
+    Args:
+        start: starts a job of a kind, and returns its name.
+    """
+
+    def __init__(self, start: Callable[[str], str]) -> None:
+        super().__init__()
+        self._start = start
+
+    def __missing__(self, kind: str) -> str:
+        self[kind] = self._start(kind)
+        return self[kind]
 
 
 def wait_until_ended(emulator: RunningEmulator, name: str, *, seconds: float = 560) -> dict[str, Any]:

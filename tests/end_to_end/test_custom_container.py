@@ -250,9 +250,18 @@ runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.p
 """
 
 
-@pytest.fixture
-def image_without_smdebug(tmp_path: Path) -> Iterator[str]:
-    (tmp_path / "Dockerfile").write_text(WITHOUT_SMDEBUG)
+# With a toolkit and a smdebug of its own.
+WITH_ITS_OWN = r"""
+RUN mkdir /opt/venv/lib/python3.11/site-packages/smdebug \
+ && echo "WHOSE = 'the image has its own'" > /opt/venv/lib/python3.11/site-packages/smdebug/__init__.py \
+ && printf '#!/bin/sh\necho the toolkit of the image; env; ls /opt\n' > /opt/venv/bin/train \
+ && echo 'exec python -c "import smdebug; print(smdebug.WHOSE)"' >> /opt/venv/bin/train
+"""
+
+
+@pytest.fixture(params=[WITHOUT_SMDEBUG])
+def image_of_ones_own(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "Dockerfile").write_text(request.param)
     tag = f"my/dlc-{uuid.uuid4().hex[:8]}:2.3"
     client = docker.from_env()
     try:
@@ -264,10 +273,8 @@ def image_without_smdebug(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.docker
-def test_an_image_of_ones_own_runs_in_the_place_of_one_of_the_catalogue(
-    image_without_smdebug: str, tmp_path: Path
-) -> None:
-    given = ["--image", f"pytorch-training:2.3={image_without_smdebug}"]
+def test_an_image_of_ones_own_runs_in_the_place_of_one_of_the_catalogue(image_of_ones_own: str, tmp_path: Path) -> None:
+    given = ["--image", f"pytorch-training:2.3={image_of_ones_own}"]
     with RunningEmulator(tmp_path / "state", runtime="docker", arguments=given) as emulator:
         s3 = emulator.client("s3")
         stage_scripts(s3, "pytorch")
@@ -283,8 +290,25 @@ def test_an_image_of_ones_own_runs_in_the_place_of_one_of_the_catalogue(
         assert description["TrainingJobStatus"] == "Completed", (description, log)
         run = download_run(emulator, BUCKET, name, tmp_path / "run")
     assert "IMAGE yes /opt/smdebug-emulator/smdebug/__init__.py" in log
-    assert f"{image_without_smdebug}, which --image names, runs in its place." in log
+    assert f"{image_of_ones_own}, which --image names, runs in its place." in log
     trial = create_trial(str(run))
     assert trial.steps(mode=modes.TRAIN) == [0]
     assert trial.tensor_names(collection="losses")
     assert trial.tensor("Sequential_1.weight").value(0).shape == (8, 1, 3, 3)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("image_of_ones_own", [WITHOUT_SMDEBUG + WITH_ITS_OWN], indirect=True)
+def test_an_image_keeps_its_own_smdebug_where_none_is_to_be_added(image_of_ones_own: str, tmp_path: Path) -> None:
+    given = ["--no-smdebug", "--image", f"pytorch-training={image_of_ones_own}"]
+    with RunningEmulator(tmp_path / "state", runtime="docker", arguments=given) as emulator:
+        stage_scripts(emulator.client("s3"), "pytorch")
+        name = f"own-{uuid.uuid4().hex[:8]}"
+        request = build_request("pytorch", name, "train.py", epochs=1)
+        emulator.client("sagemaker").create_training_job(**request)
+        description, log = wait_until_ended(emulator, name), read_log(emulator, name)
+    assert description["TrainingJobStatus"] == "Completed", (description, log)
+    assert "the toolkit of the image" in log
+    assert "the image has its own" in log
+    assert "smdebug-emulator\n" not in log, "nothing of ours is below /opt"
+    assert "PYTHONPATH=" not in log

@@ -28,6 +28,7 @@ def build_script_request(emulator: RunningEmulator, name: str, script: str) -> d
     return request
 
 
+@pytest.mark.any_back_end
 def test_failing_script_says_why_and_keeps_its_tensors(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:
@@ -112,6 +113,7 @@ def test_name_taken_unknown_job_and_late_stop(staged: RunningEmulator, job_name:
     assert message == "The request was rejected because the training job is in status Completed."
 
 
+@pytest.mark.any_back_end
 def test_rule_that_raises_is_an_error_and_training_goes_on(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:
@@ -147,6 +149,7 @@ class Broken(Rule):
     assert "the limit is nothing" in status["StatusDetails"]
 
 
+@pytest.mark.any_back_end
 def test_script_that_runs_for_too_long_is_stopped(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:

@@ -20,6 +20,7 @@ from sdk_compat.environment import prepare_environment
 from smdebug import modes
 from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
+from tests.end_to_end.test_failures import build_script_request
 from tests.running_emulator import RunningEmulator
 
 SDK_SCRIPT = Path(__file__).parents[2] / "examples" / "frameworks" / "tensorflow_keras_2" / "estimator.py"
@@ -66,6 +67,34 @@ def wait_until_stopped(emulator: RunningEmulator, jobs: Jobs, kind: str, rule: s
     assert image.partition("/")[2].startswith(f"tensorflow-training:{jobs.requested}"), image
     assert f"{jobs.runs}, runs in its place." in read_log(emulator, name)
     return description
+
+
+def test_a_script_saves_and_reads_at_a_path_of_s3(staged: RunningEmulator, jobs: Jobs) -> None:
+    """The SDK gives each script of TensorFlow such a model_dir."""
+    script = """
+import argparse, tensorflow as tf
+parser = argparse.ArgumentParser()
+parser.add_argument("--model_dir")
+folder = parser.parse_known_args()[0].model_dir
+model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(3,))])
+model.save(folder + "/1")
+same = tf.keras.models.load_model(folder + "/1").get_weights()[0].tolist() == model.get_weights()[0].tolist()
+with tf.io.gfile.GFile(folder + "/note.txt", "w") as file:
+    file.write("saved")
+print("FOUND", same, sorted(tf.io.gfile.listdir(folder)), tf.io.gfile.exists(folder + "/none"))
+"""
+    name = f"tf-s3-{uuid.uuid4().hex[:8]}"
+    request = build_script_request(staged, name, script)
+    request["AlgorithmSpecification"]["TrainingImage"] = f"tensorflow-training:{jobs.requested}-cpu"
+    request["HyperParameters"]["model_dir"] = f'"s3://{BUCKET}/{name}/model"'
+    request.pop("DebugHookConfig")
+    staged.client("sagemaker").create_training_job(**request)
+    description, log = wait_until_ended(staged, name, seconds=BUILD_SECONDS), read_log(staged, name)
+    assert description["TrainingJobStatus"] == "Completed", log[-3000:]
+    assert "FOUND True ['1', 'note.txt'] False" in log
+    assert "no file system" not in log
+    written = staged.client("s3").get_object(Bucket=BUCKET, Key=f"{name}/model/note.txt")["Body"].read()
+    assert written == b"saved"
 
 
 def read_run(emulator: RunningEmulator, name: str, folder: Path) -> Trial:

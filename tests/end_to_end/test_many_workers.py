@@ -62,6 +62,29 @@ def list_networks() -> list[str]:
         client.close()
 
 
+def test_mpirun_starts_the_processes_of_a_host(
+    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
+) -> None:
+    """What the SDK's distribution={"mpi": {"enabled": True, "processes_per_host": 2}} asks for."""
+    script = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+total = world.allreduce(world.rank + 1)
+print(f"rank {world.rank} of {world.size}: {total}", flush=True)
+"""
+    request = build_script_request(staged, job_name, script)
+    request["HyperParameters"] |= {
+        "sagemaker_mpi_enabled": "true",
+        "sagemaker_mpi_num_of_processes_per_host": "2",
+        "sagemaker_mpi_custom_mpi_options": '"-verbose"',
+    }
+    staged.client("sagemaker").create_training_job(**request)
+    description, (text,) = wait_for_job(job_name), read_streams(staged, job_name).values()
+    assert description["TrainingJobStatus"] == "Completed", (description, text)
+    assert "rank 0 of 2: 3" in text
+    assert "rank 1 of 2: 3" in text
+
+
 def test_two_hosts_train_one_model_and_the_trial_shows_both(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
 ) -> None:
@@ -210,6 +233,7 @@ def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
     wait_until(lambda: not folder.exists(), "the files of both hosts to be gone")
 
 
+@pytest.mark.any_back_end
 @pytest.mark.parametrize("runtime", BACK_ENDS)
 def test_killed_emulator_takes_all_hosts_of_two_jobs_up_again_and_stop_ends_them(
     runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path

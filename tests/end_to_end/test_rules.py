@@ -161,6 +161,7 @@ def show_events(emulator: RunningEmulator, *arguments: str) -> list[str]:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
 
 
+@pytest.mark.any_back_end
 def test_sdk_rules_with_actions_and_a_rule_of_ones_own(alone: RunningEmulator, tmp_path: Path) -> None:
     """The rule that fires stops the job and tells two people; the other judges all that was saved until then."""
     job = f"sdk-rules-{os.getpid()}"
@@ -289,6 +290,8 @@ def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: Run
     for name, (status, text) in expected.items():
         assert found[name][0] == status, (name, found[name])
         assert text in found[name][1], (name, found[name])
+
+    assert set(read_output(alone, "wrong", "Similar")) == {"report.json", "plot.svg"}
 
     assert found["Loops"][0] == "InProgress"
     (looping,) = sagemaker.list_processing_jobs(NameContains="wrong-Loops")["ProcessingJobSummaries"]

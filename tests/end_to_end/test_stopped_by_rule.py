@@ -107,6 +107,7 @@ def test_sdk_estimator_is_stopped_by_its_rule(
     assert "VanishingGradient IssuesFound" in ran.stdout
 
 
+@pytest.mark.any_back_end
 def test_healthy_job_completes_with_no_issues(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
     staged.client("sagemaker").create_training_job(**build_request(job_name, HEALTHY))
     description = wait_for_job(job_name)

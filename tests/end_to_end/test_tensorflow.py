@@ -15,7 +15,7 @@ import pytest
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.finished_jobs import download_model, download_run
+from tests.end_to_end.finished_jobs import JobsByKind, download_model, download_run
 from tests.running_emulator import RunningEmulator
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
@@ -24,13 +24,16 @@ EPOCHS = 6
 
 @pytest.fixture(scope="module")
 def jobs(emulator: RunningEmulator) -> dict[str, str]:
-    """Names of the jobs by kind; both run at once while the first test waits."""
+    """Names of the jobs by kind."""
     stage_scripts(emulator.client("s3"), "tensorflow")
-    names = {kind: f"tf-{kind}-{uuid.uuid4().hex[:8]}" for kind in SCRIPTS}
-    for kind, script in SCRIPTS.items():
-        request = build_request("tensorflow", names[kind], script, epochs=EPOCHS)
+
+    def start(kind: str) -> str:
+        name = f"tf-{kind}-{uuid.uuid4().hex[:8]}"
+        request = build_request("tensorflow", name, SCRIPTS[kind], epochs=EPOCHS)
         emulator.client("sagemaker").create_training_job(**request)
-    return names
+        return name
+
+    return JobsByKind(start)
 
 
 @pytest.fixture

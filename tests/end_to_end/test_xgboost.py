@@ -22,7 +22,14 @@ from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
 from sdk_compat.environment import prepare_environment
 from smdebug.trials import Trial, create_trial
-from tests.end_to_end.finished_jobs import WaitForJob, download_model, download_run, read_streams, wait_until_ended
+from tests.end_to_end.finished_jobs import (
+    JobsByKind,
+    WaitForJob,
+    download_model,
+    download_run,
+    read_streams,
+    wait_until_ended,
+)
 from tests.running_emulator import RunningEmulator
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks" / "xgboost"
@@ -52,7 +59,7 @@ def stage_parts(emulator: RunningEmulator) -> None:
 
 @pytest.fixture(scope="module")
 def jobs(emulator: RunningEmulator) -> dict[str, str]:
-    """Names of the jobs by kind; all of them run at once while the first test waits."""
+    """Names of the jobs by kind."""
     stage_scripts(emulator.client("s3"), "xgboost")
     stage_parts(emulator)
     requests = {
@@ -62,10 +69,13 @@ def jobs(emulator: RunningEmulator) -> dict[str, str]:
         "hosts": build_hosts_request,
         "refused": lambda name: build_algorithm_request(name, {**ALGORITHM, "max_depth": "deep", "typo": "1"}),
     }
-    names = {kind: make_name(kind) for kind in requests}
-    for kind, build in requests.items():
-        emulator.client("sagemaker").create_training_job(**build(names[kind]))
-    return names
+
+    def start(kind: str) -> str:
+        name = make_name(kind)
+        emulator.client("sagemaker").create_training_job(**requests[kind](name))
+        return name
+
+    return JobsByKind(start)
 
 
 @pytest.fixture
@@ -153,6 +163,7 @@ def test_the_algorithm_trains_without_a_script(read_job: Any, emulator: RunningE
     assert trial.tensor("hyperparameters/eval_metric").value(0).tolist() == ["logloss", "auc"]
 
 
+@pytest.mark.any_back_end
 def test_the_algorithm_cross_validates_on_two_hosts(
     read_job: Any, jobs: dict[str, str], emulator: RunningEmulator
 ) -> None:

@@ -167,11 +167,6 @@ class TrainingJob:
         return self._start_of("Downloading")
 
     @property
-    def container_start_ms(self) -> int | None:
-        """When Training began."""
-        return self._start_of("Training")
-
-    @property
     def training_end_ms(self) -> int | None:
         """When the job ended; None before that, and for a job that ended before Downloading."""
         return self.transitions[-1].start_ms if self.ended and self.training_start_ms is not None else None

@@ -282,13 +282,13 @@ class TrainingAttempt(Attempt):
         uploads.finish() if last else uploads.finish_attempt()
 
     def announce_end(self, job: TrainingJob) -> None:
-        """Mark in S3 that the output is complete, if only earlier attempts of the job ran containers.
+        """Mark in S3 that the output is complete, if no container of this attempt did: readers wait for it.
 
         Raises:
             RequestFailure: A bucket is missing.
             UploadError: The marker could not be stored.
         """
-        if not self.containers.followed and job.container_start_ms is not None:
+        if not self.containers.followed:
             self.require_uploads(job).announce_end()
 
     def upload_results(self, job: TrainingJob, *, failed: bool) -> str | None:

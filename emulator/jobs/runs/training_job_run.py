@@ -108,6 +108,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
             self._wait_for_capacity()
             self._attempt.prepare(self._enter("Starting"))
             self._download(self._enter("Downloading"))
+        self._await_preparation()
         return self._train(self._enter("Training")) or self._upload(self._enter("Uploading"))
 
     def _enter(self, stage: SecondaryStatus) -> TrainingJob:
@@ -163,12 +164,19 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         self._attempt.download(job, self._stop.check)
         self._attempt.start(job, self._stop.check)
 
+    def _await_preparation(self) -> None:
+        """Follow the containers, and wait until each has begun its command: some first make what their image holds."""
+        job, now_ms = self.job, self.context.services.ledger.now_ms()
+        if self._attempt.is_complete:
+            self._attempt.locate(job)
+        self._follow_containers()
+        self._attempt.containers.wait_until_prepared(
+            min(job.find_runtime_seconds(now_ms), job.find_wait_seconds(now_ms))
+        )
+
     def _train(self, job: TrainingJob) -> Retry | None:
         """Start the rules, and wait until the containers have ended; return None if no other attempt is needed."""
         attempt = self._attempt
-        if attempt.is_complete:
-            attempt.locate(job)
-        self._follow_containers()
         self._start_rules()
         if job.request.get("EnableManagedSpotTraining") and FAULTS.strikes("jobs", "interrupt"):
             attempt.spot.interrupt_later(FAULTS.find_delay("jobs"), partial(self.interrupt, 0.0))

@@ -313,6 +313,8 @@ def build_aws_environment(
         "AWS_DEFAULT_REGION": region,
         **credentials,
         "AWS_ENDPOINT_URL": endpoint_url,
+        # TensorFlow's file system for s3:// reads this one alone. With its scheme, it is no host's name to complete.
+        "S3_ENDPOINT": endpoint_url,
     }
 
 

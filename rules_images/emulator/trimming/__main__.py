@@ -23,8 +23,11 @@ _UNUSED = (
     "torch/bin/protoc*",
     "torch/include",
     "torch/test",
+    # Of pictures: few scripts import it, and a requirements.txt brings it.
+    "cv2",
+    "opencv_python_headless*",
 )
-"""Build systems and tests of packages, and databases that the emulator does not use."""
+"""Build systems and tests of packages, databases that the emulator does not use, and what is left out of its image."""
 
 
 def trim_packages(folder: Path, *, keep_bytecode: bool) -> None:

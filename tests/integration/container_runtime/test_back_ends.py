@@ -76,6 +76,7 @@ def call(distribution: Path, tmp_path: Path, *arguments: str, **environment: str
     )
 
 
+@pytest.mark.slow
 def test_the_contract_suite_runs_against_it(distribution: Path, tmp_path: Path) -> None:
     """It passes where the contract is kept, and fails where exit codes are forgotten."""
     chosen = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "container_runtime.contract", "-k"]

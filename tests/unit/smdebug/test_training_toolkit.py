@@ -6,10 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from smdebug.absent_modules import describe_absent_launcher
 from smdebug.training_toolkit import list_tensorflow_errors
 
 OURS, TOOLKITS = "smdebug.training_toolkit", "sagemaker_training.cli.train"
@@ -30,7 +33,17 @@ def main():
     env = environment.Environment()
     entry_point.run(env.module_dir, env.user_entry_point, env.to_cmd_args(), env.to_env_vars(), capture_error=True)
 """
+MPI = {"sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "2"}
+# Each process says who it is, after all have spoken.
+RANKS = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+with open(f"rank-{world.rank}", "w") as file:
+    file.write(f"{world.rank} of {world.size}: {world.allreduce(world.rank + 1)}")
+"""
 RAISES = "from tensorflow.python.framework.errors_impl import NotFoundError\nraise NotFoundError('no such op')"
+# The programs of this interpreter, and this machine's.
+BESIDE = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 # Before each line of the emulator's own.
 SAID = "smdebug-emulator: "
 # "2026-01-01 00:00:00,000 " before each line of the toolkit's.
@@ -51,7 +64,14 @@ def packages(tmp_path: Path) -> Path:
 
 
 def train(
-    module: str, base: Path, packages: Path, script: str, framework_module: str = "", *, mpi: bool = False
+    module: str,
+    base: Path,
+    packages: Path,
+    script: str,
+    framework_module: str = "",
+    *,
+    mpi: Mapping[str, str] | None = None,
+    path: str = BESIDE,
 ) -> dict[str, object]:
     """What became of a script: exit code, failure file, lines of the log, and who imported TensorFlow."""
     (base / "input" / "config").mkdir(parents=True)
@@ -59,14 +79,13 @@ def train(
     (base / "output").mkdir()
     (base / "code" / "script.py").write_text(script)
     hyperparameters = {"sagemaker_program": "script.py", "sagemaker_submit_directory": str(base / "code")}
-    if mpi:
-        hyperparameters["sagemaker_mpi_enabled"] = "true"
+    hyperparameters |= mpi or {}
     (base / "input" / "config" / "hyperparameters.json").write_text(json.dumps(hyperparameters))
-    (base / "input" / "config" / "resourceconfig.json").write_text('{"current_host": "algo-1", "hosts": ["algo-1"]}')
+    resources = {"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}
+    (base / "input" / "config" / "resourceconfig.json").write_text(json.dumps(resources))
     (base / "input" / "config" / "inputdataconfig.json").write_text("{}")
     environment = {
-        # No program is found for a job of MPI, whatever this machine has.
-        "PATH": str(base) if mpi else os.environ["PATH"],
+        "PATH": path,
         "PYTHONPATH": str(packages),
         "SAGEMAKER_BASE_DIR": str(base),
         "SAGEMAKER_TRAINING_MODULE": framework_module,
@@ -142,18 +161,38 @@ def test_the_names_are_those_of_tensorflows_classes() -> None:
 
 
 def test_what_the_image_lacks_is_said_before_the_script_fails_of_it(tmp_path: Path, packages: Path) -> None:
-    ended = train(OURS, tmp_path / "ours", packages, "import os, mpi4py.MPI")
-    assert ended["said"] == [
-        "the script imports mpi4py, which AWS's image has and this one does not: use torch.distributed"
-    ]
+    ended = train(OURS, tmp_path / "ours", packages, "import os, horovod.torch")
+    (said,) = cast("list[str]", ended["said"])
+    assert said.startswith("the script imports horovod, which AWS's image has and this one does not: use torch.dist")
     assert ended["code"] == 1
 
 
 def test_an_absent_launcher_is_said(tmp_path: Path, packages: Path) -> None:
-    ended = train(OURS, tmp_path / "ours", packages, "print('done')", mpi=True)
+    ended = train(OURS, tmp_path / "ours", packages, "print('done')", mpi=MPI, path="")
     assert ended["said"] == [
         "the job asks for MPI, and there is no mpirun here: use distribution={'torch_distributed': …}"
     ]
+
+
+def test_mpi_on_several_hosts_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", BESIDE)
+    hosts = {"hosts": ["algo-1", "algo-2"]}
+    assert "reach each other by SSH" in str(describe_absent_launcher({"sagemaker_mpi_enabled": "true"}, hosts))
+    assert describe_absent_launcher({"sagemaker_mpi_enabled": "false"}, hosts) is None
+
+
+def test_a_script_is_started_by_mpirun_once_a_process(tmp_path: Path, packages: Path) -> None:
+    base = tmp_path / "ours"
+    ended = train(OURS, base, packages, RANKS, mpi=MPI | {"sagemaker_mpi_custom_mpi_options": "-verbose -x MARK"})
+    assert (ended["code"], ended["failure"], ended["said"]) == (0, None, []), ended
+    assert [(base / "code" / f"rank-{rank}").read_text() for rank in (0, 1)] == ["0 of 2: 3", "1 of 2: 3"]
+
+
+def test_a_process_of_mpi_that_fails_ends_the_others(tmp_path: Path, packages: Path) -> None:
+    script = RANKS + "if world.rank == 1: raise ValueError('no')\nworld.barrier()"
+    ended = train(OURS, tmp_path / "ours", packages, script, mpi=MPI)
+    assert ended["code"] == 1
+    assert "ExecuteUserScriptError" in str(ended["failure"])
 
 
 def test_a_substitute_is_there_for_the_script_that_imports_it(tmp_path: Path, packages: Path) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
+from container_runtime.runtime import PreparesInContainers
 from emulator.jobs.runs.containers.container import JobContainer, remove_container
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # Time between SIGTERM and SIGKILL for the other hosts after one host has failed. It is enough to flush files.
 FAILURE_GRACE_SECONDS = 5.0
 
+_PREPARATION_POLL_SECONDS = 0.2
 _STOPPED = frozenset({128 + signal.SIGTERM, 128 + signal.SIGKILL})
 
 
@@ -122,6 +124,15 @@ class HostContainers:
             )
         for container in self._containers.values():
             container.follow()
+
+    def wait_until_prepared(self, seconds: float) -> None:
+        """Wait until each container has come to its command or ended, at most so many seconds."""
+        deadline = time.monotonic() + seconds
+        while isinstance(self._runtime, PreparesInContainers) and time.monotonic() < deadline:
+            waiting = [host.name for host, container in self._containers.items() if not container.has_ended]
+            if not any(self._runtime.is_preparing(self._ids[name]) for name in waiting):
+                return
+            time.sleep(_PREPARATION_POLL_SECONDS)
 
     def wait(self, timeout: float | None = None) -> Sequence[HostExit] | None:
         """Wait until all containers have ended, and return their exits in order; return None after ``timeout`` seconds.

@@ -278,6 +278,7 @@ def test_container_builds_its_environment_and_runs_in_it(
         lines = [line.text for line in runtime.logs(container)]
         assert exit_status is not None
         assert exit_status.code == 0, lines
+        assert not runtime.is_preparing(container), "it has come to its command"
         environment = locate_environment(definition, cache)
         answer, prefix, path, variables = lines[-1].split(" ", 3)
         assert (answer, prefix) == ("42", str(environment.folder))
@@ -317,6 +318,7 @@ def test_stopping_a_container_that_builds(
     lines = runtime.logs(container)
     while "installing" not in next(lines).text:
         pass
+    assert runtime.is_preparing(container)
     began = time.monotonic()
     runtime.stop(container, 120)
     assert time.monotonic() - began < 60

@@ -140,6 +140,7 @@ def test_environment_of_the_request_cannot_change_the_services(tmp_path: Path) -
         "AWS_ACCESS_KEY_ID": "123456789012",
         "AWS_SECRET_ACCESS_KEY": "smdebug-emulator",
         "AWS_ENDPOINT_URL": "http://10.0.0.1:4580",
+        "S3_ENDPOINT": "http://10.0.0.1:4580",
         "AWS_RETRY_MODE": "standard",
         "AWS_MAX_ATTEMPTS": "10",
         "SAGEMAKER_METRICS_DIRECTORY": "/opt/ml/output/metrics/sagemaker",
