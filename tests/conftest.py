@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from container_runtime.docker.daemon import describe_engine
+from container_runtime.gpus import list_gpus
 from tests.interop.recorded_runs import unpack_recorded_runs
 from tests.running_emulator import BACK_ENDS, RunningEmulator
 from tests.swarm_nodes import SwarmNodes, find_refusal
@@ -30,6 +31,9 @@ os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
 # Whole jobs: those of one folder and back end share emulators, and are one worker's; so is each file that starts its
 # own emulators. What takes longest is first.
 FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")
+# Each of its files would have one more worker import the framework: it is one worker's, right after whole jobs.
+FOLDER_WITH_A_FRAMEWORK = "tests/unit/smdebug/tensorflow/"
+TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK)
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
 # For other examples: pytest --hypothesis-profile default.
@@ -42,6 +46,11 @@ settings.load_profile("gate")
 @cache
 def docker_engine_answers() -> bool:
     return describe_engine() is not None
+
+
+@cache
+def gpu_answers() -> bool:
+    return bool(list_gpus())
 
 
 _WHOLE_SWARM = {"test_swarm_training.py", "test_swarm_files.py", "test_swarm_lost_rules.py"}
@@ -75,20 +84,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     class FilesAndJobs(LoadScopeScheduling):
         def _assign_work_unit(self, node: object) -> None:
-            whole_jobs = [scope for scope in self.workqueue if scope.startswith(FOLDERS_WITH_JOBS)]
-            if whole_jobs:  # they take longest, and no worker may be left with them at the end
-                self.workqueue.move_to_end(min(whole_jobs, key=find_turn), last=False)
+            long = [scope for scope in self.workqueue if scope.startswith(TURNS)]
+            if long:  # no worker may be left with them at the end
+                self.workqueue.move_to_end(min(long, key=find_turn), last=False)
             super()._assign_work_unit(node)
 
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
+            if path.startswith(FOLDER_WITH_A_FRAMEWORK):
+                return FOLDER_WITH_A_FRAMEWORK
             if not path.startswith(FOLDERS_WITH_JOBS):
                 return path
             back_end = re.search(r"[-\[](docker|process|swarm)[-\]]", nodeid)
             return f"{path.rpartition('/')[0]}/ {back_end[1]}" if back_end else path
 
     def find_turn(scope: str) -> tuple[bool, int]:
-        turn = next(number for number, folder in enumerate(FOLDERS_WITH_JOBS) if scope.startswith(folder))
+        turn = next(number for number, folder in enumerate(TURNS) if scope.startswith(folder))
         return scope.endswith(".py"), turn
 
     config.option.loadscope_reorder = False  # else the scope of the most tests came first
@@ -96,7 +107,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests marked ``docker`` are skipped by name without an engine, but never where CI is set."""
+    """Tests marked ``docker`` are skipped by name without an engine, but never where CI is set; ``gpu`` without one."""
+    if item.get_closest_marker("gpu") and not gpu_answers():
+        pytest.skip("no NVIDIA GPU answers here: it takes one, its driver, and nvidia-ml-py")
     if item.get_closest_marker("docker") and not docker_engine_answers():
         if os.environ.get("CI"):
             pytest.fail("No Docker engine answers, and in CI the Docker tests must run: make engine starts one.")

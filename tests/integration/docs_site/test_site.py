@@ -19,6 +19,8 @@ from playwright.sync_api import expect, sync_playwright
 from release.documentation import write_versions
 from tests.chromium import find_chromium
 
+pytestmark = pytest.mark.slow
+
 VERSION = version("smdebug-emulator")
 CHECKOUT = Path(__file__).parents[3]
 # What a page loads by itself; links are followed by people.

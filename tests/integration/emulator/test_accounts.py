@@ -70,6 +70,7 @@ def wait_until_completed(emulator: EmulatorProcess, key: str, region: str = "us-
     wait_until(lambda: describe()["TrainingJobStatus"] == "Completed", describe)
 
 
+@pytest.mark.slow
 def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, emulator: EmulatorProcess) -> None:
     arns = [train(emulator, key) for key in ("anybody", OTHER)]
     assert arns == [f"arn:aws:sagemaker:us-east-1:{account}:training-job/job" for account in (DEFAULT, OTHER)]

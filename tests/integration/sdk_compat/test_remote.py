@@ -19,6 +19,8 @@ from sdk_compat.remote import parse_remote
 from tests.end_to_end.guarded import Guarded
 from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.slow
+
 TEST = """
 import boto3
 

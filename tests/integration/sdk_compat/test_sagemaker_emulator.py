@@ -17,6 +17,8 @@ from sdk_compat.process_environment import ProcessEnvironment
 from smdebug_emulator import SageMakerEmulator, TrainingJob, mock_sagemaker
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import torch
 network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()

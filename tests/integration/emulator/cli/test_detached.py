@@ -15,6 +15,8 @@ from emulator.state.folder import is_free
 from tests.unprivileged import AS_NOBODY, needs_other_user
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 COMMAND = [sys.executable, "-P", "-m", "emulator"]

@@ -21,6 +21,8 @@ from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
 from tests.waiting import has_ended, wait_until
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-P", "-m", "emulator", "reset"]
 
 

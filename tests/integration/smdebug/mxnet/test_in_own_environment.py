@@ -11,6 +11,8 @@ import pytest
 
 from tests.integration.smdebug.mxnet.environment import ROOT
 
+pytestmark = pytest.mark.slow
+
 CHECKS = Path(__file__).parent / "in_mxnet"
 # What pytest is made of; all of it is plain Python, and runs under any interpreter.
 PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")

