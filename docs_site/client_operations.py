@@ -1,4 +1,4 @@
-"""Operations of SageMaker that the Python SDKs and Terraform call.
+"""Operations of SageMaker that the Python SDKs, the AWS CLI and Terraform call.
 
 ``python -m docs_site.client_operations FOLDER`` prints those that the source in a folder, such as an SDK's, calls. The
 file client_operations.json has the lists of the SDKs that were looked through.
@@ -19,6 +19,8 @@ _CLIENT_CALL = re.compile(r"client\s*\.\s*([a-z0-9_]+)\(|[\"']([a-z0-9_]+)[\"']"
 _RESOURCE_CALL = re.compile(r"\b([A-Z]\w+)\.(create|get|get_all)\(")
 # The list of what Terraform calls for ``tests/clients/terraform``; ``tests/clients/test_terraform.py`` compares.
 TERRAFORM = "Terraform's hashicorp/aws 5.100.0"
+# The list of what ``tests/clients/aws_cli/sagemaker.sh`` calls; ``tests/clients/test_aws_cli_walk.py`` compares.
+AWS_CLI = "AWS CLI 1 and 2, a walk"
 _VERBS = {"create": "Create{}", "get": "Describe{}", "get_all": "List{}s"}
 # SageMaker Core has a method for each operation of the model: what it could call says nothing.
 _GENERATED = ("resources.py",)

@@ -164,13 +164,14 @@ def _build_sdk_table(fates: Mapping[str, str]) -> list[str]:
     lists = read_lists()
     lines = [
         "",
-        "## What the Python SDKs and Terraform call",
+        "## What the Python SDKs, a walk of the AWS CLI and Terraform call",
         "",
         "Found in their source by `python -m docs_site.client_operations FOLDER`: calls of clients, names of methods,",
         "and `create`, `get` and `get_all` of SageMaker Core's resource classes. Those classes have a method for every",
         "operation; these are not listed. The AWS CLI and the AWS SDK for JavaScript have a command for each of them,",
-        "and the sections above hold for both. What Terraform's provider calls was read from its log of",
-        "`tests/clients/test_terraform.py`, which applies and destroys the resources in `tests/clients/terraform`. Its",
+        "and the sections above hold for both; the CLI's column is the walk in `tests/clients/aws_cli`. What",
+        "Terraform's provider calls was read from its log of `tests/clients/test_terraform.py`, which applies and",
+        "destroys the resources in `tests/clients/terraform`. Its",
         "other resources call the operations of their names, of which the sections above tell.",
         "",
         f"| operation | {' | '.join(lists)} | what becomes of it |",

@@ -54,9 +54,7 @@ class StepRecorder(KeptOutOfCopies):
         """
         self.mode = ModeKeys.GLOBAL
         self.plan: StepPlan | None = None
-        self.in_step = False
-        self.saves_late = False
-        self.is_closed = False
+        self.in_step = self.saves_late = self.is_closed = False
         self.collections = SavedCollections(framework)
         self._framework = framework
         self._losses = LossReport()
@@ -320,7 +318,6 @@ class StepRecorder(KeptOutOfCopies):
     # Writing the files of a step.
 
     def _write(self, name: str, value: Any, selection: Selection) -> None:
-        """Write a tensor; the caller holds the lock."""
         try:
             self.tensors.write(self._open_writer, name, value, selection)
         except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it

@@ -1,4 +1,4 @@
-"""Tests of the pages' paths, the decisions, and the size of classes and folders.
+"""Tests of paths on pages, decisions, and sizes of classes, files and folders.
 
 All files, folders and definitions that the pages name exist.
 """
@@ -141,3 +141,23 @@ def test_no_folder_of_the_packages_holds_too_many_modules() -> None:
         if path.name != "__init__.py" and "node_modules" not in path.parts
     )
     assert {folder for folder, count in counts.items() if count > MOST_MODULES} - UNBOUNDED == set()
+
+
+MOST_LINES, MOST_LINES_OF_TESTS = 450, 500
+# Generated; tests that share one emulator and one browser; a table that two interpreters load by its name.
+LONG = {
+    "emulator/console/web/src/api_types.ts",
+    "tests/end_to_end/test_console.py",
+    "tests/interop/pytorch_scenarios.py",
+}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_file_is_long(folder: str) -> None:
+    most = MOST_LINES_OF_TESTS if folder == "tests" else MOST_LINES
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / folder).rglob("*.[pt][ys]")
+        if "node_modules" not in path.parts and len(path.read_text(encoding="utf-8").splitlines()) > most
+    }
+    assert found <= LONG

@@ -11,7 +11,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from emulator.api import AUTHORITY_PATH, PREFIX
-from emulator.api.description import answers, job_kind_answers
+from emulator.api.description import answers, job_kind_answers, profile_answers
 from emulator.api.description.schemas import REFERENCE, build_schemas
 
 _JOB = {"region": "of the job", "name": "its TrainingJobName"}
@@ -200,7 +200,7 @@ PAGES = (
         "statistics of both (usage, time), and which profiles of Python there are. What is measured shows at once, "
         "traces when they were uploaded.",
         {**_ACCOUNT, "points": "of each line; 400"},
-        answer=answers.Profile,
+        answer=profile_answers.Profile,
     ),
     Page(
         "GET",
@@ -212,7 +212,7 @@ PAGES = (
             "profiler": "cprofile or pyinstrument; that of the first",
             "name": "only this profile; all of the process are put together",
         },
-        answer=answers.FlameGraph,
+        answer=profile_answers.FlameGraph,
     ),
     Page(
         "GET",

@@ -1,5 +1,6 @@
 """Bucket policies: validation when set, and evaluation at each request."""
 
+import functools
 import json
 import logging
 import re
@@ -14,6 +15,8 @@ from emulator.moto_services.s3.policy_keys import RequestKeys
 
 logger = logging.getLogger(__name__)
 
+# moto makes actions of methods; these are none of S3's.
+_ACTIONS = {"s3:HeadObject": "s3:GetObject", "s3:PostObject": "s3:PutObject"}
 _PATTERNS = ("Action", "NotAction", "Resource", "NotResource")
 _REQUIRED = (("Effect",), ("Principal", "NotPrincipal"), ("Action", "NotAction"), ("Resource", "NotResource"))
 
@@ -25,6 +28,28 @@ class MalformedPolicy(S3ClientError):  # noqa: N818 -- the name is S3's
 
     def __init__(self, message: str) -> None:
         super().__init__(self.code, message)
+
+
+class AccessDenied(S3ClientError):  # noqa: N818 -- the name is S3's
+    """A policy or an access control list denies the request."""
+
+    code = "AccessDenied"
+
+    def __init__(self) -> None:
+        super().__init__(self.code, "Access Denied")
+
+
+def saying_denied(respond: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``_key_response`` of moto's responses: it denies requests without a body, so without a code for clients."""
+
+    @functools.wraps(respond)
+    def respond_or_deny(response: Any, asked: Any, full_url: str) -> Any:
+        answer = respond(response, asked, full_url)
+        if asked.method not in ("HEAD", "OPTIONS") and isinstance(answer, tuple) and answer[::2] == (403, ""):
+            raise AccessDenied
+        return answer
+
+    return respond_or_deny
 
 
 def check_policy(policy: bytes) -> None:
@@ -99,6 +124,7 @@ def judge_permission(neutral: Callable[..., Any]) -> Callable[..., Any]:
     def get_permission(bucket: Any, action: str, resource: str) -> Any:
         if bucket.policy is None:
             return neutral(bucket, action, resource)
+        action = _ACTIONS.get(action, action)
         from moto.iam.access_control import IAMPolicy
 
         policy = json.loads(bucket.policy)

@@ -60,6 +60,7 @@ def keeping_experiments() -> Iterator[None]:
         end = kind.attribute.removesuffix("s")
         replacements[f"create_{end}"] = partial(_create, kind, vars(SageMakerResponse)[f"create_{end}"])
         replacements[f"describe_{end}"] = partial(_describe, kind)
+        replacements[f"delete_{end}"] = partial(_delete, kind)
     for kind in (_EXPERIMENT, _TRIAL):
         replacements[f"update_{kind.attribute.removesuffix('s')}"] = partial(_update, kind)
     replacements["update_trial_component"] = _update_component
@@ -133,6 +134,25 @@ def _update_component(response: Any) -> Any:
     return _answer({"TrialComponentArn": record.arn})
 
 
+def _delete(kind: _Kind, response: Any) -> Any:
+    """Delete what nothing is linked to: moto would delete an experiment and leave its trials without one."""
+    backend, name = response.sagemaker_backend, _read(response, f"{kind.member}Name")
+    record = kind.get(backend, name)
+    if kind is _EXPERIMENT:
+        linked = any(trial.experiment_name == name for trial in backend.trials.values())
+    elif kind is _TRIAL:
+        linked = any(each in backend.trial_components for each in record.trial_components)
+    else:
+        linked = bool(_list_parents(backend, record))
+    if linked:
+        others = "trial components" if kind is _TRIAL else "trials"
+        raise ValidationException(
+            f"{kind.member} '{record.arn}' is linked to 1 or more {others} and cannot be deleted."
+        )
+    del getattr(backend, kind.attribute)[name]
+    return _answer({f"{kind.member}Arn": record.arn})
+
+
 def _describe(kind: _Kind, response: Any) -> Any:
     backend = response.sagemaker_backend
     return _answer(_describe_record(kind, kind.get(backend, _read(response, f"{kind.member}Name"))))
@@ -158,6 +178,10 @@ def _list_experiments(response: Any) -> Any:
 
 def _list_trials(response: Any) -> Any:
     experiment, component = _read(response, "ExperimentName"), _read(response, "TrialComponentName")
+    if experiment is not None:
+        _EXPERIMENT.get(response.sagemaker_backend, experiment)
+    if component is not None:
+        _COMPONENT.get(response.sagemaker_backend, component)
     trials = [
         trial
         for trial in response.sagemaker_backend.trials.values()
@@ -169,6 +193,10 @@ def _list_trials(response: Any) -> Any:
 def _list_components(response: Any) -> Any:
     backend = response.sagemaker_backend
     experiment, trial, source = (_read(response, name) for name in ("ExperimentName", "TrialName", "SourceArn"))
+    if experiment is not None:
+        _EXPERIMENT.get(backend, experiment)
+    if trial is not None:
+        _TRIAL.get(backend, trial)
     components = [
         component
         for component in backend.trial_components.values()

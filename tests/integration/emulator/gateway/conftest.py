@@ -46,3 +46,9 @@ def gateway(fresh_moto: None) -> Iterator[Gateway]:
 def job_gateway(fresh_moto: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobGateway]:
     with open_job_gateway(tmp_path_factory.mktemp("job_gateway")) as opened:
         yield opened
+
+
+@pytest.fixture
+def sagemaker(gateway: Gateway) -> Any:
+    gateway.jobs.__init__()  # type: ignore[misc]  # empty again
+    return gateway.client("sagemaker")

@@ -45,7 +45,7 @@ def test_a_second_create_is_refused_and_loses_nothing(service: Service) -> None:
     assert (experiment["DisplayName"], experiment["Description"]) == ("shown", "why")
 
 
-@pytest.mark.parametrize("operation", ["describe", "update"])
+@pytest.mark.parametrize("operation", ["describe", "update", "delete"])
 @pytest.mark.parametrize("kind", ["experiment", "trial", "trial_component"])
 def test_an_unknown_name_is_resource_not_found(service: Service, operation: str, kind: str) -> None:
     member = "".join(word.capitalize() for word in kind.split("_")) + "Name"
@@ -54,6 +54,44 @@ def test_an_unknown_name_is_resource_not_found(service: Service, operation: str,
     code, message = read_error(caught)
     assert code == "ResourceNotFound"
     assert "no-such' does not exist" in message
+
+
+def test_what_is_linked_is_not_deleted(service: Service) -> None:
+    client = service.client()
+    client.create_experiment(ExperimentName="linked")
+    client.create_trial(TrialName="linked-trial", ExperimentName="linked")
+    client.create_trial_component(TrialComponentName="linked-part")
+    client.associate_trial_component(TrialName="linked-trial", TrialComponentName="linked-part")
+    deletes = {
+        "experiment/linked": lambda: client.delete_experiment(ExperimentName="linked"),
+        "experiment-trial/linked-trial": lambda: client.delete_trial(TrialName="linked-trial"),
+        "experiment-trial-component/linked-part": lambda: client.delete_trial_component(
+            TrialComponentName="linked-part"
+        ),
+    }
+    for name, delete in deletes.items():
+        with pytest.raises(ClientError) as caught:
+            delete()
+        code, message = read_error(caught)
+        assert code == "ValidationException"
+        assert f":{name}' is linked to 1 or more tr" in message
+    client.disassociate_trial_component(TrialName="linked-trial", TrialComponentName="linked-part")
+    for name, delete in reversed(deletes.items()):
+        answer = delete()
+        assert any(str(value).endswith(f":{name}") for value in answer.values())
+
+
+def test_lists_of_an_unknown_parent_are_refused(service: Service) -> None:
+    client = service.client()
+    for ask in (
+        lambda: client.list_trials(ExperimentName="no-such"),
+        lambda: client.list_trials(TrialComponentName="no-such"),
+        lambda: client.list_trial_components(ExperimentName="no-such"),
+        lambda: client.list_trial_components(TrialName="no-such"),
+    ):
+        with pytest.raises(ClientError) as caught:
+            ask()
+        assert read_error(caught)[0] == "ResourceNotFound"
 
 
 def test_summaries_have_display_names_and_updates_merge(service: Service) -> None:

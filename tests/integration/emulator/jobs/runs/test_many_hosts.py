@@ -15,7 +15,7 @@ from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.runtime import NetworkExhaustedError
 from emulator.jobs.runs.containers import host_containers
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness
-from tests.integration.emulator.jobs.runs.test_recovery import WAIT_FOR_GO, let_go, recover, run_and_kill
+from tests.integration.emulator.jobs.runs.killed_harness import WAIT_FOR_GO, let_go, recover, run_and_kill
 from tests.waiting import wait_until
 
 TWO = {"ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 1}}

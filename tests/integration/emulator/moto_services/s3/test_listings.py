@@ -12,7 +12,7 @@ from moto.s3.responses import S3Response
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.s3.index_rows import find_bucket
 from emulator.moto_services.s3.listings import OrderedKeys
-from tests.integration.emulator.moto_services.s3.test_backend import running
+from tests.integration.emulator.moto_services.s3.stored_s3 import running
 
 NAMES = ["a", "a/", "a/b", "a/b/c", "a/b/d", "a.b", "a/c", "aa", "b&<>\"'", "b/ü/\U0001f600", "z", "a/b/c d+e"]
 

@@ -131,3 +131,26 @@ def test_a_key_that_nobody_knows_is_logged_once(s3: Any, bucket: str, caplog: py
 def test_an_operator_that_iam_does_not_have_is_refused(s3: Any, bucket: str) -> None:
     with pytest.raises(ClientError, match=r"MalformedPolicy.*Invalid Condition type : StringIs"):
         deny(s3, bucket, {"StringIs": {"s3:prefix": "a"}})
+
+
+def test_a_denied_request_is_told_so(s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="key", Body=b"1")
+    deny(s3, bucket, {}, "s3:*")
+    for ask in (
+        lambda: s3.put_object(Bucket=bucket, Key="key", Body=b"2"),
+        lambda: s3.get_object(Bucket=bucket, Key="key"),
+        lambda: s3.delete_object(Bucket=bucket, Key="key"),
+        lambda: s3.create_multipart_upload(Bucket=bucket, Key="key"),
+    ):
+        with pytest.raises(ClientError) as caught:
+            ask()
+        assert caught.value.response["Error"] == {"Code": "AccessDenied", "Message": "Access Denied"}
+        assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+def test_who_may_not_get_an_object_may_not_ask_for_its_head(s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="key", Body=b"1")
+    deny(s3, bucket, {}, "s3:GetObject")
+    with pytest.raises(ClientError, match="403"):
+        s3.head_object(Bucket=bucket, Key="key")
+    s3.put_object(Bucket=bucket, Key="key", Body=b"2")

@@ -23,38 +23,7 @@ from rules_images.training.xgboost.built_in_algorithm.__main__ import main
 from rules_images.training.xgboost.built_in_algorithm.channels import read_channels
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 from rules_images.training.xgboost.built_in_algorithm.hyperparameters import parse_hyperparameters
-
-
-class OptMl:
-    """A job's /opt/ml."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._channels: dict[str, dict[str, str]] = {}
-
-    def configure(self, **hyperparameters: str) -> None:
-        self._write("input/config/hyperparameters.json", json.dumps(hyperparameters))
-
-    def add_channel(self, name: str, content_type: str | None, **files: str) -> None:
-        self._channels[name] = {"TrainingInputMode": "File", **({"ContentType": content_type} if content_type else {})}
-        self._write("input/config/inputdataconfig.json", json.dumps(self._channels))
-        for file, text in files.items():
-            self._write(f"input/data/{name}/{file}", text)
-
-    @property
-    def failure(self) -> str:
-        return (self.root / "output/failure").read_text()
-
-    @property
-    def model(self) -> xgboost.Booster:
-        booster = xgboost.Booster()
-        booster.load_model(bytearray((self.root / "model/xgboost-model").read_bytes()))
-        return booster
-
-    def _write(self, name: str, text: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+from tests.unit.rules_images.training.xgboost.opt_ml import OptMl, to_csv, to_libsvm
 
 
 @pytest.fixture
@@ -62,17 +31,6 @@ def opt_ml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OptMl:
     monkeypatch.setenv("SAGEMAKER_BASE_DIR", str(tmp_path))
     monkeypatch.delenv("SAGEMAKER_PROGRAM", raising=False)
     return OptMl(tmp_path)
-
-
-def to_csv(table: np.ndarray[Any, Any]) -> str:
-    return "\n".join(",".join(f"{value:.8g}" for value in row) for row in table)
-
-
-def to_libsvm(labels: np.ndarray[Any, Any], features: np.ndarray[Any, Any]) -> str:
-    return "\n".join(
-        f"{label:g} {' '.join(f'{column}:{value:.8g}' for column, value in enumerate(row) if value)}"
-        for label, row in zip(labels, features, strict=True)
-    )
 
 
 def test_csv_channels_of_several_files(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
