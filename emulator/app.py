@@ -58,7 +58,7 @@ class Emulator:
         stores = Stores(ports, replica, moto, containers)
         requests_end = RequestsEnd(gateway, moto, stores)
         functions = Functions(ports, gateway, containers, requests_end)
-        events = Events(ports, functions, stores)
+        events = Events(ports, moto, functions, stores)
         jobs = JobsComponent(ports, gateway, containers, moto, stores, events, administration)
         timers = Timers(events, jobs)
         retention = Retention(ports, jobs, administration)

@@ -38,9 +38,10 @@ class Events(Component):
 
     publisher: Publisher
 
-    def __init__(self, ports: Ports, functions: Functions, stores: Stores) -> None:
-        super().__init__(ports, functions, stores)
+    def __init__(self, ports: Ports, moto: Moto, functions: Functions, stores: Stores) -> None:
+        super().__init__(ports, moto, functions, stores)
         self._ports = ports
+        self._moto = moto
         self._functions = functions
         self._stores = stores
 
@@ -51,7 +52,10 @@ class Events(Component):
 
         record = partial(record_outcome, self._stores.stores)
         self.publisher = Publisher(
-            self._functions.invoker, record=record, start_pipeline=partial(start_pipeline, self._ports.settings)
+            self._functions.invoker,
+            record=record,
+            start_pipeline=partial(start_pipeline, self._ports.settings),
+            replacing_in=self._moto.store.replacing_in,
         )
         self.closers.callback(self.publisher.close)
         self.closers.callback(self.publisher.drain, _DRAIN_SECONDS)
@@ -117,6 +121,7 @@ class JobsComponent(Component):
         started = Started(accounts, self._stores.stores, self._containers.chosen, self._moto.store)
         self._administration.started.set_result(started)
         self._gateway.services.sagemaker.set_result(self.sagemaker)
+        self._gateway.services.sagemaker.answer_early()
 
     def _build_jobs(self, admission: Admission, account_id: str, store: JobStore) -> Jobs:
         from emulator.jobs import Jobs, build_services

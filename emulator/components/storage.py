@@ -32,6 +32,9 @@ class Moto(Component):
 
     def start(self) -> None:
         """Restore the state, and let the gateway pass requests to moto."""
+        from emulator.components.deferred_modules import defer_modules
+
+        defer_modules()
         from emulator.moto_services.store import MotoStore
         from emulator.moto_services.wsgi import MotoApplication
 
@@ -43,6 +46,7 @@ class Moto(Component):
         application = MotoApplication()
         application.preload()
         self._gateway.services.moto.set_result(application)
+        self._gateway.services.moto.answer_early()
 
 
 class Stores(Component):
@@ -59,6 +63,7 @@ class Stores(Component):
         super().__init__(ports, replica, moto, containers)
         self._ports = ports
         self._replica = replica
+        self._moto = moto
 
     def start(self) -> None:
         """Open the store of the emulator's own account; other stores are opened on first use."""
@@ -75,5 +80,7 @@ class Stores(Component):
         store = self.stores.open(settings.account_id)
         if replica is not None:
             replica.start()
-        self.closers.enter_context(capture_published(partial(record_message, store.messages.add_sent)))
-        self.closers.enter_context(bound_http_endpoints(allow_internet=settings.allow_internet))
+        capture = partial(capture_published, partial(record_message, store.messages.add_sent))
+        bound = partial(bound_http_endpoints, allow_internet=settings.allow_internet)
+        for replace in (capture, bound):
+            self.closers.enter_context(self._moto.store.replacing_in("sns", replace))

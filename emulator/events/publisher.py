@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tenacity
@@ -29,6 +30,7 @@ from emulator.moto_services.functions import backend as functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from emulator.lambda_functions.invocation import InvocationResult
     from emulator.lambda_functions.invoker import FunctionInvoker
@@ -68,6 +70,12 @@ def _refuse_pipeline(target: Target, event: Mapping[str, Any]) -> None:  # noqa:
     raise TargetError(f"{target.arn}: this publisher starts no pipelines")
 
 
+def _replace_at_once(
+    _service: str, replace: Callable[[], AbstractContextManager[None]]
+) -> AbstractContextManager[None]:
+    return replace()
+
+
 class Publisher:
     """Delivers events to their targets. Thread safe.
 
@@ -83,6 +91,9 @@ class Publisher:
         retry_seconds: float = 0.2,
         record: Callable[[Outcome], None] = lambda _: None,
         start_pipeline: Callable[[Target, Mapping[str, Any]], None] = _refuse_pipeline,
+        replacing_in: Callable[
+            [str, Callable[[], AbstractContextManager[None]]], AbstractContextManager[None]
+        ] = _replace_at_once,
     ) -> None:
         """Start the delivery thread. It also handles the events and function invocations that moto would dispatch.
 
@@ -91,6 +102,7 @@ class Publisher:
             retry_seconds: the wait before the second attempt. It doubles before each further attempt.
             record: called with the outcome of each delivery.
             start_pipeline: starts an execution of a target that is a SageMaker pipeline.
+            replacing_in: replaces a part of one of moto's services, at once or from its first use on.
         """
         self._invoker = invoker
         self._retry_seconds = retry_seconds
@@ -105,7 +117,8 @@ class Publisher:
         self._slow = ThreadPoolExecutor(max_workers=4, thread_name_prefix="event-delivery")
         self._captures = ExitStack()
         self._captures.enter_context(eventbridge.capture_dispatch(self.send))
-        self._captures.enter_context(functions.capture_invocations(self._invoke_for_moto))
+        capture = partial(functions.capture_invocations, self._invoke_for_moto)
+        self._captures.enter_context(replacing_in("awslambda", capture))
         invoker.tell_ends(self._take_ended)
         self._thread = threading.Thread(target=self._deliver_all, name="event-publisher", daemon=True)
         self._thread.start()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_a
 from emulator.gateway.faults import cutting, find_failure
 from emulator.gateway.protocol import WireAnswer, encode_error
 from emulator.gateway.sagemaker import check_request, read_operation_name
+from emulator.gateway.starting_service import StartingService
 from emulator.lambda_functions.invoke_api import INVOKE_PATH
 from emulator.moto_services.iam.principals import note_session
 from emulator.moto_services.stored_only import build_note, noting
@@ -79,9 +79,9 @@ class GatewayServices:
     token_check: TokenCheck | None = None
     settle: Callable[[], None] | None = None
     may_change: Callable[[], bool] | None = None
-    invoke: Future[WSGIApplication] = field(default_factory=Future)
-    sagemaker: Future[SageMaker] = field(default_factory=Future)
-    moto: Future[WSGIApplication] = field(default_factory=Future)
+    invoke: StartingService[WSGIApplication] = field(default_factory=StartingService)
+    sagemaker: StartingService[SageMaker] = field(default_factory=StartingService)
+    moto: StartingService[WSGIApplication] = field(default_factory=StartingService)
 
     def cancel(self) -> None:
         """Cancel the futures, so that no request waits for a service that will never be ready."""
@@ -206,12 +206,12 @@ class Gateway:
     def _run_operation(self, request: Request) -> WSGIApplication | None:
         if request.operation is None:
             return None
-        sagemaker = self._services.sagemaker.result(_START_SECONDS)
-        if sagemaker.has(request.operation):
-            answer = sagemaker.answer(request.operation, request.environ)
-            if self._services.settle is not None and not request.operation.startswith(_READING):
-                self._services.settle()
-            return answer
+        with self._services.sagemaker.use(_START_SECONDS) as sagemaker:
+            if sagemaker.has(request.operation):
+                answer = sagemaker.answer(request.operation, request.environ)
+                if self._services.settle is not None and not request.operation.startswith(_READING):
+                    self._services.settle()
+                return answer
         check_request(request.operation, request.environ, self._services.has_moto_operation)
         note = build_note(request.operation)
         if note is None:
@@ -224,8 +224,12 @@ class Gateway:
     def _fail_on_purpose(self, request: Request) -> WSGIApplication | None:
         return find_failure(request.environ)
 
-    def _pass_to_moto(self, request: Request) -> WSGIApplication:
-        return cutting(self._services.moto.result(_START_SECONDS), request.environ)
+    def _pass_to_moto(self, _request: Request) -> WSGIApplication:
+        return self._answer_by_moto
+
+    def _answer_by_moto(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        with self._services.moto.use(_START_SECONDS) as moto:
+            return cutting(moto, environ)(environ, start_response)
 
 
 def parse_request(environ: WSGIEnvironment) -> Request:

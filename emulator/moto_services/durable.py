@@ -10,7 +10,7 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,8 @@ class DurableBackends:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep_stray, name="moto-keeper", daemon=True)
         self._is_open = True
-        self._replacing = {**replacing, "logs": [self._log_events.kept, *replacing.get("logs", [])]}
+        self._replacing = {service: list(replacements) for service, replacements in replacing.items()}
+        self._replacing.setdefault("logs", []).insert(0, self._log_events.kept)
         # A service is restored when it is first used. Before that, its modules are not even imported.
         self._waiting: dict[str, list[BackendKey]] = {service: [] for service in self._replacing}
         for key in self._files.list_keys():
@@ -139,6 +140,28 @@ class DurableBackends:
         """Prevent changes to the files inside the ``with`` block."""
         with self._writing:
             yield
+
+    @contextmanager
+    def replacing_in(self, service: str, replace: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+        """Replace more of a service inside the ``with`` block, but not before its first use, which imports it."""
+        with ExitStack() as closers:
+
+            def replace_until_closed() -> AbstractContextManager[None]:
+                closers.enter_context(replace())
+                return nullcontext()
+
+            with self._restoring:
+                if service in self._restored:
+                    replace_until_closed()
+                else:
+                    self._replacing.setdefault(service, []).append(replace_until_closed)
+                    self._waiting.setdefault(service, [])
+            try:
+                yield
+            finally:
+                with self._restoring:
+                    if replace_until_closed in self._replacing.get(service, ()):
+                        self._replacing[service].remove(replace_until_closed)
 
     def _restoring_first(self, use: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap ``use``, a method of moto's dictionary of a service's backends, to restore the service first."""

@@ -11,7 +11,8 @@ from moto.core.model_instances import reset_model_data
 from emulator.moto_services.replacements import check_moto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from emulator.moto_services.s3.journal import ContentsFollower
@@ -118,6 +119,12 @@ class MotoStore:
         """Prevent changes to the files inside the ``with`` block."""
         with self._s3.at_rest(), self._backends.at_rest():
             yield
+
+    def replacing_in(
+        self, service: str, replace: Callable[[], AbstractContextManager[None]]
+    ) -> AbstractContextManager[None]:
+        """Replace more of a service inside the ``with`` block; see ``DurableBackends.replacing_in``."""
+        return self._backends.replacing_in(service, replace)
 
     def reset(self) -> None:
         """Remove everything, also from the folder. No request may be running."""

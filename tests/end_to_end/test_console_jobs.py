@@ -253,6 +253,19 @@ def test_a_failed_job_shows_the_last_lines_of_its_log(page: Page) -> None:
     expect(page.get_by_role("log")).to_contain_text("line 3")
 
 
+def test_page_command_and_api_say_the_same_of_where_a_jobs_seconds_went(page: Page, running: RunningEmulator) -> None:
+    spent = {each["phase"]: each["seconds"] for each in ask(running, f"jobs/{REGION}/{FAILING}")["spent"]}
+    assert spent
+    described = json.loads(run_command(running, "describe", FAILING, "--json"))
+    assert described["SecondsSpent"] == spent
+    page.goto(f"/console#/jobs/{REGION}/{FAILING}")
+    shown = page.locator("p.spent")
+    expect(shown).to_contain_text("Seconds spent")
+    for text in (shown.inner_text(), run_command(running, "describe", FAILING).partition("Seconds spent")[2]):
+        figures = {phase: float(re.search(rf"{phase} ([\d.]+)", text)[1]) for phase in spent}  # type: ignore[index]
+        assert figures == pytest.approx(spent, abs=0.006)  # two digits
+
+
 def test_a_tuning_job_shows_its_trials_and_the_best(page: Page) -> None:
     page.goto("/console#/tuning")
     row = page.locator(f"tr[data-job={TUNING}]")

@@ -233,6 +233,7 @@ def test_imports_that_start_threads_are_not_forked(tmp_path: Path, programs: Pat
 
 
 def test_an_idle_interpreter_ends(tmp_path: Path, programs: Path) -> None:
+    assert WarmOptions().idle_seconds <= 600
     runtime = make_runtime(tmp_path, "idle", WarmOptions(idle_seconds=0.5))
     run(runtime, build_spec(programs, "sees"))
     interpreter = find_interpreter(runtime)

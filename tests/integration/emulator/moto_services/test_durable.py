@@ -7,7 +7,8 @@ import shutil
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,31 @@ def test_what_services_deliver_is_kept_before_they_go_on(tmp_path: Path) -> None
         shutil.copytree(tmp_path / "first", tmp_path / "second")
     with running(tmp_path / "second") as aws:
         assert aws.sqs.receive_message(QueueUrl="kept")["Messages"][0]["Body"] == "delivered"
+
+
+def test_a_replacement_begins_with_the_first_use_of_its_service_and_ends_with_its_block(tmp_path: Path) -> None:
+    from moto.kms.models import kms_backends
+    from moto.sns.models import sns_backends
+
+    steps: list[str] = []
+
+    @contextmanager
+    def replace(name: str) -> Iterator[None]:
+        steps.append(f"{name} begins")
+        yield
+        steps.append(f"{name} ends")
+
+    with closing(MotoStore(tmp_path)) as store:
+        with store.replacing_in("sns", partial(replace, "first")):
+            assert not steps
+            assert sns_backends[ACCOUNT][REGION] is sns_backends[ACCOUNT][REGION]
+            with store.replacing_in("sns", partial(replace, "at once")):
+                assert steps == ["first begins", "at once begins"]
+        assert steps[2:] == ["at once ends", "first ends"]
+        with store.replacing_in("kms", partial(replace, "never used")):
+            pass
+        assert kms_backends[ACCOUNT][REGION]
+        assert len(steps) == 4
 
 
 def test_what_cannot_be_kept_is_said_once_and_served(

@@ -1,0 +1,41 @@
+"""Modules that moto imports at its start and needs in few requests."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+# Certificates of IAM, and files of recorded answers, which moto's own library for tests reads.
+_DEFERRED = ("cryptography.x509", "yaml")
+
+
+class _DeferredModule(ModuleType):
+    """Stands for a module in ``sys.modules``; imports it when an attribute is first needed."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        super().__init__(spec.name)
+        self.__spec__ = spec  # which each import statement reads
+        self._import = threading.RLock()
+
+    def __getattr__(self, attribute: str) -> Any:
+        name = self.__name__
+        with self._import:
+            if sys.modules.get(name) is self:
+                del sys.modules[name]
+            module = importlib.import_module(name)
+        return getattr(module, attribute)
+
+
+def defer_modules() -> None:
+    """Defer the import of these modules until they are used. Those that are imported already stay as they are."""
+    for name in _DEFERRED:
+        spec = None if name in sys.modules else find_spec(name)
+        if spec is not None:
+            sys.modules[name] = _DeferredModule(spec)
