@@ -8,6 +8,7 @@ import ast
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -53,8 +54,16 @@ def describe_absent(script: Path, arguments: Sequence[str]) -> Iterator[str]:
         if not _is_there(name, script):
             yield f"the script imports {name}, which AWS's image has and this one does not: {_REMEDIES[name]}"
     given = dict(pairwise(arguments)).get("--model_dir", "")
-    s3_is_absent = "tensorflow" in imports and find_spec("tensorflow_io") is None
-    if s3_is_absent and given.startswith("s3://") and _names(script, "model_dir"):
+    if "tensorflow" not in imports or not given.startswith("s3://") or not _names(script, "model_dir"):
+        return
+    if find_spec("tensorflow_io") is not None:
+        # That of TensorFlow 2.12 is imported by TensorFlow itself.
+        if "tensorflow_io" not in imports and not version("tensorflow-io").startswith("0.32."):
+            yield (
+                f"--model_dir is {given}: TensorFlow has a file system for s3:// only once the script has imported "
+                "tensorflow_io, and it does not"
+            )
+    else:
         yield (
             f"--model_dir is {given}, and TensorFlow has no file system for s3:// here: save to the folder in "
             "SM_MODEL_DIR, which is uploaded, or give the estimator model_dir='/opt/ml/model'"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from container_runtime.docker.daemon import describe_engine
+from container_runtime.gpus import list_gpus
 from tests.interop.recorded_runs import unpack_recorded_runs
 from tests.running_emulator import BACK_ENDS, RunningEmulator
 from tests.swarm_nodes import SwarmNodes, find_refusal
@@ -45,6 +46,11 @@ settings.load_profile("gate")
 @cache
 def docker_engine_answers() -> bool:
     return describe_engine() is not None
+
+
+@cache
+def gpu_answers() -> bool:
+    return bool(list_gpus())
 
 
 _WHOLE_SWARM = {"test_swarm_training.py", "test_swarm_files.py", "test_swarm_lost_rules.py"}
@@ -101,7 +107,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests marked ``docker`` are skipped by name without an engine, but never where CI is set."""
+    """Tests marked ``docker`` are skipped by name without an engine, but never where CI is set; ``gpu`` without one."""
+    if item.get_closest_marker("gpu") and not gpu_answers():
+        pytest.skip("no NVIDIA GPU answers here: it takes one, its driver, and nvidia-ml-py")
     if item.get_closest_marker("docker") and not docker_engine_answers():
         if os.environ.get("CI"):
             pytest.fail("No Docker engine answers, and in CI the Docker tests must run: make engine starts one.")

@@ -86,6 +86,29 @@ def read_promise(service: Mapping[str, Any]) -> Promise:
     return Promise(reserved.get("NanoCPUs", 0), reserved.get("MemoryBytes", 0))
 
 
+def describe_lack(full: int, nodes: int, containers: int) -> str:
+    """Return why containers wait.
+
+    Args:
+        full: how many of the nodes have no capacity for the first container.
+        nodes: how many nodes can run them.
+        containers: how many have to start at once.
+
+    >>> describe_lack(1, 3, 1), describe_lack(2, 3, 1)
+    ('1 of 3 nodes has too little free capacity', '2 of 3 nodes have too little free capacity')
+    >>> describe_lack(1, 1, 1)
+    'the only node has too little free capacity'
+    >>> describe_lack(0, 1, 2)
+    '1 node has too little free capacity for 2 containers at once'
+    """
+    if containers > 1:
+        have = "node has" if nodes == 1 else "nodes have"
+        return f"{nodes} {have} too little free capacity for {containers} containers at once"
+    if nodes == 1:
+        return "the only node has too little free capacity"
+    return f"{full} of {nodes} nodes {'has' if full == 1 else 'have'} too little free capacity"
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Wanted:
     """A container that needs a node.
@@ -276,13 +299,8 @@ class Capacity:
         elif turn.hopeless_since is None:
             turn.hopeless_since = time.monotonic()
         nodes = {node.id: node for found in lists.values() for node in found}
-        if len(turn.wanted) > 1:
-            have = "node has" if len(nodes) == 1 else "nodes have"
-            return f"{len(nodes)} {have} too little free capacity for {len(turn.wanted)} containers at once"
-        full = [node for node in nodes.values() if not taken.leaves(node, turn.wanted[0].promise)]
-        if len(nodes) == 1:
-            return "the only node has too little free capacity"
-        return f"{len(full)} of {len(nodes)} nodes {'has' if len(full) == 1 else 'have'} too little free capacity"
+        full = sum(not taken.leaves(node, turn.wanted[0].promise) for node in nodes.values())
+        return describe_lack(full, len(nodes), len(turn.wanted))
 
     def _share(self, turn: _Turn, chosen: Mapping[Wanted, SwarmNode]) -> str | None:
         """Reserve the chosen nodes for all emulators to see; return the reason if another one was first."""

@@ -47,6 +47,15 @@ def test_a_registry_that_does_not_answer_is_named(bare_worker: SwarmNodes, tmp_p
     assert prefix in finding.found
 
 
+def test_a_node_without_the_agents_image_is_named_with_the_command(bare_worker: SwarmNodes, tmp_path: Path) -> None:
+    findings = {each.state: each for each in survey(tmp_path / "key", None, start_agents=True)}
+    assert findings.keys() == {"ok", "missing"}
+    missing = findings["missing"]
+    assert f"({bare_worker.nodes[1].address}) has no agent and gets no tasks: No such image" in missing.found
+    assert missing.remedy.startswith("docker save sha256:")
+    assert "| ssh NODE docker load" in missing.remedy
+
+
 def test_nodes_pull_what_they_are_given_to_run(bare_worker: SwarmNodes, tmp_path: Path) -> None:
     nodes = bare_worker
     with run_registry(nodes.address, _PORT, tmp_path) as host:

@@ -72,7 +72,7 @@ def wait_until_stopped(emulator: RunningEmulator, jobs: Jobs, kind: str, rule: s
 def test_a_script_saves_and_reads_at_a_path_of_s3(staged: RunningEmulator, jobs: Jobs) -> None:
     """The SDK gives each script of TensorFlow such a model_dir."""
     script = """
-import argparse, tensorflow as tf
+import argparse, tensorflow as tf, tensorflow_io
 parser = argparse.ArgumentParser()
 parser.add_argument("--model_dir")
 folder = parser.parse_known_args()[0].model_dir

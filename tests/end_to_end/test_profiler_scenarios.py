@@ -1,7 +1,7 @@
 """Tests of all profiler rules on sick and healthy trainings of three frameworks.
 
-A sick training has every fault at once; one evaluation of ProfilerReport runs all rules. GPUs are played, those of the
-machine, which local processes all see.
+A sick training has every fault at once; one evaluation of ProfilerReport runs all rules. GPUs and cores that wait for a
+disk are played.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
 from tests.end_to_end.finished_jobs import read_log, wait_until_ended
-from tests.running_emulator import RunningEmulator
+from tests.running_emulator import BACK_ENDS, RunningEmulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ CORES = os.cpu_count() or 1
 WORKERS = 2
 
 TORCH, TENSORFLOW = "pytorch-training:2.13.0-cpu-py311", "tensorflow-training:2.21.0-cpu-py311"
-# Image, script and number of loading processes.
+# Image, script and number of loading processes, of which a sick training has one too many.
 TRAININGS = {
     "pytorch-0-workers": (TORCH, "train_pytorch.py", 0),
     "pytorch-2-workers": (TORCH, "train_pytorch.py", WORKERS),
@@ -40,11 +40,10 @@ TRAININGS = {
     "keras-loop": (TENSORFLOW, "train_keras_loop.py", 0),
     "xgboost": ("sagemaker-xgboost:3.0-5", "train_xgboost.py", 0),
 }
-BY_DAY = ("keras-fit", "healthy")
+BY_DAY = {("process", "keras-fit", "healthy"), ("docker", "xgboost", "sick")}
 
 SYSTEM = {"AllCoresBusy", "MemoryGrowth"}
-GPU = {"BatchSize", "CPUBottleneck", "GPUMemoryIncrease", "LoadBalancing", "LowGPUUtilization"}
-# Without IOBottleneck: a core that waits for a disk is the machine's, and there is none while others use all cores.
+GPU = {"BatchSize", "CPUBottleneck", "GPUMemoryIncrease", "IOBottleneck", "LoadBalancing", "LowGPUUtilization"}
 STEPS = {"MaxInitializationTime", "SmallBatches", "StepOutlier"}
 LOADING = {"SlowDataLoading"}
 LOADER = {"Dataloader"}
@@ -65,7 +64,7 @@ BOTH = {
     **{f"{rule}_window": "20" for rule in ("BatchSize", "LowGPUUtilization")},
     "GPUMemoryIncrease_window": "5",
     "GPUMemoryIncrease_increase": "2",
-    "CPUBottleneck_cpu_threshold": "10",
+    "CPUBottleneck_cpu_threshold": "3",
     "CPUBottleneck_threshold": "30",
     "AllCoresBusy_patience": "40",
     "MemoryGrowth_patience": "20",
@@ -76,11 +75,12 @@ BOTH = {
     "StepOutlier_stddev": "10",
     "StepOutlier_n_outliers": "3",
     "Dataloader_min_threshold": str(100 * WORKERS / CORES - 1),
+    "Dataloader_max_threshold": str(100 * WORKERS / CORES),
 }
 ONE_KIND = {
-    "healthy": {"Dataloader_max_threshold": str(100 * WORKERS / CORES), "scan_interval_us": "5000000"},
+    "healthy": {"scan_interval_us": "5000000"},
     "sick": {
-        "AllCoresBusy_cpu_threshold": "10",
+        "AllCoresBusy_cpu_threshold": "3",
         "MaxInitializationTime_threshold": "0.05",
         "scan_interval_us": "1000000",
     },
@@ -88,16 +88,20 @@ ONE_KIND = {
 
 
 @pytest.fixture(scope="module")
-def played_nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the module that plays NVML, and of the file that says how the GPUs are."""
-    return Path(shutil.copytree(SCRIPTS / "played_nvml", tmp_path_factory.mktemp("played") / "nvml"))
+def played_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the modules that play a machine, and of the file that says how it is."""
+    folder = Path(shutil.copytree(SCRIPTS / "played_machine", tmp_path_factory.mktemp("played") / "machine"))
+    (folder / "state").write_text("healthy")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory, played_nvml: Path) -> Iterator[RunningEmulator]:
-    """An emulator of local processes that measures played GPUs, with the scripts in its S3."""
+def machine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, played_machine: Path
+) -> Iterator[RunningEmulator]:
+    """An emulator on a played machine, with the scripts in its S3."""
     folder = tmp_path_factory.mktemp("emulator") / "state"
-    emulator = RunningEmulator(folder, runtime="process", search_path=played_nvml)
+    emulator = RunningEmulator(folder, runtime=request.param, search_path=played_machine)
     emulator.client("s3").create_bucket(Bucket=BUCKET)
     for _, script, _ in TRAININGS.values():
         stage_source(emulator.client("s3"), script, [SCRIPTS / script, SCRIPTS / "faults.py"], BUCKET)
@@ -107,7 +111,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory, played_nvml: Path) -> Iter
 
 def build_request(name: str, training: str, kind: str) -> dict[str, Any]:
     image, script, workers = TRAININGS[training]
-    arguments = {"sick": int(kind == "sick"), "workers": workers}
+    arguments = {"sick": int(kind == "sick"), "workers": workers + 1 if workers and kind == "sick" else workers}
     request = build_training_job(
         name,
         image=image,
@@ -134,20 +138,25 @@ def find_names(details: str, before: str) -> set[str]:
 
 
 def list_cells() -> list[ParameterSet]:
-    """Each training in both kinds, all but one at night; sick ones of PyTorch are in `test_profiled_trainings.py`."""
+    """Each training in both kinds on each back end that hands out GPUs, all but one of each at night."""
     return [
         pytest.param(
-            training, kind, id=f"{training}-{kind}", marks=() if (training, kind) == BY_DAY else pytest.mark.nightly
+            back_end.id,
+            training,
+            kind,
+            id=f"{back_end.id}-{training}-{kind}",
+            marks=(*back_end.marks, *(() if (back_end.id, training, kind) in BY_DAY else [pytest.mark.nightly])),
         )
+        for back_end in BACK_ENDS
+        if back_end.id != "swarm"
         for training in TRAININGS
         for kind in ONE_KIND
-        if not (kind == "sick" and training.startswith("pytorch"))
     ]
 
 
-@pytest.mark.parametrize(("training", "kind"), list_cells())
-def test_all_rules_are_right_about(machine: RunningEmulator, played_nvml: Path, training: str, kind: str) -> None:
-    (played_nvml / "state").write_text(kind)
+@pytest.mark.parametrize(("machine", "training", "kind"), list_cells(), indirect=["machine"])
+def test_all_rules_are_right_about(machine: RunningEmulator, played_machine: Path, training: str, kind: str) -> None:
+    (played_machine / "state").write_text(kind)
     name = f"{kind}-{training}-{uuid.uuid4().hex[:6]}"
     machine.client("sagemaker").create_training_job(**build_request(name, training, kind))
     job = wait_until_ended(machine, name, seconds=800)

@@ -61,19 +61,29 @@ class Typist:
     def __init__(self, nodes: SwarmNodes, shared: Path) -> None:
         self._nodes, self._shared = nodes, shared
 
-    def type(self, command: str, *, on: Node | None = None, second: Node | None = None, **words: str) -> str:
-        assert f"    {command}\n" in PAGE, "the page has another command"
+    def type(
+        self, *commands: str, on: Node | None = None, second: Node | None = None, code: int | None = 0, **words: str
+    ) -> str:
+        """Type commands in one shell, which ends with a code, or any where it is None; return what they print."""
+        assert all(f"    {command}\n" in PAGE for command in commands), "the page has another command"
+        typed = "\n".join(commands)
         for old, new in {**words, "/srv/smdebug": str(self._shared)}.items():
-            command = command.replace(old, new)
-        command = command.replace("192.0.2.11", self._nodes.manager.address).replace("smdebug-emulator ", "emulator ")
+            typed = typed.replace(old, new)
+        typed = typed.replace("192.0.2.11", self._nodes.manager.address).replace("smdebug-emulator ", "emulator ")
         if second is not None:
-            command = command.replace("ssh 192.0.2.12", f"env DOCKER_HOST=unix://{second.socket}")
-        environment = {**os.environ, "DOCKER_HOST": f"unix://{(on or self._nodes.manager).socket}"}
-        script = f'emulator() {{ "{sys.executable}" -m emulator "$@"; }}; set -e -o pipefail; {command}'
+            typed = typed.replace("ssh 192.0.2.12", f"env DOCKER_HOST=unix://{second.socket}")
+        environment = {
+            **os.environ,
+            "DOCKER_HOST": f"unix://{(on or self._nodes.manager).socket}",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "SMDEBUG_EMULATOR_PORT": "0",
+        }
+        script = f'emulator() {{ "{sys.executable}" -m emulator "$@"; }}; set -e -o pipefail; {typed}'
+        command = ["bash", "-c", script]
         done = subprocess.run(
-            ["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=300, check=False
+            command, env=environment, cwd=self._shared, capture_output=True, text=True, timeout=300, check=False
         )
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert code in (None, done.returncode), (typed, done.stdout, done.stderr)
         return done.stdout.strip()
 
 

@@ -55,6 +55,28 @@ def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
 
 
 @pytest.mark.usefixtures("granted_namespaces")
+def test_make_swarm_ends_and_leaves_no_pipe_open() -> None:
+    """Whoever reads what it prints comes to an end while the engines run."""
+    with tempfile.TemporaryDirectory(prefix="smd-") as parent:
+        folder = Path(parent) / "swarm"
+        source = "import sys; from pathlib import Path; from tests import swarm_nodes; "
+        source += "swarm_nodes.FOLDER = Path(sys.argv.pop()); swarm_nodes.main()"
+        root = Path(__file__).parents[2]
+
+        def make(target: str) -> str:
+            command = [sys.executable, "-c", source, target, str(folder)]
+            return subprocess.run(command, check=True, capture_output=True, text=True, cwd=root, timeout=120).stdout
+
+        try:
+            assert f"export DOCKER_HOST=unix://{folder}/1.sock" in make("up")
+            with closing(SwarmNodes(folder).manager.connect()) as manager:
+                assert len({each["Description"]["Hostname"] for each in manager.nodes()}) == 2
+        finally:
+            assert make("down") == "The Swarm is taken down.\n"
+        assert not folder.exists()
+
+
+@pytest.mark.usefixtures("granted_namespaces")
 def test_engines_get_a_network_that_this_machine_is_not_in() -> None:
     """Another's network of the same addresses would lead to the other's nodes."""
     with tempfile.TemporaryDirectory(prefix="smd-") as parent:

@@ -10,15 +10,17 @@ EPOCHS = 4
 STEPS_PER_EPOCH = 20
 # The first epoch of a sick training gets its data at once, so that it has tiny steps where a step fetches its batch.
 _START_S = 4.0
+# A batch of a later one takes so long at least, and so many times as long as what was done since the last batch.
 _WAIT_S = 0.25
+_WAIT_SHARE = 2.0
 _SLOW_STEP_S = 1.2
 _STEPS_PER_SLOW_ONE = 16
 _HEALTHY_STEP_S = 0.1
 _STEPS_PER_KEPT_ONE = 8
 _KEPT_BYTES = 160 << 20
-# So many that they get their part of a machine on which others work, too.
+# So many that they get their part of a machine on which others work, too, and nice, so that the training gets its own.
 _BUSY_PER_CORE = 4
-_BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"
+_BUSY = "import os\nos.nice(10)\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"
 
 
 class Faults:
@@ -33,6 +35,7 @@ class Faults:
         self.workers: int = arguments.workers
         self.waits = False
         self._step = 0
+        self._loaded = time.monotonic()
         self._kept: list[bytes] = []
 
     def begin(self) -> None:
@@ -46,11 +49,14 @@ class Faults:
     def begin_epoch(self, number: int) -> None:
         """Let what comes after the first epoch wait for its data."""
         self.waits = self.sick and number > 0
+        self._loaded = time.monotonic()
 
     def load(self) -> None:
         """Load a batch."""
         if self.waits:
-            time.sleep(_WAIT_S * max(1, self.workers))
+            passed = time.monotonic() - self._loaded
+            time.sleep(max(_WAIT_S * max(1, self.workers), _WAIT_SHARE * passed))
+        self._loaded = time.monotonic()
 
     def compute(self) -> None:
         """Do one step."""

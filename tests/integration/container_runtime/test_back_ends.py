@@ -1,12 +1,15 @@
 """Tests of container back ends that another distribution brings."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+PAGE = Path(__file__).parents[3] / "docs" / "back_ends.md"
 
 MODULE = """
 from dataclasses import replace
@@ -45,6 +48,7 @@ NO_BACK_END = "text"
 ENTRY_POINTS = """
 [smdebug_emulator.runtimes]
 borrowed = borrowed_time:BORROWED
+mine = borrowed_time:BORROWED
 forgetful = borrowed_time:FORGETFUL
 broken = borrowed_time_that_is_not_there:BACK_END
 text = borrowed_time:NO_BACK_END
@@ -83,6 +87,21 @@ def test_the_contract_suite_runs_against_it(distribution: Path, tmp_path: Path) 
     assert "2 failed, 1 passed" in broken.stdout, broken.stdout
 
 
+@pytest.mark.parametrize("tests", ["test_log_holds_both_streams", pytest.param("", marks=pytest.mark.nightly)])
+def test_the_contract_suite_runs_with_a_fixture_of_their_own(distribution: Path, tmp_path: Path, tests: str) -> None:
+    """The distribution's tests are the page's file; at night the whole suite."""
+    file = re.search(
+        r'^```python title="tests/test_contract.py"\n(.*?)^```$', PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert file is not None
+    (tmp_path / "test_contract.py").write_text(file[1])
+    chosen = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_contract.py", "-k", tests)
+    kept = call(distribution, tmp_path, *chosen)
+    assert kept.returncode == 0, kept.stdout
+    assert f"{1 if tests else ''} passed" in kept.stdout
+    assert "failed" not in kept.stdout
+
+
 def test_its_name_is_a_choice_of_the_command(distribution: Path, tmp_path: Path) -> None:
     program = ("-m", "emulator", "doctor", "--runtime")
     found = call(distribution, tmp_path, *program, "borrowed").stdout
@@ -99,7 +118,7 @@ def test_its_name_is_a_choice_of_the_command(distribution: Path, tmp_path: Path)
         ("process", "process Containers run as local processes, as asked for."),
         ("broken", "(borrowed_time_that_is_not_there:BACK_END) cannot be imported: ModuleNotFoundError"),
         ("text", "text (borrowed_time:NO_BACK_END) is not a BackEnd."),
-        ("missing", "named 'missing'; there is borrowed, broken, docker, forgetful, process, swarm, text."),
+        ("missing", "named 'missing'; there is borrowed, broken, docker, forgetful, mine, process, swarm, text."),
     ],
 )
 def test_it_is_opened_by_its_name(distribution: Path, tmp_path: Path, name: str, said: str) -> None:

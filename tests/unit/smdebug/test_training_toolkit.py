@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from smdebug.absent_modules import describe_absent_launcher
+from smdebug.absent_modules import describe_absent, describe_absent_launcher
 from smdebug.training_toolkit import list_tensorflow_errors
 
 OURS, TOOLKITS = "smdebug.training_toolkit", "sagemaker_training.cli.train"
@@ -165,6 +165,33 @@ def test_what_the_image_lacks_is_said_before_the_script_fails_of_it(tmp_path: Pa
     (said,) = cast("list[str]", ended["said"])
     assert said.startswith("the script imports horovod, which AWS's image has and this one does not: use torch.dist")
     assert ended["code"] == 1
+
+
+@pytest.mark.parametrize(
+    ("installed", "imports", "said"),
+    [
+        (None, "tensorflow", ["TensorFlow has no file system for s3:// here"]),
+        ("0.32.0", "tensorflow", []),
+        ("0.36.0", "tensorflow", ["only once the script has imported tensorflow_io"]),
+        ("0.36.0", "tensorflow, tensorflow_io", []),
+    ],
+)
+def test_a_path_of_s3_that_tensorflow_cannot_open_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str | None, imports: str, said: list[str]
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"import {imports}\nprint('--model_dir')")
+    if installed is not None:
+        (tmp_path / "packages" / "tensorflow_io").mkdir(parents=True)
+        (tmp_path / "packages" / "tensorflow_io" / "__init__.py").touch()
+        about = tmp_path / "packages" / f"tensorflow_io-{installed}.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: tensorflow-io\nVersion: {installed}\n")
+        monkeypatch.syspath_prepend(str(tmp_path / "packages"))
+    found = list(describe_absent(script, ["train.py", "--model_dir", "s3://bucket/model"]))
+    assert len(found) == len(said)
+    for sentence, part in zip(found, said, strict=True):
+        assert part in sentence
 
 
 def test_an_absent_launcher_is_said(tmp_path: Path, packages: Path) -> None:

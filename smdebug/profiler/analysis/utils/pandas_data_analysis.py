@@ -155,7 +155,7 @@ class PandasFrameAnalysis:
         device: Resource | Sequence[Resource] | None = None,
         utilization_ranges: Sequence[tuple[float, float]] | None = None,
     ) -> pd.DataFrame:
-        """Return by type and node the number of values in each range, one column per range.
+        """Return by type and node the number of values in each range, one column per range, the lowest first.
 
         A value on an edge counts in the first range that contains it.
 
@@ -177,10 +177,11 @@ class PandasFrameAnalysis:
             return next(((low, high) for low, high in ranges if low <= value <= high), None)
 
         found = pd.Series([find_range(value) for value in rows["value"]], index=rows.index, dtype=object)
+        columns = sorted(set(ranges))
         counts = pd.DataFrame(
-            {each: found.map(lambda seen, each=each: int(seen == each)) for each in ranges}, index=rows.index
+            {each: found.map(lambda seen, each=each: int(seen == each)) for each in columns}, index=rows.index
         )
-        counts.columns = pd.Index(ranges, tupleize_cols=False)
+        counts.columns = pd.Index(columns, tupleize_cols=False)
         table = counts.groupby([rows["type"], rows["nodeID"]]).sum()
         return table.loc[:, table.sum() > 0].reset_index()
 

@@ -175,6 +175,12 @@ class PyinstrumentStepStats:
 
 
 def _name(key: tuple[str, int, str]) -> str:
-    """Return the name of a function as pstats prints it."""
+    """Return the name of a function as pstats prints it.
+
+    >>> _name(("train.py", 7, "main")), _name(("~", 0, "<built-in method builtins.sum>"))
+    ('train.py:7(main)', '{built-in method builtins.sum}')
+    """
     file, line, name = key
-    return name if (file, line) == ("~", 0) else f"{file}:{line}({name})"
+    if (file, line) != ("~", 0):
+        return f"{file}:{line}({name})"
+    return f"{{{name[1:-1]}}}" if name.startswith("<") and name.endswith(">") else name

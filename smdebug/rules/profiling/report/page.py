@@ -113,6 +113,7 @@ def _render_fired(rule: ProfilerRule, record: JobRecord) -> str:
     if rule.violations > _MOST_FINDINGS:
         findings += f"<li>and {rule.violations - _MOST_FINDINGS} more, in profiler-reports/{rule.name}.json</li>"
     charts = rule.draw_charts(record)
-    found = f"{render_text(meaning)}<h3>What was found</h3><ul>{findings}</ul>"
-    folded = render_details("Charts", charts) if charts else ""
-    return f"{found}<h3>What to do</h3><ul>{advice}</ul>{folded}"
+    found = f"{render_text(meaning)}<h3>What was found</h3><ul>{findings}</ul><h3>What to do</h3><ul>{advice}</ul>"
+    return render_details(
+        "What was found, and what to do", found + (render_details("Charts", charts) if charts else "")
+    )
