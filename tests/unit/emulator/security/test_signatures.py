@@ -286,6 +286,28 @@ def test_chunks_are_signed_one_by_one(tmp_path: Path) -> None:
         journal.close()
 
 
+def test_a_date_header_counts_where_there_is_no_x_amz_date() -> None:
+    environ = sign(SigV4Auth, "sts", "POST", f"{HOST}/", b"Action=GetCallerIdentity", Date="of now")
+    assert "HTTP_X_AMZ_DATE" not in environ
+    check(environ)
+    with pytest.raises(SignatureError, match="lacks a valid X-Amz-Date"):
+        read_signature({**environ, "HTTP_DATE": "yesterday"})
+
+
+@pytest.mark.parametrize(("seconds", "is_valid"), [("0", False), ("1", True), ("604800", True), ("604801", False)])
+def test_a_presigned_address_lasts_a_second_to_a_week(seconds: str, is_valid: bool) -> None:
+    credential = f"{KEY}/20260101/{REGION}/s3/aws4_request"
+    query = f"X-Amz-Credential={credential}&X-Amz-SignedHeaders=host&X-Amz-Date=20260101T000000Z&X-Amz-Signature=a"
+    environ = build_environ("GET", f"{HOST}/bucket/key?{query}&X-Amz-Expires={seconds}", {})
+    if is_valid:
+        signature = read_signature(environ)
+        assert signature is not None
+        assert signature.expires == int(seconds)
+    else:
+        with pytest.raises(SignatureError, match=r"X-Amz-Expires has to be from 1 to 604800 seconds\."):
+            read_signature(environ)
+
+
 def test_keys_are_derived_as_botocore_does() -> None:
     from emulator.security.signatures import derive_key
 
