@@ -44,7 +44,7 @@ class ProcessEnvironment:
 
 
 def forget_default_session() -> None:
-    """Have boto3 make its default session anew: the one that it has holds the credentials of before."""
+    """Have boto3 make a new default session: the present one holds the earlier credentials."""
     boto3 = sys.modules.get("boto3")
     if boto3 is not None:
         boto3.DEFAULT_SESSION = None  # type: ignore[attr-defined] # it is

@@ -19,7 +19,7 @@ from emulator.moto_services.sagemaker_kinds import KINDS
 
 logger = logging.getLogger(__name__)
 
-# Tested and excluded: 5.2.0 and 5.2.4. They store the times of log groups and streams as numbers. So PutLogEvents
+# Tested and excluded: 5.2.0, 5.2.3 and 5.2.4. They store the times of log groups and streams as numbers. So PutLogEvents
 # fails, and 5.2.5 cannot read their state.
 TESTED_VERSIONS = ("5.2.5",)
 _ABSENT = object()

@@ -21,7 +21,7 @@ class StoredImage:
         reference: its name, or its id if it has none.
         image: the name of the image definition; ``base`` for a base image with requirements.
         is_outdated: whether nothing uses it any more.
-        is_stale: whether jobs run in it, but a build would make it anew.
+        is_stale: whether jobs run in it, but a build would make it again.
         size: in bytes. Images share layers, so that the sum of several is more than they take.
     """
 

@@ -70,7 +70,7 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
 
 
 def _choose_source(settings: Settings, account: str | None) -> Callable[[int, int], list[SentMessage]]:
-    """Return what reads the messages after a sequence number, at most so many: from a file, or from another machine."""
+    """Return the reader of a number of messages after a sequence number: from a file, or from another machine."""
     from emulator.jobs.accounts import name_store
     from emulator.jobs.store.sent_messages import read_sent
 

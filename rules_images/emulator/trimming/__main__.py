@@ -31,7 +31,7 @@ _UNUSED = (
 
 
 def trim_packages(folder: Path, *, keep_bytecode: bool) -> None:
-    """Remove from a site-packages folder what is not run; bytecode, too, where the first use stores it anew."""
+    """Remove from a site-packages folder what is not run; bytecode, too, where the first use stores it again."""
     removed = [path for path in folder.rglob("tests") if path.is_dir()]
     removed += [] if keep_bytecode else folder.rglob("__pycache__")
     for path in (*removed, *(found for pattern in _UNUSED for found in folder.glob(pattern))):

@@ -44,7 +44,7 @@ export function fill(element: Element, ...children: (Child | Child[])[]): void {
   append(element, children);
 }
 
-/** A name that somebody gave: its direction is its own, so that it cannot turn around what stands beside it. */
+/** A name that somebody gave: its direction is its own, so that it cannot reverse the text around it. */
 export function name(text: string): HTMLElement {
   return h("bdi", {}, text);
 }
@@ -73,7 +73,7 @@ export function debounce(act: () => void, milliseconds: number): () => void {
   };
 }
 
-/** Keep the keyboard's place where what it stood on is made anew; elements are told by `data-key`. */
+/** Keep the keyboard's place when its element is replaced; elements are recognised by `data-key`. */
 export function keepingFocus(change: () => void): void {
   const key = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["key"] : undefined;
   change();

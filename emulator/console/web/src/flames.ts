@@ -18,7 +18,7 @@ export function locate(flame: { file: string; line: number }): string {
   return flame.file ? `${flame.file.split("/").slice(-2).join("/")}:${flame.line}` : "built in";
 }
 
-/** Draw it; a call that is pointed at, or reached by arrow keys, is told in words, and fills the width when it is chosen. */
+/** Draw it; a call that is pointed at, or reached by arrow keys, is described in words, and fills the width when it is chosen. */
 export function drawFlames(title: string, root: Call): { element: HTMLElement; close: () => void } {
   const parents = new Map<Call, Call>();
   const link = (flame: Call): void => {

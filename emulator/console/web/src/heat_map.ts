@@ -52,7 +52,7 @@ export interface Grid {
   marks?: { column: number; text: string }[];
 }
 
-/** A heat map of every row. The cell that is pointed at, or reached by arrow keys, is told in words. */
+/** A heat map of every row. The cell that is pointed at, or reached by arrow keys, is described in words. */
 export class HeatMapPlot {
   readonly element: HTMLElement;
   private readonly caption = h("figcaption");

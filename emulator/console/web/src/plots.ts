@@ -61,7 +61,7 @@ export function joinLines(lines: PlottedLine[]): { at: number[]; columns: (numbe
   return { at, columns };
 }
 
-// Titles of plots whose tables are open: a plot that is made anew with its surroundings keeps it so.
+// Titles of plots whose tables are open: a plot that is made again with its surroundings keeps its table open.
 const openTables = new Set<string>();
 // What was chosen for a plot of this title.
 const chosenScales = new Map<string, boolean>();

@@ -1,4 +1,4 @@
-// One stream a page that is seen: what changes is told, and what was missed is told after a break.
+// One stream a page that is seen: it announces changes, and after a break those that were missed.
 
 import { address } from "./api";
 

@@ -126,7 +126,7 @@ class HostContainers:
             container.follow()
 
     def wait_until_prepared(self, seconds: float) -> None:
-        """Wait until each container has come to its command or ended, at most so many seconds."""
+        """Wait until each container has come to its command or ended, for at most the given seconds."""
         deadline = time.monotonic() + seconds
         while isinstance(self._runtime, PreparesInContainers) and time.monotonic() < deadline:
             waiting = [host.name for host, container in self._containers.items() if not container.has_ended]

@@ -94,7 +94,7 @@ export function showLogs(root: Element, path: string): LogPanel {
           const lines = stream.lines;
           if (!first.has(stream.stream)) first.set(stream.stream, lines[0]?.number ?? 0);
           const end = (lines.at(-1)?.number ?? -1) + 1;
-          // An answer holds no more than so many lines or bytes: where it ends before the log does, the rest is asked for.
+          // An answer holds a limited number of lines or bytes: where it ends before the log does, the rest is asked for.
           const cut = !begin && lines.length > 0 && (words ? lines.length >= MOST_LINES : end < stream.total);
           next.set(stream.stream, cut ? end : Math.max(stream.total, end));
           if (cut) again = true;

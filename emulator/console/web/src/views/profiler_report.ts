@@ -4,7 +4,7 @@ import { address, ask, reportedJob, type Job, type Level } from "../api";
 import { fill, h } from "../dom";
 import { linkToS3, parseS3 } from "../format";
 
-/** The page that ProfilerReport leaves in S3, anew while the job runs; nothing in it can run or reach this page. */
+/** The page that ProfilerReport leaves in S3, and replaces while the job runs; nothing in it can run or reach this page. */
 export function showProfilerReport(): { element: HTMLElement; update: (job: Job) => void; look: () => Promise<void> } {
   const element = h("div");
   // Without a word in it the sandbox allows nothing: no script, no form, no way to the page around it.

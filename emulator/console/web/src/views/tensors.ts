@@ -25,7 +25,7 @@ let ahead: { path: string; at: number; run: Promise<Run> } | null = null;
 export function askAhead(path: string): void {
   if (reportedJob || (ahead?.path === path && Date.now() - ahead.at < AHEAD_MS)) return;
   const run = ask<Run>(`${path}/tensors`);
-  // Whoever shows the run is told of an error, and nobody else.
+  // Only the view that shows the run learns of an error.
   run.catch(() => undefined);
   ahead = { path, at: Date.now(), run };
 }
