@@ -23,7 +23,7 @@ CASES = [
 ]
 # What differs between any two runs: times, pids, addresses, and the folders of the container.
 VARYING = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(,\d+)?|\[\S+ \S+ \S+:\d+|process \d+|pid=?\d+|0x[0-9a-f]+|"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(,\d+)?|\[\d\d:\d\d:\d\d\]|\[\S+ \S+ \S+:\d+|process \d+|pid=?\d+|0x[0-9a-f]+|"
     r"[IWEF]0000 \S+ +\d+|"
     r"smdebug-emulator-\w+|\d+\.\d+s"
 )
