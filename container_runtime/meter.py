@@ -4,13 +4,15 @@ They are read often, so each reading has to be cheap.
 """
 
 import os
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_LEAST_SECONDS_BETWEEN_WAITS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,9 @@ class Load:
         io_operations: number of reads and writes since the container started.
         received_bytes, sent_bytes: bytes transferred over the container's own network since it started. None if the
             container shares the network of the machine.
+        waited_seconds: for how long its threads were ready to run and had no core, summed over the threads, since the
+            meter was opened; 0 where the kernel does not count it.
+        cpu_limit: how many cores the container may use at once; None for all of its machine.
     """
 
     cpu_seconds: float
@@ -33,6 +38,8 @@ class Load:
     io_operations: int
     received_bytes: int | None
     sent_bytes: int | None
+    waited_seconds: float = 0.0
+    cpu_limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,39 @@ class LocalMeter:
     def read_machine(self) -> Machine:
         """See ``Meter``."""
         return read_machine()
+
+
+class WaitForCores:
+    """The time that the threads of processes wait for a core. They are many, so they are read once a second at most."""
+
+    def __init__(self, processes: Path | str = "/proc") -> None:
+        """Prepare to read; ``processes`` is the ``/proc`` folder."""
+        self._processes = processes
+        self._read_at = 0.0
+        self._by_thread: dict[str, int] = {}
+        self._total_ns = 0
+
+    def read(self, pids: Iterable[int]) -> float:
+        """Return the seconds since the first call, summed over all threads; a thread that ended keeps its share."""
+        now = time.monotonic()
+        if now >= self._read_at:
+            found = dict(_list_waits(pids, self._processes))
+            if self._read_at:
+                # What a new thread has waited before this reading counts whole.
+                self._total_ns += sum(max(0, waited - self._by_thread.get(name, 0)) for name, waited in found.items())
+            self._by_thread, self._read_at = found, now + _LEAST_SECONDS_BETWEEN_WAITS
+        return self._total_ns / 1e9
+
+
+def _list_waits(pids: Iterable[int], processes: Path | str) -> Iterable[tuple[str, int]]:
+    """Yield the threads of processes, by their path, with the nanoseconds that they waited for a core."""
+    for pid in pids:
+        folder = f"{processes}/{pid}/task"
+        with suppress(OSError):  # the process has ended, or a kernel without schedstat
+            for thread in os.listdir(folder):  # noqa: PTH208 - once a second
+                path = f"{folder}/{thread}/schedstat"
+                with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 - once a second
+                    yield path, int(file.read().split()[1])
 
 
 def read_machine(processes: Path | str = "/proc", network: Path | str = "/proc/net/dev") -> Machine:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from container_runtime.meter import Load, LocalMeter, read_io, read_network
+from container_runtime.meter import Load, LocalMeter, WaitForCores, read_io, read_network
 from container_runtime.runtime import ContainerRuntimeError
 
 _ROOT = Path("/sys/fs/cgroup")
@@ -44,6 +44,7 @@ class ControlGroupMeter(LocalMeter):
         self._pid, self._processes, self.gpus = pid, processes, gpus
         self._found: list[int] = []
         self._next_poll = 0.0
+        self._waits = WaitForCores(processes)
         self._network = f"{processes}/{pid}/net/dev"
         self._loopback = behind_sidecar
         try:
@@ -64,6 +65,7 @@ class ControlGroupMeter(LocalMeter):
             cpu, self._read_group = folder, lambda: self._read_second(folder)
         if not cpu.is_dir():
             raise ContainerRuntimeError(f"The container's control group is not at {cpu}.")
+        self._cpu_limit = _read_cpu_limit(root / "cpu" / groups["cpu"] if "cpu" in groups else cpu)
 
     def list_processes(self) -> list[int]:
         """See ``Meter``."""
@@ -97,6 +99,8 @@ class ControlGroupMeter(LocalMeter):
             io_operations=totals["rios"] + totals["wios"],
             received_bytes=received,
             sent_bytes=sent,
+            waited_seconds=self._waits.read(self.list_processes()),
+            cpu_limit=self._cpu_limit,
         )
 
     def _read_first(self, cpu: Path, memory: Path, io: Path) -> Load:
@@ -119,6 +123,8 @@ class ControlGroupMeter(LocalMeter):
             io_operations=operations,
             received_bytes=received,
             sent_bytes=sent,
+            waited_seconds=self._waits.read(self.list_processes()),
+            cpu_limit=self._cpu_limit,
         )
 
     def _list_processes(self, group: Path) -> list[int]:
@@ -130,6 +136,17 @@ class ControlGroupMeter(LocalMeter):
             self._next_poll = time.monotonic() + _POLL_SECONDS
             self._found = _list_below(self._pid, self._processes)
         return self._found
+
+
+def _read_cpu_limit(folder: Path) -> float | None:
+    """Return how many cores a control group may use at once; None if it has no limit, or none that can be read."""
+    with suppress(OSError, ValueError):
+        if (second := folder / "cpu.max").exists():
+            quota, period = second.read_text().split()
+        else:
+            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        return int(quota) / int(period) if int(quota) > 0 else None
+    return None
 
 
 def _list_below(pid: int, processes: Path) -> list[int]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from container_runtime.meter import Load, LocalMeter, has_own_network, read_io, read_network
+from container_runtime.meter import Load, LocalMeter, WaitForCores, has_own_network, read_io, read_network
 from container_runtime.process.supervised import is_running, read_supervisor_pid
 from container_runtime.process.supervisor import PAGE_BYTES, find_descendants, read_proportional_bytes
 
@@ -38,6 +38,7 @@ class ProcessTreeMeter(LocalMeter):
         self._measure_at = self._measure_changed_at = 0.0
         self._network: str | None = None
         self._has_run = False
+        self._waits = WaitForCores()
 
     def list_processes(self) -> Sequence[int]:
         """See ``Meter``."""
@@ -78,6 +79,7 @@ class ProcessTreeMeter(LocalMeter):
             io_operations=sum(each[2] for each in ios),
             received_bytes=received,
             sent_bytes=sent,
+            waited_seconds=self._waits.read(self._tree),
         )
 
     def _scan(self) -> None:

@@ -51,6 +51,12 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "than on AWS; or use a Docker engine with the NVIDIA runtime.",
         substitutes=True,
     ),
+    "ContainerStarved": WarningKind(
+        "A profiled training often waited for a core while other work on its machine used it.",
+        "On {host}, the training waited for a core in {percent} % of the time while other work on the machine used it: "
+        "the times of its steps, and what profiler rules find, are those of a busy machine.",
+        "Run fewer jobs at once (start --max-jobs), or less beside them, and profile it again.",
+    ),
     "ClientNotTried": WarningKind(
         "The request came from a version of a SageMaker SDK that was never tried with the emulator.",
         "{said}",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.jobs.model.failures import RequestFailure, describe_algorithm_error
 from emulator.jobs.model.profiler_config import find_interval_seconds, is_profiled
 from emulator.jobs.model.spent_time import INPUTS, parse_moments
+from emulator.jobs.model.warnings import build_warning
 from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
@@ -215,10 +216,22 @@ class TrainingAttempt(Attempt):
         """Build the agents that measure and profile a host."""
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
         folder, with_gpus = find_measures(self.context.folder), has_gpus(host.instance_type or "")
-        monitor = SystemMonitor(self.context.name, host.name, memory_bytes, folder, has_gpus=with_gpus)
+        monitor = SystemMonitor(
+            self.context.name,
+            host.name,
+            memory_bytes,
+            folder,
+            has_gpus=with_gpus,
+            on_starved=partial(self._warn_of_starvation, host),
+        )
         self._monitors[host] = monitor
         read_metrics = {"on_metric": self._publish_metric, "metrics_folder": METRICS}
         return (*super().build_agents(host, **metrics_files, **read_metrics), monitor)
+
+    def _warn_of_starvation(self, host: Host, percent: float) -> None:
+        warning = build_warning("ContainerStarved", host=host.name, percent=f"{percent:.0f}")
+        for each in self.context.services.ledger.warn(self.context.arn, [warning]):
+            self.log.note(each.line)
 
     def _publish_metric(self, metric: FinalMetric) -> None:
         datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.context.name})

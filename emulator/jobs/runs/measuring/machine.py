@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,8 @@ def describe_load(
     """Yield a container's resource use between two readings, in AWS's names and units.
 
     Neither a control group nor a process reports on which cores it ran. The container's CPU time is therefore divided
-    among the cores in proportion to their total load, so that the sum is the container's.
+    among the cores in proportion to their total load, so that the sum is the container's. If the container is limited
+    to fewer cores, only so many have rows, as on an instance of AWS: one that takes all that it may is seen to be busy.
 
     Args:
         before: the counters at the first reading.
@@ -39,6 +41,10 @@ def describe_load(
     used = max(0.0, load.cpu_seconds - load_before.cpu_seconds)
     busy = _subtract(machine.busy_seconds, machine_before.busy_seconds)
     waiting = _subtract(machine.waiting_seconds, machine_before.waiting_seconds)
+    if load.cpu_limit is not None and (cores := math.ceil(load.cpu_limit)) < len(busy):
+        # Which cores it used is not known: those with the most load are assumed.
+        chosen = sorted(sorted(range(len(busy)), key=lambda core: -busy[core])[:cores])
+        busy, waiting = [busy[core] for core in chosen], [waiting[core] for core in chosen]
     for core, (share, waited) in enumerate(zip(_spread(used, busy, seconds), waiting, strict=True)):
         yield Figure("cpu", f"cpu{core}", "CPUUtilization", 100 * share)
         yield Figure("cpu", f"cpu{core}", "I/OWaitPercentage", min(100.0, 100 * waited / seconds))

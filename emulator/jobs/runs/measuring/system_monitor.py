@@ -11,8 +11,10 @@ from container_runtime.runtime import ContainerRuntimeError
 from emulator.jobs.runs.measuring.gpus import Gpus
 from emulator.jobs.runs.measuring.machine import describe_load, describe_memory
 from emulator.jobs.runs.measuring.measures import MinuteFiles
+from emulator.jobs.runs.measuring.starvation import Starvation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from container_runtime.meter import Load, Machine, Meter
@@ -24,7 +26,16 @@ logger = logging.getLogger(__name__)
 class SystemMonitor:
     """A thread that measures one container until it ends, as long as its job is profiled."""
 
-    def __init__(self, job_name: str, host: str, memory_bytes: int, folder: Path, *, has_gpus: bool = False) -> None:
+    def __init__(
+        self,
+        job_name: str,
+        host: str,
+        memory_bytes: int,
+        folder: Path,
+        *,
+        has_gpus: bool = False,
+        on_starved: Callable[[float], None] = lambda _percent: None,
+    ) -> None:
         """Prepare to measure.
 
         Args:
@@ -34,8 +45,10 @@ class SystemMonitor:
             folder: folder for the files.
             has_gpus: whether the host's instance type has GPUs. If so, those that the container holds are measured,
                 unless it runs on another machine.
+            on_starved: called once, with the percent of the time, if the container waits for cores that others use.
         """
         self._has_gpus = has_gpus
+        self._on_starved = on_starved
         self._name = f"{job_name}/{host}"
         self._host = host
         self._memory_bytes = memory_bytes
@@ -86,11 +99,13 @@ class SystemMonitor:
         before: tuple[Load, Machine] | None = None
         before_at = 0.0
         failed = False
+        starvation = Starvation()
         try:
             while not self._ended:
                 interval = self._interval
                 if interval is None:
                     files.close()
+                    starvation.pause()
                     before = None
                 if interval is None or (before is not None and time.monotonic() < before_at + interval):
                     self._wait(interval, None if interval is None else before_at + interval - time.monotonic())
@@ -104,6 +119,8 @@ class SystemMonitor:
                     if before is None
                     else [*describe_load(before, now, now_at - before_at, self._memory_bytes)]
                 )
+                if (percent := starvation.add(*now, now_at)) is not None:
+                    self._on_starved(percent)
                 # After a late reading, the next interval still has its full length.
                 before, before_at = now, now_at
                 try:

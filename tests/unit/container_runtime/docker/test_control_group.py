@@ -69,6 +69,39 @@ def test_the_first_version(tmp_path: Path) -> None:
     assert list(meter.list_processes()) == [7, 8]
 
 
+@pytest.mark.parametrize(("content", "limit"), [("150000 100000\n", 1.5), ("max 100000\n", None), ("", None)])
+def test_the_limit_of_cores_of_the_second_version(content: str, limit: float | None, tmp_path: Path) -> None:
+    write(tmp_path, {"proc/7/cgroup": "0::/a\n", "proc/7/net/dev": NETWORK, "groups/a/cpu.max": content})
+    write(
+        tmp_path / "groups/a", {"cpu.stat": "usage_usec 1\n", "memory.current": "1", "memory.stat": "inactive_file 0"}
+    )
+    load = ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc").read()
+    assert load is not None
+    assert load.cpu_limit == limit
+
+
+@pytest.mark.parametrize(("quota", "limit"), [("200000\n", 2.0), ("-1\n", None)])
+def test_the_limit_of_cores_of_the_first_version(quota: str, limit: float | None, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "proc/7/cgroup": "11:cpu:/a\n10:cpuacct:/a\n4:memory:/a\n3:blkio:/a\n",
+            "proc/7/net/dev": NETWORK,
+            "groups/cpu/a/cpu.cfs_quota_us": quota,
+            "groups/cpu/a/cpu.cfs_period_us": "100000\n",
+            "groups/cpuacct/a/cpuacct.usage": "0\n",
+            "groups/cpuacct/a/cgroup.procs": "7\n",
+            "groups/memory/a/memory.usage_in_bytes": "1\n",
+            "groups/memory/a/memory.stat": "total_inactive_file 0\n",
+            "groups/blkio/a/blkio.throttle.io_service_bytes": "",
+            "groups/blkio/a/blkio.throttle.io_serviced": "",
+        },
+    )
+    load = ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc").read()
+    assert load is not None
+    assert load.cpu_limit == limit
+
+
 def test_a_container_of_another_machine(tmp_path: Path) -> None:
     with pytest.raises(ContainerRuntimeError, match="process 7 is not to be seen"):
         ControlGroupMeter(7, tmp_path / "groups", tmp_path / "proc")

@@ -9,6 +9,7 @@ import pytest
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.profiler_config import merge_update
+from emulator.jobs.runs.measuring import starvation
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
 
@@ -119,6 +120,22 @@ def test_rules_that_come_with_the_request(harness: JobHarness) -> None:
     done = harness.run(request)
     assert statuses(done) == {"P": ("NoIssuesFound", None)}
     assert [each["RuleConfigurationName"] for each in done["DebugRuleEvaluationStatuses"]] == ["R"]
+
+
+def test_a_job_that_waits_for_cores_has_a_warning(harness: JobHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, whatever the share; how it is measured is seen in the tests of the module."""
+    monkeypatch.setattr(starvation, "_WINDOW_SECONDS", 0.0)
+    monkeypatch.setattr(starvation, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(starvation, "MOST_PERCENT", -1.0)
+    profiled = {"S3OutputPath": f"s3://{harness.bucket}/p", "ProfilingIntervalInMilliseconds": 100}
+    harness.jobs.training.create(REGION, harness.request("starved", script="time.sleep(600)", ProfilerConfig=profiled))
+    job = harness.jobs.training.get(REGION, "starved")
+    (warning,) = wait_until(lambda: harness.jobs.training.list_warnings(job))
+    harness.jobs.training.stop(REGION, "starved")
+    harness.wait("starved")
+    assert warning.code == "ContainerStarved"
+    assert warning.text.startswith("On algo-1, the training waited for a core in ")
+    assert harness.jobs.training.list_warnings(job) == [warning]
 
 
 def test_a_bucket_that_is_not_there(harness: JobHarness) -> None:

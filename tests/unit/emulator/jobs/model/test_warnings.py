@@ -28,7 +28,7 @@ def test_containers_report_the_codes_that_smdebug_has() -> None:
 
 @pytest.mark.parametrize("code", WARNING_KINDS)
 def test_every_code_says_what_it_is_and_what_to_do(code: str) -> None:
-    details = dict.fromkeys(("said", "instance_type", "name", "regex", "rules"), "x{0}y")
+    details = dict.fromkeys(("said", "instance_type", "name", "regex", "rules", "host", "percent"), "x{0}y")
     warning = build_warning(code, **details)
     assert warning.text
     assert warning.remedy.endswith(".")

@@ -47,6 +47,20 @@ def test_the_cores_share_what_the_container_took_and_none_has_more_than_it_has(b
     assert max(value for (kind, _, what), value in found.items() if what == "CPUUtilization") == 100.0
 
 
+def test_a_container_has_the_cores_that_it_is_limited_to() -> None:
+    """Two busy cores of four: the rows of a machine of two, both full."""
+    load = replace(LOAD, cpu_seconds=14.0, cpu_limit=2.0)
+    before, now = Machine((0.0,) * 4, (0.0,) * 4, 0, 0), Machine((2.0, 0.5, 2.0, 0.4), (0.0, 0.1, 0.2, 0.3), 0, 0)
+    described = list(describe_load((LOAD, before), (load, now), 2.0, 4 * GIB))
+    assert [(each.name, each.value) for each in described if each.dimension == "CPUUtilization"] == [
+        ("cpu0", 100.0),
+        ("cpu1", 100.0),
+    ]
+    assert [each.value for each in described if each.dimension == "I/OWaitPercentage"] == [0.0, pytest.approx(10.0)]
+    unlimited = describe_load((LOAD, before), (replace(load, cpu_limit=8.0), now), 2.0, 4 * GIB)
+    assert sum(each.dimension == "CPUUtilization" for each in unlimited) == 4
+
+
 def test_counters_that_went_back_and_cores_that_went_away() -> None:
     """A process ended whose parent does not count it, a core was taken from the machine."""
     found = figures(Load(9.0, GIB, 0, 0, 0, 0, 0), Machine((100.0,), (1.0,), 0, 0))
