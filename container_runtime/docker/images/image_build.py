@@ -264,12 +264,16 @@ def _run_build(
 
 
 def _remove_old(api: docker.APIClient, builds: Sequence[Build]) -> None:
-    """Remove images of earlier builds: images of this project that no current build uses."""
+    """Remove images of earlier builds: images of this project that no current build uses.
+
+    An image that somebody built from one of them has inherited its label, and another name: it stays.
+    """
     wanted = {build.name for build in builds} | {build.base for build in builds} | list_tags()
     for image in api.images(filters={"label": IMAGE_LABEL}):
         names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
-        for name in (name for name in names if name not in wanted):
-            _remove_image(api, name)
+        for name in names:
+            if name.startswith(f"{NAMESPACE}/") and name not in wanted:
+                _remove_image(api, name)
         if not names:
             _remove_image(api, image["Id"])
 
