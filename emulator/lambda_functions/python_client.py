@@ -6,6 +6,9 @@ the interpreter take precedence. awslambdaric calls the Runtime API with a modul
 Python. This file replaces that module by Python code.
 """
 
+# The oldest of those versions, 3.9, cannot evaluate the annotations.
+from __future__ import annotations
+
 import http.client
 import importlib.abc
 import importlib.machinery

@@ -86,7 +86,7 @@ NOTHING: tuple[list[str], ...] = ([], [], [])
 
 def test_everything_is_forgotten_by_who_says_so_alone(emulator: EmulatorProcess) -> None:
     fill(emulator, "one")
-    what = "1 job, 1 bucket with 1 object, and all else in the emulator on"
+    what = "1 job, 1 bucket with 2 objects, and all else in the emulator on"
     options: tuple[str, ...]
     for options in ((), ("--all",)):
         assert f"reset would delete {what}" in reset(emulator, *options, code=1)

@@ -44,7 +44,7 @@ def test_job_whose_folder_is_gone_begins_again_though_its_container_runs(tmp_pat
 @pytest.mark.parametrize(("losses", "status"), [(0, "NoIssuesFound"), (10, "Error")])
 def test_rule_whose_container_is_gone_judges_again(tmp_path: Path, losses: int, status: str) -> None:
     condition = "harness.describe()['SecondaryStatus'] == 'Training' and len(harness.runtime.find({})) == 2"
-    condition += " and harness.store.list_running_jobs(RuleEvaluation)[0].start_ms"
+    condition += " and any(each.start_ms for each in harness.store.list_running_jobs(RuleEvaluation))"
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition=condition, rules=[("R", "pass")])
     with recover(tmp_path, bucket) as harness:
         for container in harness.runtime.find({}):
