@@ -109,6 +109,8 @@ def run_demo(endpoint: str, output: Path) -> int:
     observed = {name: Observed() for name in jobs}
     for name, hyperparameters in jobs.items():
         sagemaker.create_training_job(**build_request(name, hyperparameters))
+        # The first job has what is ready for a job. The other one begins without it.
+        wait_for_inputs(sagemaker, name, deadline=started + TIME_LIMIT_SECONDS)
 
     console.print(f"\nSee it in a browser: [bold]{endpoint}/console[/bold]")
     console.print(
@@ -141,6 +143,14 @@ def watch_events(sqs: Any, events: Any) -> str:
     events.put_rule(Name="digits-demo-events", EventPattern=json.dumps(pattern))
     events.put_targets(Rule="digits-demo-events", Targets=[{"Id": "queue", "Arn": attributes["QueueArn"]}])
     return queue_url
+
+
+def wait_for_inputs(sagemaker: Any, job: str, deadline: float) -> None:
+    """Wait until a job has instances, or ``deadline`` (monotonic seconds)."""
+    while time.monotonic() < deadline:
+        if sagemaker.describe_training_job(TrainingJobName=job)["SecondaryStatus"] not in ("Pending", "Starting"):
+            return
+        time.sleep(0.02)
 
 
 def receive_events(sqs: Any, queue_url: str, deadline: float) -> Iterator[dict[str, Any]]:

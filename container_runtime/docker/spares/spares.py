@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 600.0
 # While a job starts, the engine has no time for another container.
-_PAUSE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.5
 # Containers of one shape that start within this time are the hosts of one user's work, such as the rules of a job.
 _BURST_SECONDS = 2.0
 _MOST_OF_A_SHAPE = 4
@@ -84,6 +84,7 @@ class _Kept:
         started: monotonic times of the last starts.
         spares: those that wait, and those that do their imports.
         ready: those that wait.
+        waiting: the containers that wait for one of these, the first to come first.
     """
 
     definition: ImageDefinition
@@ -92,6 +93,7 @@ class _Kept:
     started: list[float] = field(default_factory=list)
     spares: list[Spare] = field(default_factory=list)
     ready: list[Spare] = field(default_factory=list)
+    waiting: list[object] = field(default_factory=list)
 
 
 class Spares:
@@ -238,30 +240,45 @@ class Spares:
         return find_shape(spec, image, found["Id"])
 
     def _take(self, shape: Shape, definition: ImageDefinition) -> Spare | None:
-        """Take a spare container out of the store, and wait for its imports; a new container would do the same ones."""
+        """Take a spare container out of the store, and wait for its imports; a new container would do the same ones.
+
+        Those that wait are served in their order.
+        """
         now = time.monotonic()
         with self._changed:
             kept = self._find_kept(shape, definition)
             kept.until = max(kept.until, now + self._options.idle_seconds)
             kept.started = [at for at in kept.started if now - at < _BURST_SECONDS] + [now]
-            kept.wanted = min(max(kept.wanted, len(kept.started)), _MOST_OF_A_SHAPE)
+            # Whoever starts jobs one after the other, faster than a spare container is made, waits for each of them.
+            is_late = bool(kept.spares) and not kept.ready
+            kept.wanted = min(max(kept.wanted + is_late, len(kept.started)), _MOST_OF_A_SHAPE)
             self._not_before = now + _PAUSE_SECONDS
             self._changed.notify_all()
+            if not kept.spares or len(kept.waiting) >= _MOST_OF_A_SHAPE:
+                return None
+            turn = object()
+            kept.waiting.append(turn)
             awaited = None if kept.ready else next((each for each in kept.spares if not each.is_awaited), None)
             if awaited is not None:
                 awaited.is_awaited = True
-        if awaited is not None and awaited.container_id:
-            with suppress(docker.errors.APIError):  # it may have ended
-                self._update(awaited.container_id, {"CpuShares": _SHARES})
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._closed or kept.ready or not kept.spares, timeout=LONGEST_IMPORTS_SECONDS
-            )
-            if self._closed or not kept.ready:
-                return None
-            spare = kept.ready.pop(0)
-            kept.spares.remove(spare)
-            return spare
+        try:
+            if awaited is not None and awaited.container_id:
+                with suppress(docker.errors.APIError):  # it may have ended
+                    self._update(awaited.container_id, {"CpuShares": _SHARES})
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._closed or not kept.spares or (kept.ready and kept.waiting[0] is turn),
+                    timeout=LONGEST_IMPORTS_SECONDS,
+                )
+                if self._closed or not kept.ready or kept.waiting[0] is not turn:
+                    return None
+                spare = kept.ready.pop(0)
+                kept.spares.remove(spare)
+                return spare
+        finally:
+            with self._changed:
+                kept.waiting.remove(turn)
+                self._changed.notify_all()
 
     def _claim_folders(self, spec: ContainerSpec) -> str | None:
         """Note that a spare container takes the folders of ``spec``, or return why none may.
@@ -332,6 +349,7 @@ class Spares:
                 if made is not None:
                     shape, kept = made
                     spare = Spare(self._options.folder, shape, kept.definition)
+                    spare.is_awaited = len(kept.waiting) > sum(each.is_awaited for each in kept.spares)
                     kept.spares.append(spare)
                     thread = threading.Thread(target=self._make, args=(spare, kept), name=spare.name)
                     self._makers.add(thread)
