@@ -630,7 +630,8 @@ def test_a_note_and_tags_are_kept(console: Console, ended: str) -> None:
 def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console, ended: str) -> None:
     page = console.go("jobs")
     row = page.locator(f"tr[data-job='{ended}']")
-    expect(row.locator(".warned")).to_contain_text("2 warnings", timeout=PATIENCE_MS)
+    # A busy machine adds that the training was starved.
+    expect(row.locator(".warned")).to_contain_text(re.compile("[23] warnings"), timeout=PATIENCE_MS)
     expect(row).to_contain_text("ml.g5.2xlarge: no GPU here")
     for tab in ("", "/logs", "/configuration"):
         console.go(f"jobs/{REGION}/{ended}{tab}")
