@@ -186,6 +186,15 @@ class RunWriter:
             write_whole_file(path, [text.encode()])
             self._exported = text
 
+    @staticmethod
+    def _write_end(path: str) -> None:
+        try:
+            write_whole_file(path, [])
+        except FileNotFoundError:
+            # Of two workers that ended at once, the other one has given the file its name.
+            if not path_exists(path):
+                raise
+
     def end(self) -> None:
         """Write the end-of-job file once every writing worker has ended; in SageMaker, the service writes it.
 
@@ -194,7 +203,7 @@ class RunWriter:
         if self.was_deleted:
             get_logger().info("%s is gone: the end of its run is not written.", self.out_dir)
         elif TRAINING_JOB_NAME_ENV_STR not in os.environ and self._is_last_to_end():
-            write_whole_file(f"{self._root}/{END_OF_JOB_FILE}", [])
+            self._write_end(f"{self._root}/{END_OF_JOB_FILE}")
         if self._claim:
             self._claim.release()
 

@@ -1,6 +1,7 @@
 """Tests of FileWriter, StepWriter and a run's other files."""
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from smdebug.capture.step_counters import StepCounters
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
 from smdebug.format.locations import (
+    END_OF_JOB_FILE,
     get_event_path,
     get_index_path,
     parse_step,
@@ -220,6 +222,24 @@ def test_the_job_ends_with_its_last_worker(tmp_path: Path) -> None:
     assert content["_meta"] == {"num_workers": 2}
     first.end()
     assert not (tmp_path / "training_job_end.ts").exists()
+    second.end()
+    assert (tmp_path / "training_job_end.ts").exists()
+
+
+def test_workers_that_end_at_once_write_one_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one's file has the same temporary name, and is renamed first."""
+    first, second = make_runs(tmp_path, 2, all_workers=True)
+    for run in (first, second):
+        run.export_collections(CollectionManager())
+    first.end()
+    replace = os.replace
+
+    def replace_after_the_other(source: str, target: str) -> None:
+        replace(source, target)
+        if target.endswith(END_OF_JOB_FILE):
+            replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_after_the_other)
     second.end()
     assert (tmp_path / "training_job_end.ts").exists()
 
