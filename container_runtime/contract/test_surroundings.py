@@ -156,16 +156,16 @@ def test_server_of_the_host_is_reached(runtime: ContainerRuntime) -> None:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
-    entrances: list[tuple[http.server.HTTPServer, threading.Thread]] = []
+    def serve_once(listening: socket.socket) -> None:
+        with http.server.HTTPServer(("", 0), Handler, bind_and_activate=False) as entrance:
+            entrance.socket.close()
+            entrance.socket = listening
+            entrance.handle_request()
 
     def serve_too(listening: socket.socket) -> None:
-        # What a container has in the server's place, where it has a network to itself.
-        entrance = http.server.HTTPServer(("", 0), Handler, bind_and_activate=False)
-        entrance.socket.close()
-        entrance.socket = listening
-        serving = threading.Thread(target=entrance.handle_request)
-        serving.start()
-        entrances.append((entrance, serving))
+        # What a container has in the server's place, where it has a network to itself. One that is made ahead may come
+        # after the request, and serves nobody until it is removed.
+        threading.Thread(target=serve_once, args=(listening,), daemon=True).start()
 
     with http.server.HTTPServer((runtime.host_address, 0), Handler) as server:
         runtime.offer(server.server_port, serve_too)
@@ -174,6 +174,3 @@ def test_server_of_the_host_is_reached(runtime: ContainerRuntime) -> None:
         source = f"import urllib.request; print(urllib.request.urlopen({url!r}).read().decode())"
         assert run(runtime, python(source))[1] == ["hello"]
         server.shutdown()
-    for entrance, serving in entrances:
-        serving.join()
-        entrance.server_close()

@@ -2,13 +2,12 @@
 
 import cProfile
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from emulator.jobs.runs.measuring.machine import Figure
 from emulator.jobs.runs.measuring.measures import MinuteFiles
 from smdebug.tracing.timeline import Timeline
+from tests.interop.both_libraries import ask_both
 
 CALLS = Path(__file__).with_name("profile_analysis_calls.py")
 MINUTE = 1_700_000_040
@@ -82,14 +81,7 @@ def test_each_analysis_tells_the_same(tmp_path: Path, upstream_smdebug_python: P
     """Loading that names no step is counted with the step in whose time it lies; rows come in the original's order."""
     folder = tmp_path / "profiler-output"
     write_profile(folder)
-    told = []
-    for python in (sys.executable, str(upstream_smdebug_python)):
-        command = [python, "-W", "ignore", str(CALLS), str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        told.append(json.loads(done.stdout.rpartition("FOUND ")[2]))
-    ours, theirs = told
-    assert ours.keys() == theirs.keys()
+    ours, theirs = ask_both(CALLS, folder, upstream_smdebug_python)
     assert -1 not in ours["frames steps"]
     assert ours["loading batches"][1]
     assert len(ours["python printed"]) == 1

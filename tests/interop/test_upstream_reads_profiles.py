@@ -6,7 +6,6 @@ Its readers and its PandasFrame are used.
 import gzip
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +26,7 @@ from smdebug.profiler.analysis.utils.profiler_data_to_pandas import PandasFrame
 from smdebug.profiler.python_profile_utils import PythonProfileModes
 from smdebug.pytorch import Hook
 from smdebug.tracing.timeline import Timeline
+from tests.interop.both_libraries import ask_both
 
 READ = Path(__file__).parent / "read_profile_with_upstream.py"
 MINUTE = 1_700_000_040
@@ -94,14 +94,7 @@ def write_profile_of_all_kinds(folder: Path) -> None:
 def test_each_call_of_the_readers_tells_the_same(tmp_path: Path, upstream_smdebug_python: Path) -> None:
     folder = tmp_path / "profiler-output"
     write_profile_of_all_kinds(folder)
-    told = []
-    for python in (sys.executable, str(upstream_smdebug_python)):
-        command = [python, "-W", "ignore", str(CALLS), str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        told.append(json.loads(done.stdout.rpartition("FOUND ")[2]))
-    ours, theirs = told
-    assert ours.keys() == theirs.keys()
+    ours, theirs = ask_both(CALLS, folder, upstream_smdebug_python)
     assert {call: found for call, found in ours.items() if found != theirs[call]} == {}
 
 
