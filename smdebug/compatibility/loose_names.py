@@ -183,5 +183,7 @@ class TimelineFileWriter:
     """Stands for upstream's writer of trace events, which is not available."""
 
     def __init__(self, *_arguments: Any, **_named: Any) -> None:
-        """Raise SMDebugNotImplementedError: there is no profiler here."""
-        raise SMDebugNotImplementedError("The profiler is not a part of this library: no timeline can be written.")
+        """Raise SMDebugNotImplementedError: hooks write the trace events of a profiled job themselves."""
+        raise SMDebugNotImplementedError(
+            "TimelineFileWriter is not available: the hook of a profiled job writes its trace events."
+        )
