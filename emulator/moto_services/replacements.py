@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.exceptions import StartupError
-from emulator.moto_services.sagemaker.kinds import KINDS
+from emulator.moto_services.sagemaker_kinds import KINDS
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from moto.core.utils import utcnow
 
 from emulator.exceptions import AwsError, ValidationException
 from emulator.moto_services.replacements import replaced
-from emulator.moto_services.sagemaker.kinds import KINDS, Kind
+from emulator.moto_services.sagemaker_kinds import KINDS, Kind
 
 _PAGE = 10
 
