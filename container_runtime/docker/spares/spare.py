@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import time
 import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from container_runtime.docker.spares.spare_shape import Shape
     from container_runtime.images.catalogue import ImageDefinition
+    from container_runtime.runtime import Usage
 
 SPARE_LABEL = "smdebug-emulator.spare"
 """Label of every container that was created as a spare one; its value is the name that it was created with."""
@@ -33,6 +35,8 @@ _SCRATCH = "scratch"
 # Longer than the imports of the slowest framework take on a busy machine.
 LONGEST_IMPORTS_SECONDS = 120.0
 _ANSWER_SECONDS = 30.0
+# Between two looks whether a container still runs whose program has not begun.
+_LOOK_SECONDS = 0.5
 
 
 class SpareLostError(Exception):
@@ -59,8 +63,12 @@ class Spare:
         self._lines: Any = None
         self._connection: socket.socket | None = None
 
-    def start(self, start: Callable[[ContainerSpec], str]) -> None:
+    def start(self, start: Callable[[ContainerSpec], str], read_usage: Callable[[str], Usage | None]) -> None:
         """Create and start the container; return when it begins its imports.
+
+        Args:
+            start: starts a new container.
+            read_usage: measures a container; of one that has ended there is nothing to measure.
 
         Raises:
             ContainerRuntimeError, OSError, SpareLostError.
@@ -80,11 +88,7 @@ class Spare:
         (control / "request.json").write_text(json.dumps(request), encoding="utf-8")
         with _listen(control) as listener:
             self.container_id = start(self._build_spec(control))
-            listener.settimeout(_ANSWER_SECONDS)
-            try:
-                self._connection, _ = listener.accept()
-            except TimeoutError:
-                raise SpareLostError("its program did not begin") from None
+            self._connection = self._accept(listener, read_usage)
         self._lines = self._connection.makefile("rw", encoding="utf-8")
 
     def wait_for_imports(self) -> None:
@@ -166,6 +170,16 @@ class Spare:
             shm_bytes=shape.shm_bytes,
             labels={SPARE_LABEL: self.name},
         )
+
+    def _accept(self, listener: socket.socket, read_usage: Callable[[str], Usage | None]) -> socket.socket:
+        listener.settimeout(_LOOK_SECONDS)
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(TimeoutError):
+                return listener.accept()[0]
+            if read_usage(self.container_id) is None:
+                raise SpareLostError("it has ended before its program began")
+        raise SpareLostError("its program did not begin")
 
     def _write(self, line: str) -> None:
         try:
