@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from smdebug.trials import create_trial
-from tests.interop.test_upstream_reads_ours import read_ours, read_with_upstream
+from tests.interop.test_upstream_reads_ours import read_ours
+from tests.interop.upstream import Upstream
 from tests.running_emulator import BACK_ENDS
 
 # What a demo prints and leaves is the same on each back end.
@@ -46,9 +47,9 @@ def test_demo_ends_well(demo: Demo) -> None:
 
 
 @pytest.mark.parametrize("job", ["digits-sick", "digits-healthy"])
-def test_upstream_reads_the_tensors_that_the_demo_left(demo: Demo, job: str, upstream_smdebug_python: Path) -> None:
+def test_upstream_reads_the_tensors_that_the_demo_left(demo: Demo, job: str, upstream: Upstream) -> None:
     run = demo.output / "tensors" / job
-    original, ours = read_with_upstream(upstream_smdebug_python, str(run)), read_ours(create_trial(str(run)))
+    original, ours = upstream.read_run(run), read_ours(create_trial(str(run)))
     gradients = ours["collections"]["gradients"]
     assert "gradient/Sequential_0.weight" in gradients
     assert len(gradients) == {"digits-sick": 22, "digits-healthy": 6}[job]
