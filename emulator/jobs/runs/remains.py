@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL, remove_container
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
-from emulator.jobs.staging.opt_ml import WORK_FOLDERS, remove_work_folder
+from emulator.jobs.staging.opt_ml import remove_work_folder
+from emulator.state.folder import WORK_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

@@ -20,6 +20,7 @@ from typing import Any
 from emulator.exceptions import StartupError
 from emulator.moto_services.logs.log_streams import select_searched_streams
 from emulator.moto_services.replacements import replaced
+from emulator.state.write_ahead import use_write_ahead_log
 
 logger = logging.getLogger(__name__)
 
@@ -68,10 +69,7 @@ class LogEvents:
         self._numbers: dict[str, int] = {}
         try:
             self._database = sqlite3.connect(path, check_same_thread=False)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            if followed:
-                self._database.execute("PRAGMA wal_autocheckpoint = 0")
+            use_write_ahead_log(self._database, followed=followed)
             self._database.executescript(_TABLES)
             if self._ask("SELECT 1 FROM sqlite_master WHERE name = 'events'"):
                 self._database.executescript(f"BEGIN; {_FROM_EVENTS} COMMIT;")
