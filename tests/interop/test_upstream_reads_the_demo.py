@@ -34,7 +34,10 @@ def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     # A path relative to the checkout, as the default that `make demo` uses.
     output = Path(os.path.relpath(tmp_path_factory.mktemp("demo") / "output", CHECKOUT))
     command = [sys.executable, "-m", "emulator", "demo", "--runtime", request.param, "--output", str(output)]
-    ran = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=560, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "SMDEBUG_EMULATOR_NO_WARM"}
+    ran = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=560, check=False
+    )
     return Demo(CHECKOUT / output, ran.returncode, ran.stdout + ran.stderr)
 
 
