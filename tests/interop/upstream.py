@@ -3,8 +3,13 @@
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from benchmarks.shared.environments import build_upstream
 
 PROGRAM = Path(__file__).with_name("serve_calls.py")
 
@@ -45,3 +50,11 @@ class Upstream:
         if self._process is not None:
             # It ends with its input.
             self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def upstream() -> Iterator[Upstream]:
+    """The real smdebug, which reads the runs of all tests of a worker in one process."""
+    running = Upstream(build_upstream())
+    yield running
+    running.close()
