@@ -82,6 +82,16 @@ class ForkingInterpreter:
         stdout, stderr = (Path(path).read_text() for path in outputs.values())
         return subprocess.CompletedProcess([str(script), *arguments], int(answer), stdout, stderr)
 
+    def build_script_runner(self, folder: Path, *, seconds: int = 400) -> RunScript:
+        """A function that runs text as a script of a fork."""
+
+        def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+            script = folder / "script.py"
+            script.write_text(text)
+            return self.run(script, arguments, {**BASE_ENVIRONMENT, **environment}, seconds)
+
+        return start
+
     def close(self) -> None:
         """End the interpreter, as it does when its input ends."""
         if self._process is not None:
@@ -99,13 +109,7 @@ def forking_torch() -> Iterator[ForkingInterpreter]:
 @pytest.fixture
 def run_torch_script(tmp_path: Path, forking_torch: ForkingInterpreter) -> RunScript:
     """Runs text as a script of an interpreter that has imported PyTorch, with what its optimizers import."""
-
-    def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        script = tmp_path / "script.py"
-        script.write_text(text)
-        return forking_torch.run(script, arguments, {**BASE_ENVIRONMENT, **environment}, 400)
-
-    return start
+    return forking_torch.build_script_runner(tmp_path)
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
 """Tests of capture of unmodified XGBoost scripts, in separate processes."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.smdebug.scripts import START, RunScript, WriteConfig
+from tests.unit.smdebug.scripts import START, ForkingInterpreter, RunScript, WriteConfig
 from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
@@ -22,6 +23,19 @@ xgb.XGBClassifier(n_estimators=2, n_jobs=1).fit(features, labels, eval_set=[(fea
 cv(parameters, data, 3, nfold=2)
 sys.exit(3)
 """
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[ForkingInterpreter]:
+    interpreter = ForkingInterpreter("numpy", "sklearn.datasets", "xgboost")
+    yield interpreter
+    interpreter.close()
+
+
+@pytest.fixture
+def run_forked_script(tmp_path: Path, interpreter: ForkingInterpreter) -> RunScript:
+    """Runs text as a script of an interpreter that has imported XGBoost."""
+    return interpreter.build_script_runner(tmp_path)
 
 
 def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
@@ -52,7 +66,7 @@ def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun,
     ids=["no config", "switched off", "config missing"],
 )
 def test_nothing_happens_otherwise(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig, environment: dict[str, str]
+    run_forked_script: RunScript, run: WrittenRun, config: WriteConfig, environment: dict[str, str]
 ) -> None:
     path = config()
     if environment.get("USE_SMDEBUG"):
@@ -64,7 +78,7 @@ xgboost.train({"nthread": 1}, xgboost.DMatrix(np.random.rand(20, 2), np.arange(2
 always = {"smdebug.autoload", "smdebug.late_import"}
 print([name for name in sys.modules if name.startswith("smdebug.") and name not in always])
 """
-    done = run_script(START + script, **environment)
+    done = run_forked_script(START + script, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
     assert not run.path.exists()
@@ -88,7 +102,7 @@ def train(rounds, *callbacks):
 
 
 def test_a_script_with_a_hook_keeps_it(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
+    run_forked_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
 ) -> None:
     script = f"""
 hook = smd.Hook({str(tmp_path / "own")!r}, save_config=smd.SaveConfig(save_interval=1))
@@ -96,30 +110,30 @@ train(2, hook)
 train(2)
 print(hook.step, smd.get_hook() is hook)
 """
-    done = run_script(START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=config())
+    done = run_forked_script(START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.stdout == "1 True\n", done.stderr
     assert not run.path.exists()
 
 
 def test_a_script_that_asks_for_the_jobs_hook_may_leave_the_training_to_it(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig
+    run_forked_script: RunScript, run: WrittenRun, config: WriteConfig
 ) -> None:
     script = "smd.get_hook().save_scalar('mine', 1)\ntrain(2)\n"
     path = config(HookParameters={"save_interval": "1"}, CollectionConfigurations=[{"CollectionName": "labels"}])
-    done = run_script(START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=path)
+    done = run_forked_script(START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 0, done.stderr
     assert set(run.values(0)) == {"scalar/mine", "train-rmse", "labels"}
     assert run.steps == [0, 1]
 
 
-def test_a_broken_config_costs_the_capture_only(run_script: RunScript, config: WriteConfig) -> None:
+def test_a_broken_config_costs_the_capture_only(run_forked_script: RunScript, config: WriteConfig) -> None:
     path = config(HookParameters={"save_interval": "often"})
-    done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
+    done = run_forked_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 3, done.stderr
     assert done.stdout.count("Not saved: everything") == 1
 
 
-def test_trainings_side_by_side(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
+def test_trainings_side_by_side(run_forked_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     script = """
 import threading
 threads = [threading.Thread(target=train, args=(300,)) for _ in range(3)]
@@ -127,7 +141,7 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 train(2)
 """
-    done = run_script(
+    done = run_forked_script(
         START + OWN_HOOKS + script, SMDEBUG_CONFIG_FILE_PATH=config(HookParameters={"save_interval": "100"})
     )
     assert done.returncode == 0, done.stderr
