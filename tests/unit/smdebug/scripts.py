@@ -49,8 +49,9 @@ class ForkingInterpreter:
     order alone: the framework is there before the start-up file runs. That is how jobs start in warm interpreters.
     """
 
-    def __init__(self, *modules: str) -> None:
+    def __init__(self, *modules: str, **environment: str) -> None:
         self._modules = modules
+        self._environment = {**BASE_ENVIRONMENT, **environment}
         self._process: subprocess.Popen[str] | None = None
 
     def run(
@@ -58,7 +59,7 @@ class ForkingInterpreter:
     ) -> subprocess.CompletedProcess[str]:
         process = self._process = self._process or subprocess.Popen(
             [sys.executable, Path(__file__).with_name("fork_scripts.py"), *self._modules],
-            env=BASE_ENVIRONMENT,
+            env=self._environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -88,7 +89,7 @@ class ForkingInterpreter:
         def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
             script = folder / "script.py"
             script.write_text(text)
-            return self.run(script, arguments, {**BASE_ENVIRONMENT, **environment}, seconds)
+            return self.run(script, arguments, {**self._environment, **environment}, seconds)
 
         return start
 

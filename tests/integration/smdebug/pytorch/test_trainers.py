@@ -4,13 +4,14 @@ The saved values are those that the loops report.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.smdebug.scripts import START, RunScript
+from tests.unit.smdebug.scripts import START, ForkingInterpreter
 from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
@@ -139,8 +140,17 @@ QUIET = {
 }
 
 
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[ForkingInterpreter]:
+    interpreter = ForkingInterpreter("torch", "torch._dynamo", "lightning", **QUIET)
+    yield interpreter
+    interpreter.close()
+
+
 @pytest.fixture
-def train(run_script: RunScript, run: WrittenRun, tmp_path: Path) -> Any:
+def train(interpreter: ForkingInterpreter, run: WrittenRun, tmp_path: Path) -> Any:
+    run_script = interpreter.build_script_runner(tmp_path)
+
     def start(script: str) -> Any:
         config = tmp_path / "debughookconfig.json"
         collections = [{"CollectionName": name} for name in ("weights", "gradients", "losses")]
@@ -150,7 +160,7 @@ def train(run_script: RunScript, run: WrittenRun, tmp_path: Path) -> Any:
         noted = tmp_path / "noted.json"
         text = f"{START}{script}\nopen({str(noted)!r}, 'w').write(json.dumps(noted))\n"
         paths = {"HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf")}
-        done = run_script(text, str(tmp_path / "out"), SMDEBUG_CONFIG_FILE_PATH=str(config), **paths, **QUIET)
+        done = run_script(text, str(tmp_path / "out"), SMDEBUG_CONFIG_FILE_PATH=str(config), **paths)
         assert done.returncode == 0, done.stderr + done.stdout
         return json.loads(noted.read_text())
 
