@@ -85,7 +85,9 @@ def get_job(
     return get
 
 
-@pytest.mark.parametrize("kind", ["untouched", pytest.param("hook", marks=pytest.mark.any_back_end)])
+@pytest.mark.parametrize(
+    "kind", ["untouched", pytest.param("hook", marks=[pytest.mark.any_back_end, pytest.mark.slow])]
+)
 def test_the_run_holds_what_torch_said(get_job: Any, kind: str) -> None:
     job = get_job(kind)
     trial = job.trial
@@ -126,6 +128,7 @@ def test_upstream_reads_what_we_read(get_job: Any, kind: str, upstream: Upstream
     assert ours == original
 
 
+@pytest.mark.slow
 @pytest.mark.any_back_end
 def test_both_ways_save_the_same(get_job: Any) -> None:
     """One network trained from one seed: only who asked for its tensors differs."""
@@ -138,6 +141,7 @@ def test_both_ways_save_the_same(get_job: Any) -> None:
             np.testing.assert_array_equal(untouched.tensor(name).value(step), hook.tensor(name).value(step))
 
 
+@pytest.mark.slow
 @pytest.mark.any_back_end
 def test_nothing_is_saved_where_it_is_turned_off(get_job: Any) -> None:
     job = get_job("off")

@@ -21,6 +21,7 @@ def _list_namespaces() -> list[str]:
     return [subprocess.run(command, check=True, capture_output=True, text=True).stdout for command in _LISTS]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("granted_namespaces")
 def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
     """Also where another process takes them down, after one of them has lost its power."""
@@ -54,6 +55,7 @@ def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
             assert not Path("/run/netns").is_mount()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("granted_namespaces")
 def test_make_swarm_ends_and_leaves_no_pipe_open() -> None:
     """Whoever reads what it prints comes to an end while the engines run."""

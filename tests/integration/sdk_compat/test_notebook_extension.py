@@ -39,6 +39,7 @@ def read_text(outputs: list[Any]) -> str:
     return "".join(each["text"] for each in outputs if each["output_type"] == "stream")
 
 
+@pytest.mark.slow
 def test_an_emulator_is_started_for_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
     loaded, _, shown, *_ = run_cells(tmp_path, CELLS)
@@ -48,6 +49,7 @@ def test_an_emulator_is_started_for_the_kernel(tmp_path: Path, monkeypatch: pyte
     assert "of-a-notebook" in display["data"]["text/html"]
 
 
+@pytest.mark.slow
 def test_the_one_that_runs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     emulator = SageMakerEmulator("process", state_dir=tmp_path / "state", warm=None)
     try:

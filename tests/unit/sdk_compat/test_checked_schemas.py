@@ -59,6 +59,7 @@ def test_a_module_whose_jsonschema_is_something_else_is_left_alone() -> None:
     check_schemas_once(types.SimpleNamespace())
 
 
+@pytest.mark.slow
 def test_a_shell_with_the_variables_of_env_has_the_sdk_check_its_schema_once(tmp_path: Path) -> None:
     source = (
         "import jsonschema\n"

@@ -40,6 +40,7 @@ def describe(status: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(25)
 @pytest.mark.parametrize("logs", [True, False], ids=["logs", "no logs"])
 def test_the_sdk_sees_the_end_of_a_job_at_its_next_look(logs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +141,7 @@ def test_env_sets_the_variable_and_keeps_the_users_own(tmp_path: Path) -> None:
     assert prepare_environment(URL, {POLL_VARIABLE: "off"}, folder=tmp_path)[POLL_VARIABLE] == "off"
 
 
+@pytest.mark.slow
 def test_a_shell_with_the_variables_of_env_shortens_the_sdks_waits(tmp_path: Path) -> None:
     (tmp_path / "short_polls.py").write_text("the_users_own = True")
     source = (

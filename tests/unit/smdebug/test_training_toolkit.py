@@ -108,6 +108,7 @@ def train(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "framework_module"),
     [
@@ -140,6 +141,7 @@ def test_an_error_of_tensorflow_is_reported_by_its_name(tmp_path: Path, packages
     assert str(ended["failure"]).startswith("NotFoundError:\nExitCode 1\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [None, "class", "from other import errors"])
 def test_a_tensorflow_whose_source_says_nothing_is_imported_as_ever(
     tmp_path: Path, packages: Path, content: str | None

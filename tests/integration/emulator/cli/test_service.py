@@ -72,6 +72,7 @@ def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, num
     assert (process.returncode, out, err) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     state = str(tmp_path / "state")
     process = start("--port", "0")
@@ -191,6 +192,7 @@ def test_auto_takes_processes_without_an_engine(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_s3_and_settings_survive_a_kill(start: Start) -> None:
     process = start("--port", "0")
     s3 = make_client(first_line(process).split()[0], "s3")
@@ -256,6 +258,7 @@ def test_library_alone_says_which_extra_the_service_needs() -> None:
     assert "smdebug-emulator[emulator]" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
     state = str(tmp_path / "state")
     kept = [tmp_path / "state" / "jobs" / f"{name}-0123456789ab" for name in ("old", "new")]
@@ -282,6 +285,7 @@ def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
         assert run("stop", "--state-dir", state).returncode == 0
 
 
+@pytest.mark.slow
 def test_an_emulator_of_another_version_is_said(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert first_line(start("--port", "0"))

@@ -46,6 +46,7 @@ assert run(port) == port
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "said"), [(_FAILED_START, "No schedules."), (_FAILED_STOP, "Functions could not be stopped")]
 )

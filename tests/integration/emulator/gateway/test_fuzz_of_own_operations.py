@@ -124,6 +124,7 @@ def list_jobs(gateway: JobGateway) -> Iterator[dict[str, Any]]:
             request["NextToken"] = page["NextToken"]
 
 
+@pytest.mark.slow
 def test_no_request_near_a_good_one_is_a_failure_of_the_emulator(
     job_gateway: JobGateway, caplog: pytest.LogCaptureFixture
 ) -> None:

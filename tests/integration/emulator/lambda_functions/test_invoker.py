@@ -121,6 +121,7 @@ def test_code_from_s3_versions_and_aliases(emulator: Emulator) -> None:
     assert invoke(emulator, name=arn)[0] == [2, "$LATEST"]
 
 
+@pytest.mark.slow
 def test_a_function_without_reserved_concurrency_left_is_throttled(emulator: Emulator) -> None:
     client = emulator.client("lambda")
     emulator.create_function("def handler(e, c): return 1")
@@ -135,6 +136,7 @@ def test_a_function_without_reserved_concurrency_left_is_throttled(emulator: Emu
     assert invoke(emulator, Qualifier=version)[0] == 1
 
 
+@pytest.mark.slow
 def test_versions_share_the_reserved_concurrency(emulator: Emulator) -> None:
     client = emulator.client("lambda")
     emulator.create_function(WAITING_HANDLER, Timeout=60)
@@ -225,6 +227,7 @@ def test_init_error(emulator: Emulator, source: str, handler: str, error_type: s
         assert result["errorType"] == error_type
 
 
+@pytest.mark.slow
 def test_timeout_ends_the_worker(emulator: Emulator) -> None:
     emulator.create_function("import time\ndef handler(e, c):\n    time.sleep(e['s'])\n    return 'ok'", Timeout=2)
     began = time.monotonic()

@@ -46,6 +46,7 @@ def use(emulator: Emulator, version: str, events: list[Any]) -> list[Any]:
     return [invoke(emulator, name, event) for event in events]
 
 
+@pytest.mark.slow
 def test_each_version_runs_under_its_interpreter(emulator: Emulator) -> None:
     present = [version for version in VERSIONS if find_python(version)]
     if not present:

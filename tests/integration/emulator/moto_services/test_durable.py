@@ -111,6 +111,7 @@ def make_resources(aws: Clients) -> dict[str, Any]:
     return known
 
 
+@pytest.mark.slow
 def test_everything_moto_holds_survives_a_kill(tmp_path: Path) -> None:
     with running(tmp_path / "first") as aws:
         known = make_resources(aws)

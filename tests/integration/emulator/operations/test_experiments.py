@@ -176,6 +176,7 @@ def session(service: Service, monkeypatch: pytest.MonkeyPatch) -> Any:
     return Session(own, default_bucket=service.harness.bucket, **clients)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_sdk_runs_and_analyses_an_experiment(session: Any) -> None:
     from sagemaker.analytics import ExperimentAnalytics

@@ -53,6 +53,7 @@ def run_rules(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[st
     return subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_a_new_file_is_a_rule_of_the_command_line_and_of_the_page(checkout: Path, recorded_runs: Path) -> None:
     assert "TooLarge " in run_rules(checkout, "list").stdout
     assert "threshold" in run_rules(checkout, "show", "TooLarge").stdout

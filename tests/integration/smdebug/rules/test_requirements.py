@@ -8,6 +8,8 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.integration.smdebug.rules.rule_container import build_config, start_container
 from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
@@ -42,6 +44,7 @@ def judge(tmp_path: Path, source: str) -> tuple[dict[str, object], str]:
     return json.loads((tmp_path / "output/verdict.json").read_text()), output
 
 
+@pytest.mark.slow
 def test_a_package_from_beside_the_rule(tmp_path: Path, storage: Storage) -> None:
     storage.put("rules/mine.py", RULE)
     storage.put("rules/strict_limits-1.0-py3-none-any.whl", build_wheel())
@@ -51,6 +54,7 @@ def test_a_package_from_beside_the_rule(tmp_path: Path, storage: Storage) -> Non
     assert "Installing the rule's requirements.txt" in output
 
 
+@pytest.mark.slow
 def test_requirements_beside_a_single_file_that_cannot_be_met(tmp_path: Path, storage: Storage) -> None:
     storage.put("rules/mine.py", RULE)
     storage.put("rules/requirements.txt", b"a-package-that-nobody-made==1.0\n")

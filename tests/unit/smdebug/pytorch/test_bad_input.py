@@ -278,6 +278,7 @@ print("trained to the end")
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_no_more_costs_the_steps_of_that_time(run_torch_script: RunScript, run: WrittenRun) -> None:
     # Files may not grow beyond 100 kB: as on a full disk a write is cut first, and the next one refused.
     done = run_torch_script(FULL, str(run.path))
@@ -375,6 +376,7 @@ class Hanging(Refusing):
     do_GET = do_PUT = do_HEAD = do_POST = _answer  # noqa: N815 - names of the base
 
 
+@pytest.mark.slow
 def test_an_s3_that_hangs_holds_up_a_training_once(
     refusing: Any, training: Training, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

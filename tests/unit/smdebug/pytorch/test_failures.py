@@ -142,6 +142,7 @@ for step in range(10):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_only_whole_steps(run_torch_script: RunScript, run: WrittenRun) -> None:
     done = run_torch_script(KILLED, str(run.path))
     assert done.returncode == -9

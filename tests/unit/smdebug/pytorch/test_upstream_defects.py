@@ -210,6 +210,7 @@ shutil.rmtree(sys.argv[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["close", "leave"])
 def test_21_a_deleted_run_is_not_brought_back_when_python_ends(
     run_torch_script: RunScript, run: WrittenRun, how: str

@@ -69,6 +69,7 @@ def test_what_is_written_there_comes_while_it_runs_and_at_its_end(setup: Setup) 
     assert not (setup.here / "late").exists(), "the end is asked for once"
 
 
+@pytest.mark.slow
 def test_an_index_never_comes_before_what_it_names(setup: Setup) -> None:
     carriers = setup.make()
     carriers.fill(NAME, "node", setup.folders)

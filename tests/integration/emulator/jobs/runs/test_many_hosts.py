@@ -137,6 +137,7 @@ def test_isolated_hosts_outlast_what_holds_their_network(harness: JobHarness, tm
     assert not Path(f"/proc/{holder}").exists(), "not even a zombie"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not probe_namespaces().network, reason="the kernel grants no namespaces")
 def test_isolated_hosts_of_a_killed_emulator_are_taken_up_without_what_held_their_network(tmp_path: Path) -> None:
     script = RANK + MEET + "(ml / 'ready').touch()" + WAIT_FOR_GO + "print('last', rank, flush=True)\n"
@@ -236,6 +237,7 @@ def test_time_that_is_up_ends_every_host(harness: JobHarness) -> None:
     assert_nothing_left(harness)
 
 
+@pytest.mark.slow
 def test_time_that_is_up_while_the_others_are_stopped_hides_no_failure(
     harness: JobHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +307,7 @@ def is_training(hosts: int) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("end", "status"), [("", "Completed"), ("sys.exit(4 * rank)", "Failed")])
 def test_killed_emulator_takes_every_host_up_again(tmp_path: Path, end: str, status: str) -> None:
     script = RANK + "(ml / 'ready').touch()" + WAIT_FOR_GO + "print('last', rank, flush=True)\n" + end
@@ -321,6 +324,7 @@ def test_killed_emulator_takes_every_host_up_again(tmp_path: Path, end: str, sta
         assert_nothing_left(harness)
 
 
+@pytest.mark.slow
 def test_restored_checkpoint_is_not_sent_back_after_a_restart(tmp_path: Path) -> None:
     """The second host still has the old one; only the first has saved it anew."""
     script = RANK + "checkpoint = ml / 'checkpoints' / 'last'\nprint(checkpoint.read_text(), flush=True)\n"
@@ -338,6 +342,7 @@ def test_restored_checkpoint_is_not_sent_back_after_a_restart(tmp_path: Path) ->
         assert_nothing_left(harness)
 
 
+@pytest.mark.slow
 def test_job_that_lacks_a_host_after_a_restart_begins_again_as_a_whole(tmp_path: Path) -> None:
     """Also the host whose container is there yet: it is ended, and leaves nothing."""
     script = RANK + "save(f'early-{rank}', '')\n(ml / 'ready').touch()" + WAIT_FOR_GO

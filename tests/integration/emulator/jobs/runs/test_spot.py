@@ -72,6 +72,7 @@ def test_an_interrupted_job_goes_on_from_its_checkpoint(harness: JobHarness) -> 
     assert "Interrupted" in secondary
 
 
+@pytest.mark.slow
 def test_an_interrupted_job_may_be_stopped_or_wait_in_vain(harness: JobHarness) -> None:
     start(
         harness,

@@ -34,6 +34,7 @@ def list_pages(s3: Any, **request: Any) -> list[dict[str, Any]]:
         request["ContinuationToken"] = page["NextContinuationToken"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("versioning", [False, True])
 def test_pages_are_those_that_moto_makes_of_all_keys(s3: Any, versioning: bool) -> None:
     bucket = f"listed-{versioning}".lower()
