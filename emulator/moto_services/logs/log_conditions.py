@@ -1,4 +1,4 @@
-"""Conditions in filter patterns of CloudWatch Logs, on JSON and on space-delimited events."""
+"""Conditions in filter patterns of CloudWatch Logs, on JSON and on fields."""
 
 import json
 import operator

@@ -1,4 +1,4 @@
-"""Lineage over real HTTP: artifacts, contexts, actions, and associations of trial components."""
+"""Lineage over real HTTP: artifacts, contexts, actions and associations."""
 
 import uuid
 from typing import Any
