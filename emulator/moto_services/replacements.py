@@ -118,7 +118,7 @@ REPLACED = (
     *_of(
         "moto.s3.responses:S3Response",
         ("setup_class", "request", "the body of a put comes from its file"),
-        ("_bucket_response", "request full_url", "XML documents are validated"),
+        ("_bucket_response", "request full_url", "XML documents are validated; a policy can deny lists"),
         ("_key_response", "request full_url", "XML documents are validated"),
         ("_get_key", "", "the body of an answer is not read into memory"),
         ("key_response", "request", "the body of an answer is sent from its file"),

@@ -35,7 +35,7 @@ from emulator.moto_services.s3.journal import S3Journal
 from emulator.moto_services.s3.journalled_backend import JournalledBackend, forget_instances
 from emulator.moto_services.s3.listings import writing_contents
 from emulator.moto_services.s3.notifications import describing_eventbridge
-from emulator.moto_services.s3.policy import judge_permission, saying_denied
+from emulator.moto_services.s3.policy import judge_permission, judging_lists, saying_denied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,6 +105,8 @@ def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFoll
         closers.enter_context(_fresh_backends(backend_class))
         for name, path in (("_bucket_response", "/{Bucket}"), ("_key_response", "/{Bucket}/{Key+}")):
             closers.enter_context(replaced(S3Response, name, checking(path, getattr(S3Response, name))))
+        lists = judging_lists(S3Response._bucket_response)  # noqa: SLF001 -- moto has no other place
+        closers.enter_context(replaced(S3Response, "_bucket_response", lists))
         denied = saying_denied(S3Response._key_response)  # noqa: SLF001 -- moto has no other place
         closers.enter_context(replaced(S3Response, "_key_response", denied))
         closers.enter_context(replaced(S3Response, "setup_class", taking_received(S3Response.setup_class)))
