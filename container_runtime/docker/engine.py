@@ -134,11 +134,9 @@ class DockerEngine(OneMachine, EngineContainers):
 
     @property
     def hands_gpus(self) -> bool:
-        """See ``ContainerRuntime``."""
         return self._gpus.has_runtime
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
-        """See ``ContainerRuntime``."""
         if self._sidecars is not None:
             with translated(f"offer port {port}"):
                 self._sidecars.remove_unused()
@@ -149,19 +147,15 @@ class DockerEngine(OneMachine, EngineContainers):
         return self._images.resolve(image, say).resolved
 
     def describe_substitution(self, image: str) -> str | None:
-        """See ``ContainerRuntime``."""
         return self._images.describe_substitution(image)
 
     def has_image(self, image: str) -> bool:
-        """See ``ContainerRuntime``."""
         return self._images.has(image)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
-        """See ``ContainerRuntime``."""
         return mount.find_inside(relative)
 
     def start(self, spec: ContainerSpec) -> str:
-        """See ``ContainerRuntime``."""
         # A container that could not be removed earlier may have this name.
         self._left.clear()
         try:
@@ -171,14 +165,12 @@ class DockerEngine(OneMachine, EngineContainers):
             raise
 
     def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
-        """See ``ContainerRuntime``."""
         if self._spares is None:
             return False
         with translated("keep a spare container"):
             return self._spares.keep_ready(spec, self._images.resolve(spec.image), seconds)
 
     def is_ready(self, spec: ContainerSpec) -> bool:
-        """See ``ContainerRuntime``."""
         if self._spares is None:
             return False
         with translated("look for a spare container"):
@@ -218,7 +210,6 @@ class DockerEngine(OneMachine, EngineContainers):
         return container_id
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
-        """See ``ContainerRuntime``."""
         lines = super().logs(container_id)
         with translated(f"inspect container {container_id}"):
             found = self._api.inspect_container(container_id)
@@ -252,7 +243,6 @@ class DockerEngine(OneMachine, EngineContainers):
                     raise
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
-        """See ``ContainerRuntime``."""
         with translated("list containers"):
             found = [(entry, self._find_labels(entry)) for entry in self._list()]
         return [
@@ -283,17 +273,14 @@ class DockerEngine(OneMachine, EngineContainers):
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
     ) -> Network:
-        """See ``ContainerRuntime``."""
         labels = {**labels, INSTANCE_LABEL: self._instance_id}
         return create_hosts_network(self._api, name, hosts, labels, isolated=isolated or self._sidecars is not None)
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
-        """See ``ContainerRuntime``."""
         found = find_networks(self._api, {**labels, INSTANCE_LABEL: self._instance_id})
         return [network for network in found if network.name != self._network]
 
     def remove_network(self, name: str) -> None:
-        """See ``ContainerRuntime``."""
         remove_network(self._api, name)
 
     def close(self) -> None:

@@ -36,7 +36,6 @@ class AgentMeter:
 
     @property
     def is_local(self) -> bool:
-        """See ``Meter``."""
         return False
 
     @property
@@ -49,7 +48,6 @@ class AgentMeter:
         return ()
 
     def read(self) -> Load | None:
-        """See ``Meter``."""
         if self._file.closed:
             return None
         try:

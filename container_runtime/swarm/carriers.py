@@ -49,7 +49,6 @@ class Carriers:
         self._carriers: dict[str, Carrier] = {}
 
     def fill(self, container: str, node: str, folders: Sequence[Carried]) -> None:
-        """See ``Carrier.fill``."""
         carrier = self._carriers[container] = self._make(container, node, folders)
         carrier.fill()
 
@@ -79,7 +78,6 @@ class Carriers:
             carrier.close()
 
     def finish(self, container: str) -> None:
-        """See ``Carrier.finish``."""
         if (carrier := self._carriers.get(container)) is not None:
             carrier.finish()
 

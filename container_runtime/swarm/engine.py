@@ -173,33 +173,26 @@ class SwarmEngine:
         return found.resolved
 
     def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:  # noqa: ARG002 - nodes keep nothing ready
-        """See ``ContainerRuntime``."""
         return False
 
     def is_ready(self, spec: ContainerSpec) -> bool:  # noqa: ARG002 - as above
-        """See ``ContainerRuntime``."""
         return False
 
     def describe_substitution(self, image: str) -> str | None:
-        """See ``ContainerRuntime``."""
         return self._images.describe_substitution(image)
 
     def has_image(self, image: str) -> bool:
-        """See ``ContainerRuntime``."""
         return self._images.has(image)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
-        """See ``ContainerRuntime``."""
         return mount.find_inside(relative)
 
     def reserve_capacity(
         self, specs: Sequence[ContainerSpec], check: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """See ``ContainerRuntime``."""
         return self._capacity.keep([self._starts.want(each) for each in specs], check)
 
     def start(self, spec: ContainerSpec) -> str:
-        """See ``ContainerRuntime``."""
         return self._starts.start(spec)
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
@@ -216,12 +209,10 @@ class SwarmEngine:
         return self._containers.wait(container_id, timeout)
 
     def read_usage(self, container_id: str) -> Usage | None:
-        """See ``ContainerRuntime``."""
         containers, identity = self._containers.locate(container_id)
         return containers.read_usage(identity)
 
     def open_meter(self, container_id: str) -> Meter | None:
-        """See ``ContainerRuntime``."""
         return self._containers.open_meter(container_id)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
@@ -233,7 +224,6 @@ class SwarmEngine:
         self._containers.remove(container_id)
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
-        """See ``ContainerRuntime``."""
         found = []
         for service in self._tasks.list_services(labels):
             own = dict(service["Spec"]["Labels"])
@@ -250,7 +240,6 @@ class SwarmEngine:
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
     ) -> Network:
-        """See ``ContainerRuntime``."""
         with translated(f"make the network {name}"):
             return create_overlay(
                 self._api,
@@ -261,7 +250,6 @@ class SwarmEngine:
             )
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
-        """See ``ContainerRuntime``."""
         with translated("list networks"):
             # Networks without this label belong to single containers, and are removed with them.
             return [
@@ -271,7 +259,6 @@ class SwarmEngine:
             ]
 
     def remove_network(self, name: str) -> None:
-        """See ``ContainerRuntime``."""
         with translated(f"remove the network {name}"):
             remove_overlay(self._api, name)
 

@@ -38,14 +38,12 @@ class BottleneckRule(SampleRule):
         self.observed: dict[str, int] = defaultdict(int)
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         self.observed[sample.node] += 1
         thresholds = self.values["gpu_threshold"], self.values[self.busy_threshold]
         if is_starved(sample.get(GPU).values(), sample.get(self.busy).values(), *thresholds):
             self.starved_times[sample.node].append(sample.time)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         observed, threshold = self.observed[node], self.values["threshold"]
         if observed < self.fewest:
             return

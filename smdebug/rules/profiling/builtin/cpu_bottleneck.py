@@ -34,5 +34,4 @@ class CPUBottleneck(BottleneckRule):
     )
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_bottleneck(self, record)

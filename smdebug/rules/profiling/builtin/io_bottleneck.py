@@ -34,5 +34,4 @@ class IOBottleneck(BottleneckRule):
     )
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_bottleneck(self, record)
