@@ -31,12 +31,7 @@ from container_runtime.process.loopback_network import LoopbackNetworks
 from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.process.process_builder import ProcessBuilder
 from container_runtime.process.process_tree import ProcessTreeMeter
-from container_runtime.process.supervised import (
-    has_started,
-    is_running,
-    kill_leftovers,
-    read_json,
-)
+from container_runtime.process.supervised import has_started, is_running, kill_leftovers, read_json
 from container_runtime.process.supervisors import Supervisors
 from container_runtime.process.warm_interpreters import WarmInterpreters
 from container_runtime.runtime import (

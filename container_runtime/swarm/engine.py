@@ -15,20 +15,12 @@ from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.docker.scratch import choose_user
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, explain_network
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.runtime import (
-    Container,
-    ContainerRuntimeError,
-    EngineUnavailableError,
-)
+from container_runtime.runtime import Container, ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm.capacity import Capacity
 from container_runtime.swarm.containers.container_starts import ContainerStarts
 from container_runtime.swarm.containers.swarm_containers import FILES_LABEL, SwarmContainers, name_own_network
 from container_runtime.swarm.containers.tasks import NAME_LABEL, Tasks
-from container_runtime.swarm.networks import (
-    create_overlay,
-    find_overlays,
-    remove_overlay,
-)
+from container_runtime.swarm.networks import create_overlay, find_overlays, remove_overlay
 from container_runtime.swarm.nodes import Nodes
 
 if TYPE_CHECKING:

@@ -6,15 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from container_runtime.runtime import VersionRefusedError
-from emulator.exceptions import (
-    ResourceInUse,
-    ResourceNotFound,
-    ValidationException,
-)
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.model.descriptions import (
-    describe_processing_job,
-)
+from emulator.jobs.model.descriptions import describe_processing_job
 from emulator.jobs.model.processing_job import ProcessingJob, build_processing_job_arn
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.runs.instance_quotas import InstanceQuotas

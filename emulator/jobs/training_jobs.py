@@ -8,15 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from container_runtime.runtime import VersionRefusedError
-from emulator.exceptions import (
-    ResourceInUse,
-    ResourceNotFound,
-    ValidationException,
-)
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.model.descriptions import (
-    describe_training_job,
-)
+from emulator.jobs.model.descriptions import describe_training_job
 from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.profiler_config import is_profiled
 from emulator.jobs.model.rule_evaluation import RuleEvaluation, new_rule_evaluation

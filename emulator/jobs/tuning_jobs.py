@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from emulator.exceptions import (
-    ResourceInUse,
-    ResourceNotFound,
-    ValidationException,
-)
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.model.descriptions import (
-    describe_overall_best,
-    describe_tuned_job,
-    describe_tuning_job,
-)
+from emulator.jobs.model.descriptions import describe_overall_best, describe_tuned_job, describe_tuning_job
 from emulator.jobs.model.tuning_job import TuningJob, build_tuning_job_arn
 from emulator.jobs.model.warm_start import find_warm_start_violation
 from emulator.jobs.runs.tuning.tuning_job_run import TuningJobRun

@@ -25,13 +25,7 @@ from container_runtime.docker.images.image_content import hash_parts, key_of_con
 from container_runtime.docker.images.image_origin import ensure_origin
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.build_record import describe_build, record_build
-from container_runtime.images.catalogue import (
-    IMAGE_LABEL,
-    KEY_LABEL,
-    NAMESPACE,
-    ImageCatalogue,
-    local_name,
-)
+from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, NAMESPACE, ImageCatalogue, local_name
 from container_runtime.images.installation import ROOT, collect_emulator, collect_smdebug, locate_cache
 from container_runtime.images.lock_files import LOCK, read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels, key_of_requirements

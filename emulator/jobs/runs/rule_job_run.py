@@ -22,13 +22,7 @@ from emulator.jobs.runs.processing_job_run import AnyProcessingJobRun, name_proc
 from emulator.jobs.staging.hosts import INSTANCE_GROUP, Host
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
 from emulator.jobs.staging.job_warnings import ReportedWarnings
-from emulator.jobs.staging.opt_ml import (
-    TARGET,
-    WARNINGS,
-    WARNINGS_PATH,
-    build_aws_environment,
-    issue_credentials,
-)
+from emulator.jobs.staging.opt_ml import TARGET, WARNINGS, WARNINGS_PATH, build_aws_environment, issue_credentials
 from emulator.jobs.staging.rule_configuration import (
     build_rule_configuration,
     check_local_path,

@@ -8,13 +8,7 @@ from contextlib import contextmanager
 from threading import Condition, RLock
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    create_engine,
-    event,
-    func,
-    insert,
-    select,
-)
+from sqlalchemy import create_engine, event, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import DatabaseError
 
@@ -26,12 +20,7 @@ from emulator.jobs.store.jobs_by_prefix import JobsByPrefix
 from emulator.jobs.store.messages import MessageStore
 from emulator.jobs.store.newest import NewestJobs
 from emulator.jobs.store.pages import JobPages
-from emulator.jobs.store.rows import (
-    K,
-    R,
-    find_table,
-    load_record,
-)
+from emulator.jobs.store.rows import K, R, find_table, load_record
 from emulator.jobs.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:

@@ -23,15 +23,7 @@ from emulator.state.replica.chunks import CHUNK_BYTES, Chunks, cut
 from emulator.state.replica.chunks import FOLDER as CHUNKS
 from emulator.state.replica.contents import OBJECTS, Contents
 from emulator.state.replica.database import WAL_SUFFIX, FollowedDatabase
-from emulator.state.replica.folder import (
-    CONTENTS,
-    clear,
-    find_databases,
-    find_files,
-    is_empty,
-    set_aside,
-    write_record,
-)
+from emulator.state.replica.folder import CONTENTS, clear, find_databases, find_files, is_empty, set_aside, write_record
 from emulator.state.replica.lease import RENEWAL_SECONDS, Lease, LeaseLostError
 from emulator.state.replica.log import Entry, list_entries, list_named_chunks, name_entry, read_entry
 from emulator.state.replica.missing import MissingObjects
