@@ -1,8 +1,6 @@
 """Logs, exit status and resource meters of running Docker containers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import docker
 import docker.errors
@@ -13,12 +11,7 @@ from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.docker.gpus import read_gpus
 from container_runtime.docker.log import follow_log
 from container_runtime.docker.sidecar import read_sidecar
-from container_runtime.runtime import ContainerRuntimeError, Exit, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from container_runtime.runtime import LogLine
+from container_runtime.runtime import ContainerRuntimeError, Exit, LogLine, Usage
 
 _KILL_SECONDS = 30.0
 

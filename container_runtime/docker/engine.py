@@ -1,22 +1,24 @@
 """Containers on a Docker engine."""
 
-from __future__ import annotations
-
 import logging
 import resource
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from socket import socket
+from typing import Any
 
 import docker.errors
-from docker.types import LogConfig, Ulimit
+from docker.types import DeviceRequest, LogConfig, Ulimit
 from docker.types import Mount as EngineMount
 
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.docker.gpus import GPUS_LABEL, EngineGpus
 from container_runtime.docker.images.image_files import copy_image_files
-from container_runtime.docker.images.local_images import LocalImages
+from container_runtime.docker.images.images_in_place import ImagesInPlace
+from container_runtime.docker.images.local_images import LocalImage, LocalImages
 from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.docker.log import parse_timestamp
 from container_runtime.docker.network import (
@@ -32,22 +34,19 @@ from container_runtime.docker.scratch import choose_user, find_folders, prepare_
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, Sidecars, explain_network, read_sidecar
 from container_runtime.docker.spares.given_away import GivenAway
 from container_runtime.docker.spares.spare import SPARE_LABEL
-from container_runtime.docker.spares.spares import Spares
+from container_runtime.docker.spares.spares import SpareOptions, Spares
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
-from container_runtime.runtime import STARTED_COLD, Container, EngineUnavailableError, LogLine, OneMachine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from socket import socket
-
-    from docker.types import DeviceRequest
-
-    from container_runtime.docker.images.images_in_place import ImagesInPlace
-    from container_runtime.docker.images.local_images import LocalImage
-    from container_runtime.docker.spares.spares import SpareOptions
-    from container_runtime.runtime import FoundNetwork, Network, ResolvedImage
-    from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.runtime import (
+    STARTED_COLD,
+    Container,
+    EngineUnavailableError,
+    FoundNetwork,
+    LogLine,
+    Network,
+    OneMachine,
+    ResolvedImage,
+)
+from container_runtime.spec import ContainerSpec, Mount
 
 INSTANCE_LABEL = "smdebug-emulator.instance"
 """Label of every container and network of one emulator; its value is the instance id."""

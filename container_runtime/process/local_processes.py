@@ -11,8 +11,6 @@ writes its content. So a runtime that is later created for the same state folder
 exit code.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -20,40 +18,35 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from socket import socket
 
 from container_runtime.gpus import list_gpus
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
 from container_runtime.process.environment_start import PREPARING
 from container_runtime.process.loopback_network import LoopbackNetworks
-from container_runtime.process.namespace_grant import probe_namespaces
+from container_runtime.process.namespace_grant import NamespaceGrant, probe_namespaces
 from container_runtime.process.process_builder import ProcessBuilder
 from container_runtime.process.process_tree import ProcessTreeMeter
 from container_runtime.process.supervised import has_started, is_running, kill_leftovers, read_json
 from container_runtime.process.supervisors import Supervisors
-from container_runtime.process.warm_interpreters import WarmInterpreters
+from container_runtime.process.warm_interpreters import WarmInterpreters, WarmOptions
 from container_runtime.runtime import (
     Container,
     ContainerNotFoundError,
     ContainerRuntimeError,
     ContainerStartError,
     Exit,
+    FoundNetwork,
     LogLine,
+    Network,
     OneMachine,
     ResolvedImage,
     Usage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from socket import socket
-
-    from container_runtime.process.namespace_grant import NamespaceGrant
-    from container_runtime.process.warm_interpreters import WarmOptions
-    from container_runtime.runtime import FoundNetwork, Network
-    from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.spec import ContainerSpec, Mount
 
 _STARTING = ".starting-"
 _SAFE_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")

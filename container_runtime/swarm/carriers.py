@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import logging
 import ssl
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.runtime import EngineUnavailableError
 from container_runtime.swarm import agent
+from container_runtime.swarm.file_transfer.carried_folders import Carried
 from container_runtime.swarm.file_transfer.carrier import AgentContexts, Carrier
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from container_runtime.swarm.file_transfer.carried_folders import Carried
 
 logger = logging.getLogger(__name__)
 

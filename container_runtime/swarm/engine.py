@@ -3,11 +3,15 @@
 The Swarm never restarts the task of such a service.
 """
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import docker
 
 from container_runtime.docker.border import connect, find_engine_address, translated
 from container_runtime.docker.engine import INSTANCE_LABEL
@@ -15,25 +19,25 @@ from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.docker.scratch import choose_user
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, explain_network
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.runtime import Container, ContainerRuntimeError, EngineUnavailableError
+from container_runtime.meter import Meter
+from container_runtime.runtime import (
+    Container,
+    ContainerRuntimeError,
+    EngineUnavailableError,
+    Exit,
+    FoundNetwork,
+    LogLine,
+    Network,
+    ResolvedImage,
+    Usage,
+)
+from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.swarm.capacity import Capacity
 from container_runtime.swarm.containers.container_starts import ContainerStarts
 from container_runtime.swarm.containers.swarm_containers import FILES_LABEL, SwarmContainers, name_own_network
 from container_runtime.swarm.containers.tasks import NAME_LABEL, Tasks
 from container_runtime.swarm.networks import create_overlay, find_overlays, remove_overlay
 from container_runtime.swarm.nodes import Nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-    from socket import socket
-
-    import docker
-
-    from container_runtime.meter import Meter
-    from container_runtime.runtime import Exit, FoundNetwork, LogLine, Network, ResolvedImage, Usage
-    from container_runtime.spec import ContainerSpec, Mount
 
 logger = logging.getLogger(__name__)
 

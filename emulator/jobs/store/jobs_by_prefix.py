@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, func, select
 
 from emulator.jobs.store import tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from sqlalchemy import ColumnElement, Connection, Engine, Table
 
 
 class JobsByPrefix:

@@ -6,16 +6,13 @@ import errno
 import json
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
+from emulator.jobs.runs.measuring.machine import Figure
 from emulator.jobs.uploads.live import UNFINISHED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from emulator.jobs.runs.measuring.machine import Figure
 
 
 class MinuteFiles:

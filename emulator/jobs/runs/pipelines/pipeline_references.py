@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.jobs.model.descriptions import to_seconds
-from emulator.jobs.model.pipeline_execution import bind_parameters, follow_path, plan_steps, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from emulator.jobs.model.pipeline_execution import PipelineExecution
+from emulator.jobs.model.pipeline_execution import PipelineExecution, bind_parameters, follow_path, plan_steps, resolve
 
 
 class References:
