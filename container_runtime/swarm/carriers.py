@@ -1,7 +1,5 @@
 """Carriers of one back end's containers."""
 
-from __future__ import annotations
-
 import logging
 import ssl
 from collections.abc import Callable, Sequence

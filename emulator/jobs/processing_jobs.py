@@ -1,7 +1,5 @@
 """Processing jobs, rule evaluations included: create, list, describe, stop."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar

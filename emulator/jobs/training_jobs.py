@@ -1,7 +1,5 @@
 """Training jobs: create, list, describe, update, stop and delete."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

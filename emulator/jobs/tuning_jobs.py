@@ -1,7 +1,5 @@
 """Hyperparameter tuning jobs: create, list, describe, stop and delete."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

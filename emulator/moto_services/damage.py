@@ -3,8 +3,6 @@
 Damaged data is never deleted: objects are moved to S3's folder ``lost``, files of backends are moved aside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path

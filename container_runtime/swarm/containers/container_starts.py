@@ -1,7 +1,5 @@
 """Start of a container as a Swarm service, until its program begins."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Collection, Iterator

@@ -1,7 +1,5 @@
 """Service specifications: a container as a Swarm service of one task."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ copied into the volumes. While the program runs, and once more when it has ended
 folders of this machine, where the rest of the emulator reads them.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import ssl

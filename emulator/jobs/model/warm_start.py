@@ -3,8 +3,6 @@
 Pure functions. A parent is compared definition by definition: those of one name, or the only ones of both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Quotas of instances: refusal of jobs that would use more than an account may."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

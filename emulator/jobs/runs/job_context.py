@@ -1,7 +1,5 @@
 """Constants of a job: names, hosts, folder, and the services that it works with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Log streams of one attempt at a job, one for each of its hosts."""
 
-from __future__ import annotations
-
 from container_runtime.runtime import LogLine
 from emulator.jobs.runs.containers.logs import StoredLines, build_stream_name
 from emulator.jobs.runs.job_context import JobContext

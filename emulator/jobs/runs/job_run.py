@@ -1,7 +1,5 @@
 """Job run: attempts, one after the other, until one of them ends the job."""
 
-from __future__ import annotations
-
 import logging
 import time
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Processing job run: inputs, the containers that process them, outputs."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

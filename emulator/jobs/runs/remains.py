@@ -1,7 +1,5 @@
 """Remains of ended jobs: folders, logs and containers, found and pruned."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

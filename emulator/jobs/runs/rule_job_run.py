@@ -1,7 +1,5 @@
 """Rule job run: a processing job beside the training job that it judges."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -1,7 +1,5 @@
 """Training attempt: inputs, containers, uploads and results of one try."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress

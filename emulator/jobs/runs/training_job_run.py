@@ -1,7 +1,5 @@
 """Training job run: AWS's phases, retries, and the start and end of rules."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress

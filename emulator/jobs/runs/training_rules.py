@@ -1,7 +1,5 @@
 """Start and end of the rule evaluations of a training job."""
 
-from __future__ import annotations
-
 from emulator.jobs.model.profiler_config import is_disabled, is_profiler_rule
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob

@@ -1,7 +1,5 @@
 """Start points that the back end keeps ready for warm pools of training jobs."""
 
-from __future__ import annotations
-
 import logging
 
 from container_runtime.runtime import ContainerRuntimeError

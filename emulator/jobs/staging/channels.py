@@ -4,8 +4,6 @@ In FastFile mode, the files are hard links to the files in which the emulator's 
 terabyte is ready immediately, takes no disk space, and only the data that the script uses is read.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

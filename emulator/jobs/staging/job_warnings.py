@@ -1,7 +1,5 @@
 """Warnings of a job, from its request, its containers and its end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Staging of processing containers: /opt/ml/config, inputs and output folders."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence

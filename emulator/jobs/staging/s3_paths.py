@@ -1,7 +1,5 @@
 """S3 locations of a job, and local paths of S3 keys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Jobs chosen by the beginning of their names, to be counted, listed or deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 

@@ -1,7 +1,5 @@
 """List operations: request members to SQL, one page with its next token."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """Events to deliver, messages that were sent, and what became of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any

@@ -1,7 +1,5 @@
 """Newest jobs of all regions that match a filter, with the number of matches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Pages of jobs: answers of List and Search operations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

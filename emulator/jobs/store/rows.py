@@ -3,8 +3,6 @@
 A column has the name of the attribute that it keeps.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any, TypeVar
 

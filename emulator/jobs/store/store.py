@@ -1,7 +1,5 @@
 """Job store: SQLite in WAL mode, with crash-safe transactions."""
 
-from __future__ import annotations
-
 import fcntl
 import uuid
 from collections.abc import Callable, Iterator, Sequence

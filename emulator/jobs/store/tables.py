@@ -1,7 +1,5 @@
 """Tables of the job store, and their schema version."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any

@@ -3,8 +3,6 @@
 They hold its rules, tags and messages as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache

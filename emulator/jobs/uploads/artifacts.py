@@ -1,7 +1,5 @@
 """Final job artifacts in S3: model.tar.gz and output.tar.gz."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tarfile

@@ -1,7 +1,5 @@
 """Checkpoints: restored from S3 before training, uploaded during it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import suppress

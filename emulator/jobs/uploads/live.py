@@ -1,7 +1,5 @@
 """Live uploads of a training: tensors, TensorBoard, checkpoints, profiles."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

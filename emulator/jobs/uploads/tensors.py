@@ -1,7 +1,5 @@
 """Tensor upload during training: each index file after the files it names."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable, Iterator

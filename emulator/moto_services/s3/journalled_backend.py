@@ -1,7 +1,5 @@
 """moto's S3 backend with files for contents and a journal of changes."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect

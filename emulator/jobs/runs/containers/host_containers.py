@@ -1,7 +1,5 @@
 """Containers of a training job's hosts: parallel start, common end."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Host agent: resource use of a job's container, and its custom metrics files."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time

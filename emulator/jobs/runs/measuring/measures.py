@@ -1,7 +1,5 @@
 """System metrics files of one host, one for each minute, named as AWS's."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -5,8 +5,6 @@ second, which is cheap. It measures the job's folders less often, unless the los
 reached the limit.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Values of a pipeline's references: parameters, properties of steps, files in S3."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Tuning job run: concurrent training jobs until the search is exhausted."""
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
