@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from smdebug.profiler.system_samples import GPU, Kind, Sample
+from smdebug.rules.profiling.charts import draw_bottleneck
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, ProfilerFinding, SampleRule
 
 
@@ -55,3 +57,6 @@ class BottleneckRule(SampleRule):
                 f"{self.values['gpu_threshold']:g} % while {self.waits_for} above {limit:g} %"
             )
             yield self.find(node, time, share, threshold, text)
+
+    def draw_charts(self, record: JobRecord) -> str:
+        return draw_bottleneck(record, self.busy, self.starved_times, sum(self.observed.values()))
