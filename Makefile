@@ -1,5 +1,7 @@
 # Every target sets up what it needs: the virtual environment in .venv, and the images when a Docker engine answers.
 SHELL := /bin/bash -o pipefail
+# Images of Python set it; without compiled sources, each process of the tests and each worker would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 # AWS's training toolkit, built without its C extension: the tests run it in .venv, and need no compiler for it.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from emulator.components.administration import Administration
 from emulator.components.component import ComponentList
 from emulator.components.containers import Containers, Functions
+from emulator.components.deferred_modules import preload_modules
 from emulator.components.gateway import GatewayComponent, Pages, RequestsEnd
 from emulator.components.jobs import Events, JobsComponent, Retention, Timers
 from emulator.components.ports import Announcement, Faults, Folder, Ports, ReplicaComponent
@@ -88,7 +89,7 @@ class Emulator:
         self.chosen: ChosenRuntime = containers.chosen
         self.advertised_url = administration.advertised_url
         # What no first answer waited for.
-        preloads = (jobs.sagemaker.preload, pages.preload)
+        preloads = (preload_modules, jobs.sagemaker.preload, pages.preload)
         threading.Thread(target=lambda: [each() for each in preloads], name="preload", daemon=True).start()
 
     def close(self) -> None:

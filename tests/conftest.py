@@ -1,5 +1,6 @@
 """Shared fixtures: the Docker gate, and one emulator for each back end."""
 
+import gc
 import os
 import re
 import tempfile
@@ -66,6 +67,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave what takes minutes and gigabytes to who asks for it."""
     return True if collection_path.name in _WHOLE_SWARM and config.option.swarm != "whole" else None
+
+
+def pytest_collection() -> None:
+    """Collect no garbage while modules are imported: nearly all of it stays, and looking at it takes seconds."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what was imported from later garbage collections."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks

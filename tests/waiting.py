@@ -20,12 +20,16 @@ def wait_until(condition: Callable[[], Found], what: object = "", *, seconds: fl
     """Ask until the answer is true, and return it.
 
     Args:
-        condition: is asked every hundredth of a second.
+        condition: is asked every hundredth of a second; one that takes long, such as a request, less often, because
+            what it asks needs the processors, too.
         what: is waited for; a function is called when it is too late, and says how far things are.
         seconds: after which the test fails: only a machine at a standstill needs them.
     """
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds} s: {what() if callable(what) else what}"
-        time.sleep(0.01)
-    return found
+    while True:
+        asked = time.monotonic()
+        if found := condition():
+            return found
+        now = time.monotonic()
+        assert now < deadline, f"waited {seconds} s: {what() if callable(what) else what}"
+        time.sleep(min(max(0.01, 4 * (now - asked)), 0.25))

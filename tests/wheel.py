@@ -12,7 +12,10 @@ CHECKOUT = Path(__file__).parents[1]
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel in ``folder`` from a copy of what it is made of: building leaves files beside its source."""
+    """Build the wheel in ``folder`` from a copy of what it is made of: building leaves files beside its source.
+
+    The packages that it is built with are those installed here; the tests of a release fetch them.
+    """
     source = folder / "source"
     source.mkdir(parents=True)
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
@@ -28,5 +31,6 @@ def build_wheel(folder: Path) -> Path:
     build_console()
     shutil.copytree(CACHE, source / ".cache" / "console", ignore=shutil.ignore_patterns("packages-*"))
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--check-build-dependencies"]
     subprocess.run([*command, "--wheel-dir", folder, source], check=True)
     return next(folder.glob("*.whl"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -12,6 +13,7 @@ from emulator.components.fenced_runtime import FencedRuntime
 from emulator.exceptions import StartupError
 from emulator.gateway.authentication import ACCOUNT_HEADER, read_region
 from emulator.settings import format_url
+from emulator.state.folder import WORK_FOLDERS
 
 if TYPE_CHECKING:
     from container_runtime.back_ends import ChosenRuntime
@@ -43,7 +45,10 @@ class Containers(Component):
     def start(self) -> None:
         """Open the back end that the settings select."""
         settings = self._ports.settings
-        self.chosen = choose_runtime(settings, restored=self._replica.restored)
+        with ThreadPoolExecutor(1, "back-end") as opener:
+            opened = opener.submit(choose_runtime, settings, restored=self._replica.restored)
+            _import_jobs()
+            self.chosen = opened.result()
         if self._replica.replica is not None:
             fenced = FencedRuntime(self.chosen.runtime, self._replica.replica.fence.wait)
             self.chosen = replace(self.chosen, runtime=cast("ContainerRuntime", fenced))
@@ -108,7 +113,6 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
     from container_runtime.images.own_images import read_own_images
     from container_runtime.runtime import ContainerRuntimeError
     from container_runtime.selection import select_runtime
-    from emulator.jobs.staging.opt_ml import WORK_FOLDERS
 
     try:
         options = RuntimeOptions(
@@ -128,6 +132,13 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
         return select_runtime(settings.runtime, options)
     except ContainerRuntimeError as error:
         raise StartupError(str(error)) from error
+
+
+def _import_jobs() -> None:
+    """Import what the next components import, while the engine, or the kernel, answers the back end."""
+    import emulator.events.publisher
+    import emulator.jobs.accounts
+    import emulator.lambda_functions.invoker  # noqa: F401
 
 
 def _prepare_images(runtime: ContainerRuntime, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Modules that moto imports at its start and needs in few requests."""
+"""Modules that are imported at the start and needed in few requests."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-# Certificates of IAM, and files of recorded answers, which moto's own library for tests reads.
-_DEFERRED = ("cryptography.x509", "yaml")
+# Of moto: certificates of IAM, and files of recorded answers, which moto's own library for tests reads. Of the docker
+# package: engines behind SSH. Of ours: regular expressions, and retries (with tornado, where that is installed).
+_DEFERRED = ("cryptography.x509", "yaml", "paramiko", "regex", "tenacity")
+# Those that every job needs.
+_OF_JOBS = ("regex", "tenacity")
 
 
 class _DeferredModule(ModuleType):
@@ -39,3 +42,9 @@ def defer_modules() -> None:
         spec = None if name in sys.modules else find_spec(name)
         if spec is not None:
             sys.modules[name] = _DeferredModule(spec)
+
+
+def preload_modules() -> None:
+    """Import what jobs need, so that the first one does not wait for it."""
+    for name in _OF_JOBS:
+        importlib.import_module(name).__file__  # noqa: B018 - reading it imports a deferred module

@@ -82,6 +82,8 @@ class Operation:
         request = _parse(body)
         if self._input is None:
             return request
+        if not request and not self._input.required_members:
+            return request  # there is nothing to check
         raise_violations(self._load_validator(self._input).iter_errors(request), request, list(self._input.members))
         return cast("dict[str, Any]", _decode_numbers(self._input, request))
 

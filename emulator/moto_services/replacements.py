@@ -279,6 +279,16 @@ REPLACED = (
             for kind in KINDS
             for _, name in kind.list_operations()
         ),
+        *(
+            (f"{verb}_{noun}", "new", "lineage is stored")
+            for verb, noun in (
+                *((verb, "artifact") for verb in ("create", "describe", "update", "delete")),
+                ("list", "artifacts"),
+                ("add", "association"),
+                ("delete", "association"),
+                ("list", "associations"),
+            )
+        ),
         ("search", "", "every property of experiments and their parts is searched"),
     ),
 )

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+WORK_FOLDERS = "jobs"
+"""Name of the folder in the state folder that contains the folders of jobs."""
 RECORD_NAME = "emulator.json"
 _LOCK_NAME = "emulator.lock"
 _POLL_SECONDS = 0.05

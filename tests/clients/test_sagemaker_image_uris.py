@@ -27,10 +27,11 @@ FRAMEWORKS = {
 def test_every_region_and_version_has_an_image_of_ours(framework: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
     import sagemaker
-    from sagemaker import image_uris
+    from sagemaker import image_uris, utils
 
-    # It reads the file each time.
+    # It reads the framework's file each time, and botocore's of all endpoints.
     monkeypatch.setattr(image_uris, "config_for_framework", cache(image_uris.config_for_framework))
+    monkeypatch.setattr(utils, "_botocore_resolver", cache(utils._botocore_resolver))
     config = json.loads((Path(sagemaker.__file__).parent / "image_uri_config" / f"{framework}.json").read_text())
     config = config.get("training", config)
     of_versions: dict[str, dict[str, Any]] = {

@@ -19,8 +19,12 @@ from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug.pytorch import modes
 from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import JobsByKind, download_model, download_run, read_log
+from tests.interop.test_upstream_reads_ours import read_ours
+from tests.interop.upstream import Upstream, upstream
 from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
+
+__all__ = ["upstream"]
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
 STEPS_OF_AN_EPOCH = 15
@@ -106,6 +110,20 @@ def test_the_run_holds_what_torch_said(get_job: Any, kind: str) -> None:
     for name, value in parameters.items():
         np.testing.assert_array_equal(trial.tensor(f"Sequential_{name}").value(last, mode=modes.EVAL), value.numpy())
     assert len(trial.tensor_names(collection="gradients")) == len(parameters)
+
+
+@pytest.mark.slow
+@pytest.mark.any_back_end
+@pytest.mark.parametrize("kind", SCRIPTS)
+def test_upstream_reads_what_we_read(get_job: Any, kind: str, upstream: Upstream) -> None:
+    job = get_job(kind)
+    original, ours = upstream.read_run(job.run), read_ours(job.trial)
+    assert ours["steps"]["TRAIN"] == list(range(0, 12 * STEPS_OF_AN_EPOCH, 30))
+    assert ours["steps"]["EVAL"] == list(range(12))
+    assert "gradient/Sequential_1.weight" in ours["collections"]["gradients"]
+    for tensor, found in ours["tensors"].items():
+        assert found == original["tensors"][tensor], tensor
+    assert ours == original
 
 
 @pytest.mark.any_back_end

@@ -1,15 +1,10 @@
-"""Script that prints a run as JSON, read by the real smdebug 1.0.34.
+"""Reading of a run by the real smdebug 1.0.34.
 
-That version's interpreter runs it.
-
-python read_with_upstream.py RUN_FOLDER
+Its interpreter runs this (`serve_calls.py`).
 """
 
 import hashlib
-import json
-import logging
 import os
-import sys
 from typing import Any
 
 os.environ.update(SMDEBUG_TRAINING_END_DELAY_REFRESH="0", SMDEBUG_LOG_LEVEL="off")
@@ -71,9 +66,3 @@ def read(folder: str) -> dict[str, Any]:
         "collections": {name: trial.tensor_names(collection=name) for name in sorted(trial.collections())},
         "tensors": tensors,
     }
-
-
-if __name__ == "__main__":
-    logging.disable()
-    answers = read(sys.argv[1])
-    sys.stdout.write(f"\n{json.dumps(answers)}\n")

@@ -1,7 +1,7 @@
 """Scripts of one framework, run and read with whichever smdebug is imported.
 
 python scenario_program.py write MODULE FOLDER    runs each script of the module; its run is FOLDER/<name>
-python scenario_program.py read MODULE FOLDER     prints what this smdebug reads from the runs, as one line of JSON
+python scenario_program.py read MODULE FOLDER...  prints what this smdebug reads from the runs, a line of JSON a folder
 
 A module has SCENARIOS (scripts by name), PREAMBLE (a script that is run before each), and `build_names(out)`, which
 returns what a script finds as its global names. It may have `clean_up()`, called after each script, and HIDDEN, a regex
@@ -238,8 +238,9 @@ def read(module: Any, folder: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    command, module, given = sys.argv[1:]
+    command, module, *folders = sys.argv[1:]
     if command == "write":
-        write(importlib.import_module(module), Path(given))
+        write(importlib.import_module(module), Path(folders[0]))
     else:
-        sys.stdout.write(f"\n{json.dumps(read(importlib.import_module(module), Path(given)))}\n")
+        found = [json.dumps(read(importlib.import_module(module), Path(folder))) for folder in folders]
+        sys.stdout.write("".join(f"\n{answers}" for answers in found))

@@ -56,10 +56,9 @@ def run_scenarios(
         run_program(pythons[writer], path, "write", module, folder / writer)
         written[writer] = json.loads((folder / writer / "written.json").read_text())
     for reader, path in paths.items():
-        read[reader] = {
-            writer: json.loads(run_program(pythons[reader], path, "read", module, folder / writer).splitlines()[-1])
-            for writer in paths
-        }
+        printed = run_program(pythons[reader], path, "read", module, *(folder / writer for writer in paths))
+        answers = printed.splitlines()[-len(paths) :]
+        read[reader] = {writer: json.loads(answer) for writer, answer in zip(paths, answers, strict=True)}
     return ScenarioRuns(written, read)
 
 

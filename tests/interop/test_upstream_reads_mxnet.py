@@ -11,7 +11,8 @@ import pytest
 from smdebug import modes
 from smdebug.trials import create_trial
 from tests.integration.smdebug.mxnet.environment import ROOT, build_mxnet_environment
-from tests.interop.test_upstream_reads_ours import read_ours, read_with_upstream
+from tests.interop.test_upstream_reads_ours import read_ours
+from tests.interop.upstream import Upstream
 
 KINDS = ("everything", "hybridized_with_modes", "reductions", "float64")
 
@@ -32,9 +33,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_upstream_reads_what_we_read(kind: str, runs: Path, upstream_smdebug_python: Path) -> None:
+def test_upstream_reads_what_we_read(kind: str, runs: Path, upstream: Upstream) -> None:
     out_dir = str(runs / kind)
-    ours, original = read_ours(create_trial(out_dir)), read_with_upstream(upstream_smdebug_python, out_dir)
+    ours, original = read_ours(create_trial(out_dir)), upstream.read_run(out_dir)
     assert ours["tensors"].keys() == original["tensors"].keys()
     for name, found in ours["tensors"].items():
         assert found == original["tensors"][name], name

@@ -1,9 +1,6 @@
 """Tests of our runs, read by the real smdebug 1.0.34 and by us alike."""
 
 import hashlib
-import json
-import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +15,8 @@ from smdebug.core.tensor import Tensor
 from smdebug.core.writer import FileWriter
 from smdebug.exceptions import SMDebugError
 from smdebug.trials import Trial, create_trial
+from tests.interop.upstream import Upstream
 
-SCRIPT = Path(__file__).parent / "read_with_upstream.py"
 # What the original cannot hold is widened in the file; only our reader knows what it was.
 WIDENED = {"int8", "int16", "uint16", "uint32", "uint64", "complex64"}
 
@@ -166,15 +163,6 @@ KINDS: list[Callable[[str], None]] = [
 ]
 
 
-def read_with_upstream(python: Path, out_dir: str) -> dict[str, Any]:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [str(python), str(SCRIPT), out_dir]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    answers: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answers
-
-
 def describe(array: Any) -> dict[str, Any]:
     array = np.asarray(array)
     if array.dtype.name in WIDENED:
@@ -247,13 +235,11 @@ def hide_shaped_values(answers: dict[str, Any], trial: Trial) -> None:
 
 
 @pytest.mark.parametrize("write", KINDS, ids=lambda write: write.__name__.removeprefix("write_"))
-def test_upstream_reads_what_we_read(
-    write: Callable[[str], None], tmp_path: Path, upstream_smdebug_python: Path
-) -> None:
+def test_upstream_reads_what_we_read(write: Callable[[str], None], tmp_path: Path, upstream: Upstream) -> None:
     out_dir = str(tmp_path / "run")
     write(out_dir)
     trial = create_trial(out_dir)
-    ours, original = read_ours(trial), read_with_upstream(upstream_smdebug_python, out_dir)
+    ours, original = read_ours(trial), upstream.read_run(out_dir)
     hide_shaped_values(ours, trial)
     assert ours["tensors"].keys() == original["tensors"].keys()
     for name, found in ours["tensors"].items():

@@ -5,11 +5,8 @@ Its readers and its PandasFrame are used.
 
 import gzip
 import json
-import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -27,24 +24,11 @@ from smdebug.profiler.python_profile_utils import PythonProfileModes
 from smdebug.pytorch import Hook
 from smdebug.tracing.timeline import Timeline
 from tests.interop.both_libraries import ask_both
-
-READ = Path(__file__).parent / "read_profile_with_upstream.py"
-MINUTE = 1_700_000_040
-
-
-@pytest.fixture
-def read_profile(upstream_smdebug_python: Path) -> Callable[[Path], Any]:
-    def read(folder: Path) -> Any:
-        command = [str(upstream_smdebug_python), "-W", "ignore", str(READ), str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        (line,) = [line.removeprefix("FOUND ") for line in done.stdout.splitlines() if line.startswith("FOUND ")]
-        return json.loads(line)
-
-    return read
-
+from tests.interop.upstream import Upstream
 
 CALLS = Path(__file__).parent / "profile_reader_calls.py"
+MINUTE = 1_700_000_040
+READ = "read_profile_with_upstream"
 
 
 def write_profile_of_all_kinds(folder: Path) -> None:
@@ -98,7 +82,7 @@ def test_each_call_of_the_readers_tells_the_same(tmp_path: Path, upstream_smdebu
     assert {call: found for call, found in ours.items() if found != theirs[call]} == {}
 
 
-def test_system_metrics_of_two_hosts_over_two_minutes(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+def test_system_metrics_of_two_hosts_over_two_minutes(tmp_path: Path, upstream: Upstream) -> None:
     before = Load(0.0, 1 << 29, 0, 0, 0, 0, 0), Machine((0.0, 0.0), (0.0, 0.0), 0, 0)
     now = Load(0.5, 1 << 29, 1_000, 20_000_000, 30, 400, 500), Machine((0.5, 0.25), (0.125, 0.0), 4_000, 5_000)
     figures = [*describe_load(before, now, 1.0, 1 << 33), Figure("gpu", "gpu0", "GPUUtilization", 87.5)]
@@ -111,13 +95,13 @@ def test_system_metrics_of_two_hosts_over_two_minutes(tmp_path: Path, read_profi
                 [each.type, each.name, each.dimension, round(each.value, 4), host, timestamp] for each in figures
             ]
         files.close()
-    found = read_profile(tmp_path)
+    found = upstream.read(READ, tmp_path)
     assert sorted(found["system"]) == sorted(written)
     assert found["frame"]["rows"] == len(written)
     assert found["frame"]["held"] == [6.25] * 6
 
 
-def test_trace_events(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+def test_trace_events(tmp_path: Path, upstream: Upstream) -> None:
     files = MinuteFiles(tmp_path, "algo-1")
     files.append([Figure("memory", "MemoryUsedPercent", "", 6.25)], MINUTE + 1.0)
     files.close()
@@ -130,7 +114,7 @@ def test_trace_events(tmp_path: Path, read_profile: Callable[[Path], Any]) -> No
         timeline.record("Backward(post-forward)", "Net", began + 0.25, 0.5, args)
         timeline.record("Step:ModeKeys.TRAIN", "Step:ModeKeys.TRAIN", began, 0.75, args)
     timeline.close()
-    found = read_profile(tmp_path)
+    found = upstream.read(READ, tmp_path)
     steps = [each for each in found["framework"] if each[0] == "Step:ModeKeys.TRAIN"]
     assert [each[2:4] for each in steps] == [
         [(MINUTE + step) * 10**6, (MINUTE + step) * 10**6 + 750_000] for step in range(3)
@@ -144,7 +128,7 @@ def test_trace_events(tmp_path: Path, read_profile: Callable[[Path], Any]) -> No
     assert found["framework_rows"] == 9
 
 
-def test_frames_and_statistics_are_the_original_s(tmp_path: Path, read_profile: Callable[[Path], Any]) -> None:
+def test_frames_and_statistics_are_the_original_s(tmp_path: Path, upstream: Upstream) -> None:
     """Of the same files: each row of both frames, statistics of steps, use of the machine, and phases."""
     for host, cpu in (("algo-1", 20.0), ("algo-2", 70.0)):
         files = MinuteFiles(tmp_path, host)
@@ -166,7 +150,7 @@ def test_frames_and_statistics_are_the_original_s(tmp_path: Path, read_profile: 
             timeline.record("Backward(post-forward)", "Net", began + 0.5, 0.5, args)
             timeline.record(f"Step:ModeKeys.{mode}", f"Step:ModeKeys.{mode}", began, 1.0 + step % 4 / 8, args)
         timeline.close()
-    theirs = read_profile(tmp_path)
+    theirs = upstream.read(READ, tmp_path)
     frame = PandasFrame(tmp_path)
     system, framework = frame.get_all_system_metrics(), frame.get_all_framework_metrics()
     events = framework.drop(columns="tid")
@@ -214,12 +198,10 @@ def train_profiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files.close()
 
 
-def test_a_training_with_traced_loading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_profile: Callable[[Path], Any]
-) -> None:
+def test_a_training_with_traced_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upstream: Upstream) -> None:
     train_profiled(tmp_path, monkeypatch)
     folder = tmp_path / "profile"
-    theirs = read_profile(folder)
+    theirs = upstream.read(READ, folder)
     assert {each[0] for each in theirs["framework"]} >= {"DataLoaderIter", "DataLoaderWorker"}
     frame = PandasFrame(folder)
     system, framework = frame.get_all_system_metrics(), frame.get_all_framework_metrics()

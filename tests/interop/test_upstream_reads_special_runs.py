@@ -23,9 +23,9 @@ from tests.interop.test_upstream_reads_ours import (
     Net,
     hide_shaped_values,
     read_ours,
-    read_with_upstream,
     train,
 )
+from tests.interop.upstream import Upstream
 
 
 def write_custom_collections(out_dir: str) -> None:
@@ -138,14 +138,14 @@ def write_devices(out_dir: str) -> None:
 def test_upstream_reads_what_we_read(
     write: Callable[[str], None],
     tmp_path: Path,
-    upstream_smdebug_python: Path,
+    upstream: Upstream,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
     out_dir = str(tmp_path / "run")
     write(out_dir)
     trial = create_trial(out_dir)
-    ours, original = read_ours(trial), read_with_upstream(upstream_smdebug_python, out_dir)
+    ours, original = read_ours(trial), upstream.read_run(out_dir)
     hide_shaped_values(ours, trial)
     assert ours["tensors"]
     assert ours["tensors"].keys() == original["tensors"].keys()

@@ -17,7 +17,8 @@ import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.trials import create_trial
-from tests.interop.test_upstream_reads_ours import read_ours, read_with_upstream
+from tests.interop.test_upstream_reads_ours import read_ours
+from tests.interop.upstream import Upstream
 
 EVERY = smd.SaveConfig(save_interval=1)
 X, Y = np.random.default_rng(0).random((16, 4), np.float32), np.random.default_rng(1).random((16, 2), np.float32)
@@ -99,10 +100,10 @@ WRITERS = [write_fit, write_fit_reductions, write_fit_in_half_precision, write_t
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_upstream_reads_the_same(write: Callable[[str], None], tmp_path: Path, upstream_smdebug_python: Path) -> None:
+def test_upstream_reads_the_same(write: Callable[[str], None], tmp_path: Path, upstream: Upstream) -> None:
     out_dir = str(tmp_path / "run")
     write(out_dir)
-    original, ours = read_with_upstream(upstream_smdebug_python, out_dir), read_ours(create_trial(out_dir))
+    original, ours = upstream.read_run(out_dir), read_ours(create_trial(out_dir))
     assert len(ours["tensors"]) > 5
     for name, found in ours["tensors"].items():
         assert found == original["tensors"][name], name

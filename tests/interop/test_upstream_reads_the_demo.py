@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from smdebug.trials import create_trial
-from tests.interop.test_upstream_reads_ours import read_ours, read_with_upstream
+from tests.interop.test_upstream_reads_ours import read_ours
+from tests.interop.upstream import Upstream
 from tests.running_emulator import BACK_ENDS
 
 # What a demo prints and leaves is the same on each back end.
@@ -33,7 +34,10 @@ def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     # A path relative to the checkout, as the default that `make demo` uses.
     output = Path(os.path.relpath(tmp_path_factory.mktemp("demo") / "output", CHECKOUT))
     command = [sys.executable, "-m", "emulator", "demo", "--runtime", request.param, "--output", str(output)]
-    ran = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=560, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "SMDEBUG_EMULATOR_NO_WARM"}
+    ran = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=560, check=False
+    )
     return Demo(CHECKOUT / output, ran.returncode, ran.stdout + ran.stderr)
 
 
@@ -46,9 +50,9 @@ def test_demo_ends_well(demo: Demo) -> None:
 
 
 @pytest.mark.parametrize("job", ["digits-sick", "digits-healthy"])
-def test_upstream_reads_the_tensors_that_the_demo_left(demo: Demo, job: str, upstream_smdebug_python: Path) -> None:
+def test_upstream_reads_the_tensors_that_the_demo_left(demo: Demo, job: str, upstream: Upstream) -> None:
     run = demo.output / "tensors" / job
-    original, ours = read_with_upstream(upstream_smdebug_python, str(run)), read_ours(create_trial(str(run)))
+    original, ours = upstream.read_run(run), read_ours(create_trial(str(run)))
     gradients = ours["collections"]["gradients"]
     assert "gradient/Sequential_0.weight" in gradients
     assert len(gradients) == {"digits-sick": 22, "digits-healthy": 6}[job]

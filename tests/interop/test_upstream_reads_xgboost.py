@@ -13,7 +13,8 @@ from sklearn.datasets import load_breast_cancer
 
 import smdebug.xgboost as smd
 from smdebug.trials import create_trial
-from tests.interop.test_upstream_reads_ours import read_ours, read_with_upstream
+from tests.interop.test_upstream_reads_ours import read_ours
+from tests.interop.upstream import Upstream
 
 PARAMETERS = {"objective": "binary:logistic", "eval_metric": ["logloss", "auc"], "max_depth": 2, "nthread": 1}
 
@@ -57,10 +58,10 @@ def without_features(name: str) -> str:
 
 
 @pytest.mark.parametrize("write", [write_everything, write_default, write_cross_validation])
-def test_upstream_reads_the_same(write: Callable[[str], None], tmp_path: Path, upstream_smdebug_python: Path) -> None:
+def test_upstream_reads_the_same(write: Callable[[str], None], tmp_path: Path, upstream: Upstream) -> None:
     out_dir = str(tmp_path / "run")
     write(out_dir)
-    original, ours = read_with_upstream(upstream_smdebug_python, out_dir), read_ours(create_trial(out_dir))
+    original, ours = upstream.read_run(out_dir), read_ours(create_trial(out_dir))
     for name, found in ours["tensors"].items():
         assert found == original["tensors"][name], name
     assert ours == original

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,13 +50,18 @@ def find_retired(name: str) -> list[str]:
     ]
 
 
-def list_names(path: Path) -> list[str]:
-    """The module's own name, and those of its classes and functions; names that frameworks demand are not ours."""
+@cache
+def read_module(path: Path) -> tuple[list[str], str]:
+    """Return a module's names, and its first line.
+
+    The names are its own, and those of its classes and functions; names that frameworks demand are not ours.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     defined = [
         node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    return [path.stem, *path.parent.relative_to(ROOT).parts, *defined]
+    line = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return [path.stem, *path.parent.relative_to(ROOT).parts, *defined], line
 
 
 def test_retired_words_are_read() -> None:
@@ -71,8 +77,8 @@ def test_no_retired_word_is_in_a_name_or_a_first_line(folder: str) -> None:
     found = []
     for path in (path for path in MODULES if path.is_relative_to(ROOT / folder)):
         relative = path.relative_to(ROOT).as_posix()
-        found += [f"{relative}: {name}: {words}" for name in list_names(path) if (words := find_retired(name))]
-        line = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+        names, line = read_module(path)
+        found += [f"{relative}: {name}: {words}" for name in names if (words := find_retired(name))]
         found += [f"{relative}: {line}: {words}" for words in find_retired(line)]
     assert found == []
 
@@ -81,7 +87,7 @@ def test_no_retired_word_is_in_a_name_or_a_first_line(folder: str) -> None:
 def test_a_modules_first_line_names_its_subject(folder: str) -> None:
     found = []
     for path in (path for path in MODULES if path.is_relative_to(ROOT / folder)):
-        line = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+        _, line = read_module(path)
         if len(line) > LONGEST or line.split(" ")[0] in QUESTIONS:
             found.append(f"{path.relative_to(ROOT).as_posix()}: {line}")
     assert found == []

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from container_runtime.docker.scratch import give
 from container_runtime.docker.spares.spare_shape import PYTHON, Shape, locate_program
 from container_runtime.images.catalogue import ImageDefinition
 from container_runtime.images.own_packages import FOLDER
+from container_runtime.runtime import Usage
 from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.warm import FOLDER as WARM
 
@@ -27,6 +29,8 @@ _SCRATCH = "scratch"
 # Longer than the imports of the slowest framework take on a busy machine.
 LONGEST_IMPORTS_SECONDS = 120.0
 _ANSWER_SECONDS = 30.0
+# Between two looks whether a container still runs whose program has not begun.
+_LOOK_SECONDS = 0.5
 
 
 class SpareLostError(Exception):
@@ -53,8 +57,12 @@ class Spare:
         self._lines: Any = None
         self._connection: socket.socket | None = None
 
-    def start(self, start: Callable[[ContainerSpec], str]) -> None:
+    def start(self, start: Callable[[ContainerSpec], str], read_usage: Callable[[str], Usage | None]) -> None:
         """Create and start the container; return when it begins its imports.
+
+        Args:
+            start: starts a new container.
+            read_usage: measures a container; of one that has ended there is nothing to measure.
 
         Raises:
             ContainerRuntimeError, OSError, SpareLostError.
@@ -74,11 +82,7 @@ class Spare:
         (control / "request.json").write_text(json.dumps(request), encoding="utf-8")
         with _listen(control) as listener:
             self.container_id = start(self._build_spec(control))
-            listener.settimeout(_ANSWER_SECONDS)
-            try:
-                self._connection, _ = listener.accept()
-            except TimeoutError:
-                raise SpareLostError("its program did not begin") from None
+            self._connection = self._accept(listener, read_usage)
         self._lines = self._connection.makefile("rw", encoding="utf-8")
 
     def wait_for_imports(self) -> None:
@@ -160,6 +164,16 @@ class Spare:
             shm_bytes=shape.shm_bytes,
             labels={SPARE_LABEL: self.name},
         )
+
+    def _accept(self, listener: socket.socket, read_usage: Callable[[str], Usage | None]) -> socket.socket:
+        listener.settimeout(_LOOK_SECONDS)
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(TimeoutError):
+                return listener.accept()[0]
+            if read_usage(self.container_id) is None:
+                raise SpareLostError("it has ended before its program began")
+        raise SpareLostError("its program did not begin")
 
     def _write(self, line: str) -> None:
         try:

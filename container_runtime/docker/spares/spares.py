@@ -40,8 +40,6 @@ _MOST_OF_A_SHAPE = 4
 # Share of the processors of a spare container, and of any other, while both have work.
 _SPARE_SHARES = 2
 _SHARES = 1024
-# Memory of a spare container of an image of which there was none yet.
-_GUESSED_BYTES = 400 * 1024**2
 # Spare containers that are made at the same time.
 _MAKERS = 2
 _NEVER = float("inf")
@@ -58,11 +56,13 @@ class SpareOptions:
         folder: folder for their files, on the disk of the folders that containers mount.
         memory_bytes: most memory of all spare containers together; 0 for none.
         idle_seconds: the spare containers of a shape are removed this long after the last container of that shape.
+        guessed_bytes: memory of a spare container of an image of which there was none yet.
     """
 
     folder: Path
     memory_bytes: int
     idle_seconds: float = IDLE_SECONDS
+    guessed_bytes: int = 400 * 1024**2
 
 
 @dataclass(slots=True)
@@ -379,7 +379,7 @@ class Spares:
         return None
 
     def _estimate(self, shape: Shape) -> int:
-        return self._sizes.get(shape.image, _GUESSED_BYTES)
+        return self._sizes.get(shape.image, self._options.guessed_bytes)
 
     def _find_pause(self, now: float) -> float | None:
         """Return the seconds until there is something to do, if nothing changes; None for never."""
@@ -393,7 +393,7 @@ class Spares:
         """Make one spare container, in a thread of its own."""
         is_ready = False
         try:
-            spare.start(self._start)
+            spare.start(self._start, self._read_usage)
             self._update(spare.container_id, {"CpuShares": _SPARE_SHARES})
             if spare.is_awaited:
                 self._update(spare.container_id, {"CpuShares": _SHARES})

@@ -18,7 +18,8 @@ from emulator.jobs.runs.rule_job_run import RuleJobRun
 from emulator.jobs.runs.training_job_run import TrainingJobRun, can_reattach
 from emulator.jobs.runs.warm_pools import keep_available_pools
 from emulator.jobs.staging.hosts import list_hosts
-from emulator.jobs.staging.opt_ml import WORK_FOLDERS, find_work_folder, remove_work_folder
+from emulator.jobs.staging.opt_ml import find_work_folder, remove_work_folder
+from emulator.state.folder import WORK_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,8 +12,9 @@ from threading import Event, Thread
 from container_runtime.runtime import ContainerRuntime
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL, remove_container
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
-from emulator.jobs.staging.opt_ml import WORK_FOLDERS, remove_work_folder
+from emulator.jobs.staging.opt_ml import remove_work_folder
 from emulator.moto_services.cloudwatch.logs import LogGroups
+from emulator.state.folder import WORK_FOLDERS
 
 logger = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from emulator.jobs.model.profiler_config import build_profiler_configuration, fi
 from emulator.jobs.staging.channels import find_mode
 from emulator.jobs.staging.hosts import build_rendezvous_environment, describe_resources, list_receivers
 from emulator.jobs.staging.job_files import JobFolder
+from emulator.state.folder import WORK_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,10 +72,6 @@ _PROXIES = {"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"}
 # Containers keep running while the emulator restarts, so their AWS clients have to retry until it is back. With these
 # settings they do for most of a minute. boto3's default of five attempts lasts only a few seconds.
 _RETRIES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
-
-
-WORK_FOLDERS = "jobs"
-"""Name of the folder in the state folder that contains the folders of jobs."""
 
 
 def find_work_folder(settings: Settings, job_name: str, job_id: str) -> Path:

@@ -4,6 +4,7 @@ import fcntl
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Condition, RLock
 from typing import Any
@@ -25,6 +26,7 @@ from emulator.jobs.store.newest import NewestJobs
 from emulator.jobs.store.pages import JobPages
 from emulator.jobs.store.rows import K, R, find_table, load_record
 from emulator.jobs.store.transaction import StoreTransaction
+from emulator.state.write_ahead import use_write_ahead_log
 
 # A store up to this size is checked when it is opened, which takes about 0.1 s.
 _CHECKED_BYTES = 64 * 1024**2
@@ -77,9 +79,7 @@ class JobStore:
         self._engine = create_engine(
             f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=-1
         )
-        event.listen(self._engine, "connect", _configure_connection)
-        if followed:
-            event.listen(self._engine, "connect", _leave_checkpoints)
+        event.listen(self._engine, "connect", partial(_configure_connection, followed=followed))
         event.listen(self._engine, "begin", _begin)
         self.pages = JobPages(self._engine)
         self.newest = NewestJobs(self._engine)
@@ -267,17 +267,9 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")
 
 
-def _configure_connection(connection: Any, _record: object) -> None:
+def _configure_connection(connection: Any, _record: object, *, followed: bool) -> None:
     # By default, Python's sqlite3 begins a transaction only at the first write. All statements that load one job have
     # to see the same state of it.
     connection.isolation_level = None
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode = WAL")
-    # Commits survive a crash of the process. Only a power failure can lose the last ones.
-    cursor.execute("PRAGMA synchronous = NORMAL")
-    cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.close()
-
-
-def _leave_checkpoints(connection: Any, _record: object) -> None:
-    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    use_write_ahead_log(connection, followed=followed)
+    connection.execute("PRAGMA foreign_keys = ON")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+import tenacity
 
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.staging.job_files import RefusedError
@@ -115,10 +115,10 @@ def put_object(object_store: ObjectStore, content: bytes | Path | BinaryIO, loca
         object_store.put(location.bucket, location.key, content)
         return
     try:
-        for attempt in Retrying(
-            stop=stop_after_attempt(_ATTEMPTS),
-            wait=wait_exponential(multiplier=0.05, max=0.5),
-            retry=retry_if_exception(_is_worth_retrying),
+        for attempt in tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(_ATTEMPTS),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=0.5),
+            retry=tenacity.retry_if_exception(_is_worth_retrying),
             reraise=True,
         ):
             with attempt:

@@ -21,6 +21,7 @@ from emulator.exceptions import StartupError
 from emulator.moto_services.s3.content import BLOCK_BYTES, ContentWriter, StoredContent, link_content, name_object
 from emulator.moto_services.s3.missing_files import add_fetcher, remove_fetcher
 from emulator.state.disk import DiskBudget
+from emulator.state.write_ahead import use_write_ahead_log
 
 logger = logging.getLogger(__name__)
 
@@ -143,10 +144,7 @@ class S3Journal:
             raise StartupError(
                 f"{self._index_path} was written by another version of the emulator: move its folder away."
             )
-        self._index.execute("PRAGMA journal_mode = WAL")
-        self._index.execute("PRAGMA synchronous = NORMAL")
-        if self._follower is not None:
-            self._index.execute("PRAGMA wal_autocheckpoint = 0")
+        use_write_ahead_log(self._index, followed=self._follower is not None)
         self._index.executescript(_TABLES)
         self._index.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 

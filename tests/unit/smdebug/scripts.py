@@ -1,9 +1,12 @@
 """Scripts in separate processes, started as a job starts them."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ RunScript = Callable[..., subprocess.CompletedProcess[str]]
 WriteConfig = Callable[..., str]
 
 ROOT = Path(__file__).parents[3]
+BASE_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
 # What a .pth file in site-packages does when Python starts.
 START = f"exec({Path(smdebug.__file__).with_name('autoload.pth').read_text()!r})\n"
 
@@ -28,12 +32,78 @@ def build_script_runner(python: str, folder: Path, *, seconds: int = 400, **alwa
         script.write_text(text)
         return subprocess.run(
             [python, str(script), *arguments],
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **always, **environment},
+            env={**BASE_ENVIRONMENT, **always, **environment},
             capture_output=True,
             text=True,
             timeout=seconds,
             check=False,
         )
+
+    return start
+
+
+class ForkingInterpreter:
+    """An interpreter that has imported modules, and runs scripts in forks of itself; started by the first script.
+
+    To the import of a framework, which takes longer than most scripts, a fork differs from a new interpreter by the
+    order alone: the framework is there before the start-up file runs. That is how jobs start in warm interpreters.
+    """
+
+    def __init__(self, *modules: str) -> None:
+        self._modules = modules
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(
+        self, script: Path, arguments: tuple[str, ...], environment: dict[str, str], seconds: int
+    ) -> subprocess.CompletedProcess[str]:
+        process = self._process = self._process or subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("fork_scripts.py"), *self._modules],
+            env=BASE_ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        outputs = {name: str(script.with_suffix(f".{name}")) for name in ("stdout", "stderr")}
+        request = {"script": str(script), "arguments": arguments, "environment": environment, **outputs}
+        process.stdin.write(f"{json.dumps(request)}\n")
+        process.stdin.flush()
+        limit = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
+        limit.start()
+        try:
+            answer = process.stdout.readline()
+        finally:
+            limit.cancel()
+        if not answer:
+            self.close()
+            raise subprocess.TimeoutExpired([str(script), *arguments], seconds)
+        stdout, stderr = (Path(path).read_text() for path in outputs.values())
+        return subprocess.CompletedProcess([str(script), *arguments], int(answer), stdout, stderr)
+
+    def close(self) -> None:
+        """End the interpreter, as it does when its input ends."""
+        if self._process is not None:
+            self._process.communicate(timeout=60)
+            self._process = None
+
+
+@pytest.fixture(scope="session")
+def forking_torch() -> Iterator[ForkingInterpreter]:
+    interpreter = ForkingInterpreter("torch", "torch._dynamo")
+    yield interpreter
+    interpreter.close()
+
+
+@pytest.fixture
+def run_torch_script(tmp_path: Path, forking_torch: ForkingInterpreter) -> RunScript:
+    """Runs text as a script of an interpreter that has imported PyTorch, with what its optimizers import."""
+
+    def start(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / "script.py"
+        script.write_text(text)
+        return forking_torch.run(script, arguments, {**BASE_ENVIRONMENT, **environment}, 400)
 
     return start
 

@@ -15,12 +15,14 @@ from typing import Any, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, PipelineExecution, is_true, plan_steps
+from emulator.jobs.runs.pipelines.pipeline_experiments import provide_experiment
 
 logger = logging.getLogger(__name__)
 
 _TOKEN_CHARACTERS = string.ascii_letters + string.digits
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_NAME = 63
+_IN_EXPERIMENTS = ("TrainingJob", "ProcessingJob")
 
 
 class Run(Protocol):
@@ -117,6 +119,10 @@ class JobSteps(StepKind):
         name = self._name(step, self._longest_name)
         role = self._run.execution.request.get("RoleArn")
         arguments = ({"RoleArn": role} if role else {}) | self._run.resolve(step["Arguments"])
+        if self._job in _IN_EXPERIMENTS:
+            config = provide_experiment(self._run.execution.definition, self._run.resolve, self._client)
+            if config := {**config, **arguments.pop("ExperimentConfig", {})}:
+                arguments["ExperimentConfig"] = config
         try:
             made = self._call("create", name, **arguments)
         except self._client.exceptions.ResourceInUse:

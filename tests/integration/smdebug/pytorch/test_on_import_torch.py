@@ -69,7 +69,7 @@ def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun,
     ids=["no config", "switched off", "config missing"],
 )
 def test_nothing_happens(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig, environment: dict[str, str]
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig, environment: dict[str, str]
 ) -> None:
     path = config()
     if environment.get("USE_SMDEBUG"):
@@ -79,7 +79,7 @@ def test_nothing_happens(
         + "import sys\n"
         + SCRIPT.replace("sys.exit(3)", "print(sorted(m for m in sys.modules if 'smdebug.p' in m))")
     )
-    done = run_script(text, **environment)
+    done = run_torch_script(text, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
     assert done.stderr == ""
@@ -87,10 +87,10 @@ def test_nothing_happens(
 
 
 def test_a_process_that_trains_nothing_leaves_no_trace(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig
 ) -> None:
     text = START + "import torch\ntorch.nn.Linear(2, 2).eval()(torch.zeros(1, 2))\nprint(torch.__file__)\n"
-    done = run_script(text, SMDEBUG_CONFIG_FILE_PATH=config())
+    done = run_torch_script(text, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 0, done.stderr
     assert not run.path.exists()
 
@@ -117,9 +117,9 @@ def test_layers_of_keras_are_left_to_keras(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_training_without_a_call_of_a_model_is_said_once(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig
 ) -> None:
-    done = run_script(START + UNSEEN, SMDEBUG_CONFIG_FILE_PATH=config())
+    done = run_torch_script(START + UNSEEN, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
     assert "no model was called to be trained" in line
@@ -127,34 +127,34 @@ def test_a_training_without_a_call_of_a_model_is_said_once(
 
 
 def test_a_config_that_cannot_be_read_costs_the_capture_only(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig
 ) -> None:
     path = config(HookParameters={"save_interval": "often"})
-    done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
+    done = run_torch_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 3, done.stderr
     assert "often" in done.stdout
     assert not run.path.exists()
 
 
 def test_a_collection_that_selects_nothing_does_not_end_the_training(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig
 ) -> None:
     path = config(CollectionConfigurations=[{"CollectionName": "mine"}])
-    done = run_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
+    done = run_torch_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 3, done.stderr
     assert "collection mine" in done.stdout
     assert run.steps == [0, 3]
 
 
 def test_a_script_with_a_hook_of_its_own_is_captured_once(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
 ) -> None:
     own = SCRIPT.replace(
         "optimizer = ",
         f"import smdebug.pytorch as smd\nhook = smd.Hook(out_dir={str(tmp_path / 'own')!r}, save_all=True)\n"
         "hook.register_module(model)\nmodel.kept = mse_loss\noptimizer = ",
     ).replace("sys.exit(3)", "import io\ntorch.save(model, io.BytesIO())\nsys.exit(3)")
-    done = run_script(START + own, SMDEBUG_CONFIG_FILE_PATH=config())
+    done = run_torch_script(START + own, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 3, done.stderr
     assert not run.path.exists()
     index = json.loads((tmp_path / "own/index/000000000/000000000000_worker_0.json").read_text())
@@ -162,7 +162,7 @@ def test_a_script_with_a_hook_of_its_own_is_captured_once(
 
 
 def test_a_script_that_only_asks_for_the_hook_leaves_its_model_to_it(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig
 ) -> None:
     asking = SCRIPT.replace(
         "optimizer.step()",
@@ -172,7 +172,7 @@ def test_a_script_that_only_asks_for_the_hook_leaves_its_model_to_it(
     )
     # A loss that the script registers is saved once.
     asking = asking.replace("CrossEntropyLoss()\n", "CrossEntropyLoss()\nhook.register_loss(criterion)\n")
-    done = run_script(START + asking, SMDEBUG_CONFIG_FILE_PATH=config())
+    done = run_torch_script(START + asking, SMDEBUG_CONFIG_FILE_PATH=config())
     assert done.returncode == 3, done.stderr
     assert set(run.values(0)) == {"scalar/mine", "CrossEntropyLoss_output_0", "MSELoss_output_0"}
 
@@ -228,12 +228,12 @@ child.join()
 
 
 def test_a_forked_process_ends_its_last_step_and_its_run(
-    run_script: RunScript, run: WrittenRun, config: WriteConfig
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig
 ) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights", "CollectionParameters": {"save_interval": "1"}}]
     )
-    done = run_script(START + FORKED, SMDEBUG_CONFIG_FILE_PATH=path)
+    done = run_torch_script(START + FORKED, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 0, done.stderr
     assert run.steps == [0, 1]
     assert run.has_ended

@@ -119,7 +119,7 @@ def run(rank, out):
 
 if __name__ == "__main__":
     import torch.multiprocessing as mp
-    mp.spawn(run, (sys.argv[1],), nprocs=2)
+    mp.start_processes(run, (sys.argv[1],), nprocs=2, start_method="fork")
 """
 
 

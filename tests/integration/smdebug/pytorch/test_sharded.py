@@ -92,15 +92,15 @@ def run(rank, path, meeting, parts, include, when):
 
 if __name__ == "__main__":
     import torch.multiprocessing as mp
-    mp.spawn(run, tuple(sys.argv[1:]), nprocs=2)
+    mp.start_processes(run, tuple(sys.argv[1:]), nprocs=2, start_method="fork")
 """
 
 
 @pytest.mark.parametrize(("parts", "include", "when"), [("", "all", "after"), ("fc1,fc2,", "one", "within")])
 def test_each_worker_saves_its_parts(
-    parts: str, include: str, when: str, run_script: RunScript, run: WrittenRun, tmp_path: Path
+    parts: str, include: str, when: str, run_torch_script: RunScript, run: WrittenRun, tmp_path: Path
 ) -> None:
-    done = run_script(SHARDED, str(run.path), str(tmp_path / "meeting"), parts, include, when)
+    done = run_torch_script(SHARDED, str(run.path), str(tmp_path / "meeting"), parts, include, when)
     assert done.returncode == 0, done.stderr
     for rank in range(2):
         found = json.loads((tmp_path / f"meeting-{rank}").read_text())
@@ -152,8 +152,8 @@ print(len(called))
 """
 
 
-def test_a_full_disk_within_the_backward_pass(run_script: RunScript, run: WrittenRun, tmp_path: Path) -> None:
-    done = run_script(FULL_DISK, str(run.path), str(tmp_path / "meeting"))
+def test_a_full_disk_within_the_backward_pass(run_torch_script: RunScript, run: WrittenRun, tmp_path: Path) -> None:
+    done = run_torch_script(FULL_DISK, str(run.path), str(tmp_path / "meeting"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "12"
     assert run.steps == [0, 2]

@@ -15,9 +15,10 @@ from tests.unit.smdebug.written_run import WrittenRun
 pytestmark = pytest.mark.slow
 
 WATCH = """
-import json, sys, torch
+import json, sys, torch, warnings
 from torch import nn
 from torch.nn import functional
+warnings.simplefilter("error", UserWarning)
 torch.manual_seed(0)
 steps = []
 
@@ -164,7 +165,9 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("kind", SCRIPTS)
-def test_what_is_saved_is_what_torch_says(kind: str, run_script: RunScript, run: WrittenRun, tmp_path: Path) -> None:
+def test_what_is_saved_is_what_torch_says(
+    kind: str, run_torch_script: RunScript, run: WrittenRun, tmp_path: Path
+) -> None:
     config = tmp_path / "debughookconfig.json"
     collections = [{"CollectionName": name} for name in ("weights", "biases", "gradients", "losses")]
     config.write_text(
@@ -178,11 +181,10 @@ def test_what_is_saved_is_what_torch_says(kind: str, run_script: RunScript, run:
     )
     noted = tmp_path / "noted.json"
     text = START + WATCH + SCRIPTS[kind] + f"open({str(noted)!r}, 'w').write(json.dumps(steps))\n"
-    done = run_script(
+    done = run_torch_script(
         text,
         SMDEBUG_CONFIG_FILE_PATH=str(config),
         HOME=str(tmp_path),
-        PYTHONWARNINGS="error::UserWarning",
     )
     assert done.returncode == 0, done.stderr
     steps = json.loads(noted.read_text())

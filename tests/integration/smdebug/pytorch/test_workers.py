@@ -78,9 +78,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("include", ["all", "one"])
-def test_distributed_data_parallel(run_script: RunScript, run: WrittenRun, tmp_path: Path, include: str) -> None:
+def test_distributed_data_parallel(run_torch_script: RunScript, run: WrittenRun, tmp_path: Path, include: str) -> None:
     # A file, not a port: another process may take a free one in the meantime.
-    done = run_script(DISTRIBUTED, str(run.path), str(tmp_path / "meeting"), include)
+    done = run_torch_script(DISTRIBUTED, str(run.path), str(tmp_path / "meeting"), include)
     assert done.returncode == 0, done.stderr
     name = "DistributedDataParallel_module.weight"
     workers = ["worker_0", "worker_1"] if include == "all" else ["worker_0"]

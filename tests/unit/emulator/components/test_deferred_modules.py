@@ -20,6 +20,18 @@ def test_s3_and_iam_start_without_the_modules_which_are_there_when_they_are_need
     ).splitlines() == ["[]", "{'a': 1} load_pem_x509_certificate", "module module True"]
 
 
+def test_jobs_and_the_docker_back_end_start_without_the_modules_which_jobs_find_imported() -> None:
+    assert run(
+        "from emulator.components.deferred_modules import preload_modules\n"
+        "import container_runtime.docker.back_end, emulator.events.publisher, emulator.jobs.accounts\n"
+        "deferred = ('paramiko', 'regex', 'tenacity')\n"
+        "found = lambda: [name for name in deferred if type(sys.modules.get(name)).__name__ == 'module']\n"
+        "print(found())\n"
+        "preload_modules()\n"
+        "print(found(), 'tenacity.stop' in sys.modules, 'regex._main' in sys.modules)\n"
+    ).splitlines() == ["[]", "['regex', 'tenacity'] True True"]
+
+
 def test_every_form_of_import_finds_the_module() -> None:
     forms = (
         "from yaml import safe_load",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from emulator.exceptions import InternalFailure, SerializationException, ValidationException
-from emulator.gateway.protocol import encode_error, find_operation, load_operation
+from emulator.gateway.protocol import Operation, encode_error, find_operation, load_operation
 from emulator.gateway.request_schema import build_schema
 
 REQUEST: dict[str, Any] = {
@@ -193,6 +193,19 @@ def test_what_is_no_json_object_is_a_serialization_exception(body: bytes) -> Non
 
 def test_an_empty_body_is_an_empty_request() -> None:
     assert load_operation("ListTrainingJobs").decode(b"") == {}
+
+
+def test_a_request_in_which_nothing_can_be_wrong_builds_no_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_shape: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("emulator.gateway.protocol.build_validator", fail)
+    assert Operation("ListTrainingJobs").decode(b"{}") == {}
+    assert Operation("ListTrainingJobs").decode(b'{"NextToken": null}') == {}
+    with pytest.raises(AssertionError):
+        Operation("DescribeTrainingJob").decode(b"{}")
+    with pytest.raises(AssertionError):
+        Operation("ListTrainingJobs").decode(b'{"MaxResults": 0}')
 
 
 def test_timestamps_become_aware_datetimes() -> None:

@@ -278,9 +278,9 @@ print("trained to the end")
 """
 
 
-def test_a_disk_that_takes_no_more_costs_the_steps_of_that_time(run_script: RunScript, run: WrittenRun) -> None:
+def test_a_disk_that_takes_no_more_costs_the_steps_of_that_time(run_torch_script: RunScript, run: WrittenRun) -> None:
     # Files may not grow beyond 100 kB: as on a full disk a write is cut first, and the next one refused.
-    done = run_script(FULL, str(run.path))
+    done = run_torch_script(FULL, str(run.path))
     assert (done.returncode, done.stderr) == (0, "")
     assert "trained to the end" in done.stdout
     assert done.stdout.count("Not saved") == 1

@@ -142,8 +142,8 @@ for step in range(10):
 """
 
 
-def test_a_killed_process_leaves_only_whole_steps(run_script: RunScript, run: WrittenRun) -> None:
-    done = run_script(KILLED, str(run.path))
+def test_a_killed_process_leaves_only_whole_steps(run_torch_script: RunScript, run: WrittenRun) -> None:
+    done = run_torch_script(KILLED, str(run.path))
     assert done.returncode == -9
     assert run.steps == [0, 1, 2]
     for step in run.steps:

@@ -106,8 +106,8 @@ for step in range(10):
 
 
 @pytest.mark.parametrize(("how", "exit_code"), [("raise", 1), ("exit", 7)])
-def test_steps_before_a_crash_are_whole(how: str, exit_code: int, run_script: RunScript, run: WrittenRun) -> None:
-    done = run_script(INTERRUPTED, str(run.path), how)
+def test_steps_before_a_crash_are_whole(how: str, exit_code: int, run_torch_script: RunScript, run: WrittenRun) -> None:
+    done = run_torch_script(INTERRUPTED, str(run.path), how)
     assert done.returncode == exit_code
     names = {f"{kind}Sequential_{path}" for kind in ("", "gradient/") for path in ("0.weight", "1.bias")}
     for step in range(3):

@@ -212,9 +212,9 @@ shutil.rmtree(sys.argv[1])
 
 @pytest.mark.parametrize("how", ["close", "leave"])
 def test_21_a_deleted_run_is_not_brought_back_when_python_ends(
-    run_script: RunScript, run: WrittenRun, how: str
+    run_torch_script: RunScript, run: WrittenRun, how: str
 ) -> None:
-    done = run_script(DELETED, str(run.path), how)
+    done = run_torch_script(DELETED, str(run.path), how)
     assert (done.returncode, done.stderr) == (0, "")
     assert not run.path.exists()
 

@@ -6,14 +6,34 @@ import socket
 import uuid
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import docker
 import pytest
 
 from container_runtime.docker.border import connect
-from container_runtime.docker.images.local_images import LocalImages
+from container_runtime.docker.images.local_images import LocalImages, missing_images
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import ImageNotFoundError, VersionRefusedError
 from tests.registry import PASSWORD, USER, run_registry
+
+
+@pytest.mark.docker
+def test_one_question_tells_which_images_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    images = docker.APIClient.images
+
+    def count(*args: Any, **given: Any) -> Any:
+        asked.append(given)
+        return images(*args, **given)
+
+    monkeypatch.setattr(docker.APIClient, "images", count)
+    for name in ("lambda", f"framework-{uuid.uuid4().hex[:12]}", "pytorch-training"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "image.toml").write_text(f'name = "{name}"\nversion = "1.0"\n')
+    missing = missing_images(ImageCatalogue(tmp_path))
+    assert [name.startswith("smdebug-emulator/framework-") for name in missing] == [True]
+    assert len(asked) == 1
 
 
 @pytest.mark.docker

@@ -35,8 +35,8 @@ def make_engine(tmp_path: Path) -> Iterator[Callable[..., DockerEngine]]:
     instance = f"test-{uuid.uuid4().hex[:12]}"
     made: list[DockerEngine] = []
 
-    def make(memory_bytes: int = MOST_BYTES, idle_seconds: float = IDLE_SECONDS) -> DockerEngine:
-        made.append(build_engine(tmp_path, instance, memory_bytes, idle_seconds))
+    def make(memory_bytes: int = MOST_BYTES, **options: Any) -> DockerEngine:
+        made.append(build_engine(tmp_path, instance, memory_bytes, **options))
         return made[-1]
 
     make.instance = instance  # type: ignore[attr-defined]
@@ -48,11 +48,9 @@ def make_engine(tmp_path: Path) -> Iterator[Callable[..., DockerEngine]]:
     assert list_containers(instance) == []
 
 
-def build_engine(
-    folder: Path, instance: str, memory_bytes: int = MOST_BYTES, idle_seconds: float = IDLE_SECONDS
-) -> DockerEngine:
-    options = SpareOptions(folder / "spares", memory_bytes, idle_seconds)
-    return DockerEngine(instance, sidecars=folder / "sidecars", spares=options)
+def build_engine(folder: Path, instance: str, memory_bytes: int = MOST_BYTES, **options: Any) -> DockerEngine:
+    spares = SpareOptions(folder / "spares", memory_bytes, **options)
+    return DockerEngine(instance, sidecars=folder / "sidecars", spares=spares)
 
 
 def list_containers(instance: str, **labels: str) -> list[dict[str, Any]]:
@@ -213,16 +211,22 @@ time.sleep(600)
 
 
 def test_spare_containers_stay_below_their_bound(make_engine: Callable[..., DockerEngine], tmp_path: Path) -> None:
-    engine = make_engine(memory_bytes=450 * 1024**2)
     first = build_spec(tmp_path, IS_WARM)
-    engine.keep_ready(first, 60.0)
+    other = replace(first, shm_bytes=64 << 20)
+    engine = make_engine()
+    engine.keep_ready(first)
     wait_until(lambda: engine.is_ready(first))
-    # The first has taken less than was assumed, but two bounds of what is assumed are above the limit.
-    others = [replace(first, shm_bytes=size << 20) for size in range(64, 72)]
-    for seconds, other in enumerate(others, start=61):
-        engine.keep_ready(other, float(seconds))
-    wait_until(lambda: engine.is_ready(others[-1]))
-    wait_until(lambda: not engine.is_ready(first))
+    (spare,) = list_containers(make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+    usage = engine.read_usage(spare["Id"])
+    assert usage is not None
+    engine.close()
+
+    engine = make_engine(memory_bytes=usage.memory_bytes * 3 // 2, guessed_bytes=usage.memory_bytes)
+    engine.keep_ready(first, 600.0)
+    wait_until(lambda: engine.is_ready(first))
+    engine.keep_ready(other)
+    wait_until(lambda: engine.is_ready(other))
+    assert not engine.is_ready(first)
 
 
 def test_nothing_is_kept_without_memory_for_it(make_engine: Callable[..., DockerEngine], tmp_path: Path) -> None:
