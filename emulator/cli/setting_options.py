@@ -1,19 +1,14 @@
 """Options of commands, made of the fields of ``Settings``."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from container_runtime.selection import AUTO
+from emulator.options import Option
 from emulator.settings import Settings, list_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from emulator.options import Option
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -1,24 +1,18 @@
 """The ``jobs``, ``describe``, ``logs`` and ``stop-job`` commands."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from emulator.cli.own_api import ask, locate_job
-from emulator.cli.running import connect, emulator_option, fail, json_option, parse_age_option
+from emulator.cli.running import Emulator, connect, emulator_option, fail, json_option, parse_age_option
 from emulator.cli.tables import count_of, format_table, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from emulator.cli.running import Emulator
 
 NO_SUCH_JOB = 3
 # As many as the API gives at once.

@@ -10,9 +10,11 @@ import select
 import shutil
 import stat
 import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
 from emulator.jobs.model.failures import RequestFailure
@@ -24,15 +26,9 @@ from emulator.jobs.staging.channels import (
     reads_pipe,
     shuffle,
 )
-from emulator.jobs.staging.hosts import list_receivers
+from emulator.jobs.staging.hosts import Host, list_receivers
 from emulator.jobs.staging.s3_paths import parse_request_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from emulator.jobs.staging.hosts import Host
-    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
+from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 logger = logging.getLogger(__name__)
 

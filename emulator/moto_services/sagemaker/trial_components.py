@@ -1,19 +1,14 @@
 """Trial components of jobs, written directly into moto's backend."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ResourceNotFound
+from emulator.moto_services.cloudwatch.metrics import Datum
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.unit_of_work import keeping, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from emulator.moto_services.cloudwatch.metrics import Datum
 
 
 @dataclass(frozen=True, slots=True)

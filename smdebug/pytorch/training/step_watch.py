@@ -17,7 +17,7 @@ from smdebug.tracing.step_tracer import StepTracer
 
 
 class StepWatch:
-    """See `smdebug.tracing.step_tracer.Watch`."""
+    """PyTorch's implementation of `smdebug.tracing.step_tracer.Watch`."""
 
     name = "pytorch"
     tells_modes = False
@@ -36,7 +36,6 @@ class StepWatch:
         self._profile_began = 0.0
 
     def start(self) -> None:
-        """See `Watch`."""
         for model in self._get_models():
             self._handles.append(register_forward_hook(model, ModuleCallback(self._on_forward, type(model).__name__)))
         self._handles += [
@@ -45,7 +44,6 @@ class StepWatch:
         ]
 
     def stop(self) -> None:
-        """See `Watch`."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -63,7 +61,6 @@ class StepWatch:
             self.tracer.end_update()
 
     def start_loading(self) -> None:
-        """See `Watch`."""
         self._workers.clear()
         self._ended_workers.clear()
         iterator = dataloader._BaseDataLoaderIter  # noqa: SLF001 - there is no other way to see a batch being waited for
@@ -126,7 +123,6 @@ class StepWatch:
             self.tracer.record(phase, event, began, time.time() - began, {"num_workers": len(workers)})
 
     def stop_loading(self) -> None:
-        """See `Watch`."""
         for undo in self._unwatch:
             undo()
         self._unwatch.clear()
@@ -139,7 +135,6 @@ class StepWatch:
         self._ended_workers.clear()
 
     def start_detailed(self, step: int) -> None:  # noqa: ARG002 - of `Watch`
-        """See `Watch`."""
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
@@ -148,7 +143,6 @@ class StepWatch:
         self._profile_began = time.time()
 
     def stop_detailed(self, step: int) -> None:
-        """See `Watch`."""
         profile, self._profile = self._profile, None
         profile.stop()
         if self.tracer is None:

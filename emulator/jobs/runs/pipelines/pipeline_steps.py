@@ -3,25 +3,19 @@
 A method gets a step of the definition and returns the members of its state that change, such as ``status``.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re
 import secrets
 import string
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, is_true, plan_steps
+from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, PipelineExecution, is_true, plan_steps
 from emulator.jobs.runs.pipelines.pipeline_experiments import provide_experiment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-    from emulator.jobs.model.pipeline_execution import PipelineExecution
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,7 @@ from container_runtime.images.installation import ROOT
 from container_runtime.images.lock_files import build_header, build_size_line, locate_lock
 from container_runtime.images.wheelhouse import key_of_requirements
 from container_runtime.process.environment_start import wrap_start
-from container_runtime.process.environments import (
-    build_environment,
-    locate_environment,
-    needs_environment,
-)
+from container_runtime.process.environments import build_environment, locate_environment, needs_environment
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EnvironmentBuildError
 from container_runtime.spec import ContainerSpec

@@ -3,13 +3,7 @@ from unittest.mock import patch
 
 import pytest
 
-from emulator.jobs.staging.hook_parameters import (
-    COLLECTIONS,
-    PARAMETERS,
-    WHOLE_NUMBERS,
-    find_ignored,
-    find_slips,
-)
+from emulator.jobs.staging.hook_parameters import COLLECTIONS, PARAMETERS, WHOLE_NUMBERS, find_ignored, find_slips
 from emulator.jobs.staging.job_warnings import find_request_warnings
 from smdebug.config import json_config
 from smdebug.config.collection import CollectionKeys
