@@ -186,7 +186,7 @@ def let_kernel_kill(api: docker.APIClient, container: str) -> None:
         "while True:\n"
         "    used.append(b'x' * 2**22)\n"
     )
-    api.exec_start(api.exec_create(container, ["python", "-c", program]))
+    api.exec_start(api.exec_create(container, ["python", "-c", program])["Id"])
     wait_until(lambda: not api.inspect_container(container)["State"]["Running"])
     assert api.inspect_container(container)["State"]["OOMKilled"]
 
