@@ -60,7 +60,7 @@ def setting_option(field_name: str) -> Callable[[F], F]:
 
 
 def runtime_option(help_text: str, *, default: str | None = AUTO) -> Callable[[F], F]:
-    """Make the option ``--runtime`` of a command that has not all settings."""
+    """Make the option ``--runtime`` of a command that does not have all settings."""
     return click.option(
         "--runtime",
         type=SettingType(list_options()["runtime"]),

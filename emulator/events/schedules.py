@@ -67,7 +67,7 @@ class Schedules:
             try:
                 pause = self._fire_due()
             except Exception:  # the thread must continue for the other rules
-                logger.exception("The rules with schedules could not be looked at")
+                logger.exception("The schedules could not be checked")
                 pause = _MAX_PAUSE_SECONDS
 
     def _fire_due(self) -> float | None:

@@ -313,7 +313,7 @@ def _format_report(report: dict[str, Any] | None) -> Iterator[str]:
         return
     steps = report["StepsEvaluated"]
     if steps["Last"] is not None:
-        passed_over = f", {steps['PassedOver']} passed over" if steps["PassedOver"] else ""
+        passed_over = f", {steps['PassedOver']} skipped" if steps["PassedOver"] else ""
         judged = f"steps {steps['First']} to {steps['Last']}: {steps['Evaluated']} evaluated{passed_over}"
         yield f"{judged}, {steps['WithValues']} with something to judge"
     for series in report["Series"]:

@@ -211,9 +211,7 @@ def parse_augmented_line(line: bytes, names: Sequence[str], uri: str) -> list[by
     except RecursionError as error:
         raise RequestFailure(f"A line of the augmented manifest {uri} is nested too deeply: {line[:40]!r}….") from error
     if not isinstance(values, dict) or any(name not in values for name in names):
-        raise RequestFailure(
-            f"A line of the augmented manifest {uri} has not all of {', '.join(names)}: {line[:200]!r}."
-        )
+        raise RequestFailure(f"A line of the augmented manifest {uri} lacks one of {', '.join(names)}: {line[:200]!r}.")
     pieces: list[bytes | S3Uri] = []
     for name in names:
         value, where = values[name], f"{name} in the augmented manifest {uri}"

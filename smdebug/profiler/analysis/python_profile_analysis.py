@@ -188,7 +188,7 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
             try:
                 stats = pstats.Stats(each.stats_path)
             except (OSError, EOFError, ValueError, TypeError, AttributeError, KeyError):
-                get_logger().warning("The Python profile %s is damaged and passed over.", each.stats_path)
+                get_logger().warning("The Python profile %s is damaged and is skipped.", each.stats_path)
                 continue
             total = stats if total is None else total.add(stats)
         return None if total is None else cProfileStats(total)
@@ -209,7 +209,7 @@ class PyinstrumentAnalysis(PythonProfileAnalysis):
             try:
                 content = json.loads(path.read_bytes())
             except (OSError, ValueError, RecursionError):
-                get_logger().warning("The Python profile %s is damaged and passed over.", path)
+                get_logger().warning("The Python profile %s is damaged and is skipped.", path)
                 continue
             stats.append(PyinstrumentStepStats(str(page) if page.is_file() else None, content))
         return stats or None

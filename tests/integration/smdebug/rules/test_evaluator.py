@@ -144,7 +144,7 @@ def test_start_and_end_step(evaluate: Any, run: RunMaker, parameters: Any, statu
         ("VanishingGradient", {"threshold": "x"}, "parameter threshold is 'x', expected a number"),
         ("VanishingGradient", {"start_step": "x"}, "parameter start_step is 'x', expected a whole number"),
         ("VanishingGradient", {"other_trials": "job-2"}, "compares with no other trial"),
-        ("VanishingGradient", {"action_json": "{"}, "actions are no JSON"),
+        ("VanishingGradient", {"action_json": "{"}, "actions are not JSON"),
     ],
 )
 def test_wrong_configuration_is_told_before_any_tensor_comes(

@@ -140,6 +140,6 @@ def test_a_profile_on_s3_is_followed(storage: Storage, tmp_path: Path, maker: Pr
     uri = f"s3://{BUCKET}/job/profiler-output"
     verdict = judge(parse_rule_config(build(tmp_path, uri, "CPUBottleneck", patience="10")), tmp_path)
     assert "fired 1 time in 30 data points. algo-1: in 100 % of 20 data points" in verdict.details
-    assert verdict.details.endswith("1 damaged line passed over.")
+    assert verdict.details.endswith("1 damaged line skipped.")
     steps = judge(parse_rule_config(build(tmp_path, uri, "StepOutlier")), tmp_path)
     assert steps.details.startswith("Rule StepOutlier found no issue in 20 data points.")

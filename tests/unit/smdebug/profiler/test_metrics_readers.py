@@ -146,7 +146,7 @@ def test_parsers_pass_over_what_is_damaged_or_gone(tmp_path: Path, caplog: pytes
     measures.read_events_from_file(str(file))
     measures.read_events_from_json_data([whole])
     assert len(measures.get_all_events()) == 3
-    assert f"Damaged lines of {file} are passed over: 1." in caplog.text
+    assert f"Damaged lines of {file} are skipped: 1." in caplog.text
     with pytest.raises(ValueError, match="no system metric"):
         measures.read_event_from_dict({})
 

@@ -207,5 +207,5 @@ def test_parameters_in_an_object_of_their_own(jobs: Jobs) -> None:
 
 def test_text_that_is_no_json_in_either_form() -> None:
     for text in ("{", '[{\\"name\\": }]'):
-        with pytest.raises(SMDebugValueError, match="are no JSON"):
+        with pytest.raises(SMDebugValueError, match="are not JSON"):
             check_actions(text)
