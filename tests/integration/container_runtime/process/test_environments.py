@@ -166,7 +166,7 @@ def test_built_whole_and_once(definition: ImageDefinition, cache: Path, wheels: 
     assert said == []
 
 
-def test_what_is_fetched_is_said_with_its_size(definition: ImageDefinition, cache: Path, wheels: Path) -> None:
+def test_what_is_fetched_is_reported_with_its_size(definition: ImageDefinition, cache: Path, wheels: Path) -> None:
     (wheel,) = wheels.glob("tiny*.whl")
     line = f"tiny-package==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
     text = f"{build_header(definition)}\n{build_size_line(2_000_000_000)}\n{line}\n"

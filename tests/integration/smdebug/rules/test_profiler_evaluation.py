@@ -83,7 +83,7 @@ def test_a_container_follows_a_healthy_job_to_its_end(tmp_path: Path, maker: Pro
         assert container.wait() == 0
 
 
-def test_a_report_is_written_anew_while_the_job_runs(tmp_path: Path, maker: ProfileMaker) -> None:
+def test_a_report_is_written_again_while_the_job_runs(tmp_path: Path, maker: ProfileMaker) -> None:
     starve(maker, 0, 100)
     config = build(
         tmp_path, str(maker.folder), "ProfilerReport", custom_rule_parameters="{'CPUBottleneck_patience': 10}"
