@@ -10,7 +10,9 @@ def install() -> None:
 
         from smdebug.tensorflow.untouched.zero_script_change import watch_tapes
         from smdebug.tensorflow.untouched.zero_script_sessions import watch_sessions
+        from smdebug.tracing.outer_profile import profile_until_first_step
 
+        profile_until_first_step()
         watch_tapes(tf.GradientTape)
         train = tf.compat.v1.train
         # MonitoredTrainingSession is a function that creates a MonitoredSession.

@@ -167,12 +167,16 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
     def fetch_profile_stats_by_job_phase(
         self, node_id: str = _ANY, refresh_stats: bool = True
     ) -> dict[str, cProfileStats]:
-        """Return statistics by `initialization`, `training_loop` and `finalization`, as far as there are profiles."""
+        """Return statistics by `initialization`, `training_loop` and `finalization`, as far as there are profiles.
+
+        By phases: as upstream names the profile after a hook's close, its mode is that of the initialization, which
+        upstream itself then takes for the other.
+        """
 
         def name(each: StepPythonProfileStats) -> str:
-            if each.start_mode is PythonProfileModes.PRE_STEP_ZERO:
+            if each.has_pre_step_zero_profile_stats():
                 return "initialization"
-            return "finalization" if each.end_mode is PythonProfileModes.POST_HOOK_CLOSE else "training_loop"
+            return "finalization" if each.has_post_hook_close_profile_stats() else "training_loop"
 
         self._refresh(refresh=refresh_stats)
         found = {}

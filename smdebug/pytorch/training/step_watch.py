@@ -11,6 +11,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from torch.utils.data import dataloader
 from torch.utils.hooks import RemovableHandle
 
+from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.modules.call_context import is_training_call
 from smdebug.pytorch.modules.module_capture import ModuleCallback, register_forward_hook
 from smdebug.tracing.step_tracer import StepTracer
@@ -20,13 +21,25 @@ class StepWatch:
     """PyTorch's implementation of `smdebug.tracing.step_tracer.Watch`."""
 
     name = "pytorch"
-    tells_modes = False
+    is_profiled_at_exit = False
 
-    def __init__(self, get_models: Callable[[], Iterable[nn.Module]], is_ours: Callable[[Optimizer], bool]) -> None:
-        """Initialize with functions that return the registered models, and whether an optimizer trains them."""
+    def __init__(
+        self,
+        get_models: Callable[[], Iterable[nn.Module]],
+        is_ours: Callable[[Optimizer], bool],
+        sets_modes: Callable[[], bool],
+    ) -> None:
+        """Initialize with functions.
+
+        Args:
+            get_models: returns the registered models.
+            is_ours: whether an optimizer trains them.
+            sets_modes: whether the modes of steps are those that the script sets.
+        """
         self.tracer: StepTracer | None = None
         self._get_models = get_models
         self._is_ours = is_ours
+        self._sets_modes = sets_modes
         self._handles: list[RemovableHandle] = []
         self._unwatch: list[Callable[[], None]] = []
         # The beginning of each running loading process, and both ends of those that have ended.
@@ -34,6 +47,10 @@ class StepWatch:
         self._ended_workers: list[tuple[int, float, float]] = []
         self._profile: Any = None
         self._profile_began = 0.0
+
+    def name_step(self, mode: ModeKeys, mode_step: int, number: int) -> tuple[str, int]:  # noqa: ARG002 - of `Watch`
+        """See `Watch`: the global step, under the mode that the script has set."""
+        return (mode.name.lower() if self._sets_modes() else "global"), number
 
     def start(self) -> None:
         for model in self._get_models():
