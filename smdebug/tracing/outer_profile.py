@@ -67,5 +67,6 @@ def _drop() -> None:
         _in_progress = None
 
 
-# A process that loads data would run slower for a profile that it never writes.
-os.register_at_fork(after_in_child=_drop)
+if hasattr(os, "register_at_fork"):
+    # A process that loads data would run slower for a profile that it never writes.
+    os.register_at_fork(after_in_child=_drop)

@@ -1,4 +1,6 @@
-"""A training whose Python is profiled, for whichever smdebug is imported: FRAMEWORK FOLDER WAY.
+"""A training whose Python is profiled by the smdebug on the path.
+
+Arguments: the framework, a folder, and a way.
 
 A way names what the script does: "modes" sets them, "evaluated" ends with an evaluation, "closed" closes the hook.
 """

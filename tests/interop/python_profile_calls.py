@@ -1,4 +1,4 @@
-"""What the analysis of Python profiles answers of a folder, by whichever smdebug is imported."""
+"""Answers of the analysis of Python profiles by the smdebug on the path."""
 
 import json
 import sys

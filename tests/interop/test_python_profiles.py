@@ -1,4 +1,4 @@
-"""Comparison of the profiles of Python that our smdebug and the real 1.0.34 write of the same script."""
+"""Comparison of Python profiles of one script, ours and the real 1.0.34's."""
 
 import os
 import re
