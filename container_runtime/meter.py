@@ -94,15 +94,12 @@ class LocalMeter:
 
     @property
     def is_local(self) -> bool:
-        """See ``Meter``."""
         return True
 
     def list_processes(self) -> Collection[int]:
-        """See ``Meter``."""
         return ()
 
     def read_machine(self) -> Machine:
-        """See ``Meter``."""
         return read_machine()
 
 

@@ -396,5 +396,5 @@ class OneMachine:
         specs: Sequence[ContainerSpec],  # noqa: ARG002 - see above
         check: Callable[[], None],  # noqa: ARG002
     ) -> AbstractContextManager[None]:
-        """See ``ContainerRuntime``."""
+        """Wait for nothing: one machine has no nodes."""
         return nullcontext()

@@ -1,15 +1,9 @@
 """Selection of the container back end, with the reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from container_runtime.back_ends import list_back_ends, load_back_end
+from container_runtime.back_ends import ChosenRuntime, RuntimeOptions, list_back_ends, load_back_end
 from container_runtime.runtime import EngineRefusedError, EngineUnavailableError, ImageNotFoundError
-
-if TYPE_CHECKING:
-    from container_runtime.back_ends import ChosenRuntime, RuntimeOptions
 
 AUTO = "auto"
 """The choice that stands for Docker if an engine answers and has this project's images, else for local processes."""

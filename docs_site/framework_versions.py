@@ -3,19 +3,12 @@
 ``python -m docs_site.framework_versions`` renews it; a test compares.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 from container_runtime.images.lock_files import read_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 PAGE = Path(__file__).parents[1] / "docs" / "frameworks.md"
 # The table is between these lines of the page.

@@ -3,20 +3,14 @@
 ``python -m docs_site.rule_names > emulator/jobs/staging/rules.json``; a test compares.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from smdebug.rules.builtin import find_built_in_rule, list_names
+from smdebug.rules.parameters import Parameter
 from smdebug.rules.profiling.builtin import list_profiler_rules
 from smdebug.rules.profiling.profiler_rule import SCAN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from smdebug.rules.parameters import Parameter
 
 # Parameters that every rule that judges tensors accepts.
 _STEPS = ("end_step", "start_step")

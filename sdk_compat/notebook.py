@@ -6,7 +6,7 @@
     TrainingJob("digits-sick")           # or an estimator, or a ModelTrainer, of the SageMaker SDK
     TrainingJob("digits-sick").rules[0]
     TrainingJob("digits-sick").trial     # the tensors that it saved
-    TrainingJob("digits-sick").watch()   # shown anew until the job and its rules have ended
+    TrainingJob("digits-sick").watch()   # updated until the job and its rules have ended
 
 The data is requested when an object is displayed, so running a cell again shows the current state of the job.
 """
@@ -112,7 +112,7 @@ class TrainingJob:
         return create_trial(f"{config['S3OutputPath'].rstrip('/')}/{self.name}/debug-output")
 
     def watch(self, interval_s: float = 1.0) -> None:
-        """Display the job, and display it anew in the same place until it and its rules have ended.
+        """Display the job, and update it in the same place until it and its rules have ended.
 
         Args:
             interval_s: the time between two looks, in seconds.

@@ -175,7 +175,7 @@ def _fetch_pinned(endpoint_url: str, pin: str, environment: Mapping[str, str]) -
             shown = f"the one there is sha256:{found}" if answer.status == 200 else "it shows none"
             raise EmulatorAnswerError(
                 f"What answers at {endpoint_url} is not the emulator whose certificate is pinned ({shown}): another "
-                f"answers in its place, or its state folder was made anew. {_HOW[0].upper()}{_HOW[1:]}."
+                f"answers in its place, or its state folder was created again. {_HOW[0].upper()}{_HOW[1:]}."
             )
         write_whole(path, content.decode())
     return str(path)

@@ -8,11 +8,13 @@ import ast
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from smdebug.environment import CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_CONFIG_FILE, is_switched_on
 
 SCRIPT_PACKAGES = Path(__file__).with_name("script_packages")
 """Folder of the substitutes, which a script that imports one of them has on its path."""
@@ -24,7 +26,6 @@ _REMEDIES = {
     "horovod": "use torch.distributed or tf.distribute",
     "mpi4py": "name mpi4py and openmpi in a requirements.txt beside the script",
     "smdistributed": "its libraries need AWS's GPUs and network; use torch.distributed",
-    "tensorflow_io": "ask for TensorFlow 2.15 or 2.12, whose images have it",
 }
 
 
@@ -56,17 +57,12 @@ def describe_absent(script: Path, arguments: Sequence[str]) -> Iterator[str]:
     given = dict(pairwise(arguments)).get("--model_dir", "")
     if "tensorflow" not in imports or not given.startswith("s3://") or not _names(script, "model_dir"):
         return
-    if find_spec("tensorflow_io") is not None:
-        # That of TensorFlow 2.12 is imported by TensorFlow itself.
-        if "tensorflow_io" not in imports and not version("tensorflow-io").startswith("0.32."):
-            yield (
-                f"--model_dir is {given}: TensorFlow has a file system for s3:// only once the script has imported "
-                "tensorflow_io, and it does not"
-            )
-    else:
+    # That of TensorFlow 2.12 is imported by TensorFlow itself; the substitute by the capture of a job's tensors.
+    comes = version("tensorflow-io").startswith("0.32.") if _is_installed("tensorflow-io") else _is_captured()
+    if "tensorflow_io" not in imports and not comes:
         yield (
-            f"--model_dir is {given}, and TensorFlow has no file system for s3:// here: save to the folder in "
-            "SM_MODEL_DIR, which is uploaded, or give the estimator model_dir='/opt/ml/model'"
+            f"--model_dir is {given}: TensorFlow has a file system for s3:// only once the script has imported "
+            "tensorflow_io, and it does not"
         )
 
 
@@ -105,6 +101,19 @@ def _list_names(node: ast.AST) -> list[str]:
 def _is_there(name: str, script: Path) -> bool:
     beside = (script.with_name(name), script.with_name(f"{name}.py"))
     return any(path.exists() for path in beside) or find_spec(name) is not None
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
+
+
+def _is_captured() -> bool:
+    """Whether `smdebug.autoload` is there when the script imports TensorFlow, as `autoload.pth` decides it."""
+    config = os.environ.get(CONFIG_FILE_PATH_ENV_STR) or DEFAULT_SAGEMAKER_CONFIG_FILE
+    return is_switched_on() and Path(config).is_file()
 
 
 def _names(script: Path, word: str) -> bool:

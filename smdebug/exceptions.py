@@ -160,7 +160,7 @@ class NoMoreData(SMDebugError):  # noqa: N818 -- smdebug's name
         self.last_step = last_step
         self.msg = (
             f"The training has ended: there is no step {step} of mode {mode.name}; "
-            f"the last step looked at was {last_step}. Nothing more will be saved."
+            f"the last step found was {last_step}. Nothing more will be saved."
         )
         super().__init__(step, mode, last_step)
 

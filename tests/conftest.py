@@ -34,6 +34,8 @@ os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
 FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")
 # Each of its files would have one more worker import the framework: it is one worker's, right after whole jobs.
 FOLDER_WITH_A_FRAMEWORK = "tests/unit/smdebug/tensorflow/"
+# Its files share an emulator and a browser.
+FOLDER_OF_THE_CONSOLE = "tests/end_to_end/console/"
 TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK)
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
@@ -103,8 +105,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            if path.startswith(FOLDER_WITH_A_FRAMEWORK):
-                return FOLDER_WITH_A_FRAMEWORK
+            for whole in (FOLDER_WITH_A_FRAMEWORK, FOLDER_OF_THE_CONSOLE):
+                if path.startswith(whole):
+                    return whole
             if not path.startswith(FOLDERS_WITH_JOBS):
                 return path
             back_end = re.search(r"[-\[](docker|process|swarm)[-\]]", nodeid)

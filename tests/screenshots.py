@@ -3,17 +3,15 @@
 Two jobs run for them, as in the demo.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import tempfile
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from emulator.console.build import build_console
 from sdk_compat.demo.training_job import HEALTHY, SICK, build_request, stage_inputs
@@ -21,9 +19,6 @@ from tests.chromium import find_chromium
 from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.end_to_end.profiled_jobs import profile
 from tests.running_emulator import RunningEmulator
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 _JOB = "jobs/us-east-1/digits"

@@ -8,17 +8,16 @@ The clock is the page's own, from the click to the end of the frame that shows w
 the browser takes to click and to look is not a time of the page. The first click opens the run, and is told by itself.
 """
 
-from __future__ import annotations
-
 import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.console.console import write_collections
 from emulator.jobs.model.training_job import new_training_job
@@ -29,11 +28,6 @@ from sdk_compat.emulator_process import EmulatorProcess
 from smdebug.format.locations import END_OF_JOB_FILE
 from smdebug.writing.file_writer import FileWriter
 from tests.end_to_end.many_jobs import ACCOUNT, REGION, store_jobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Page
 
 JOBS, TENSORS, STEPS, ROUNDS = 5000, 1000, 100, 7
 JOB = "of-many-tensors"

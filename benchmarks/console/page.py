@@ -7,28 +7,22 @@ emulator, which uses the same clock. Then the benchmark opens the job's tensors,
 the first plot.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.rules.verdict import build_nan_request
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Page
 
 ROUNDS = 5
 PATIENCE_MS = 120_000

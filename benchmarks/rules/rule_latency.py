@@ -7,11 +7,9 @@ S3: healthy steps with 20 tensors of 64x64, and then a step at which the rules f
 response to the PutObject request of that step's index to the LastModifiedTime of each rule's IssuesFound.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -25,15 +23,11 @@ from benchmarks.shared.rule_job import (
     wait_until,
     waiting_job,
 )
+from sdk_compat.emulator_process import EmulatorProcess
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.mode_keys import ModeKeys
 from smdebug.writing.file_writer import FileWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sdk_compat.emulator_process import EmulatorProcess
 
 ROUNDS = 4
 HEALTHY_STEPS = 5

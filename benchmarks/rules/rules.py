@@ -7,12 +7,11 @@ has read is therefore not read again by the others. The numpy loop reads the sam
 and computes the mean of every tensor.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +20,11 @@ from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugError
 from smdebug.format.locations import END_OF_JOB_FILE
 from smdebug.mode_keys import ModeKeys
+from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule, list_names
 from smdebug.storage.output import write_whole_file
-from smdebug.trials import create_trial
+from smdebug.trials import Trial, create_trial
 from smdebug.writing.file_writer import FileWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from smdebug.rules.built_in_rule import BuiltInRule
-    from smdebug.trials import Trial
 
 STEPS, OTHER_STEPS = 1000, 100
 SIDE = 64

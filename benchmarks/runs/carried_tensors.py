@@ -12,8 +12,6 @@ of the large files over TLS between two processes. It is measured alone, and wit
 write the bytes here, read them again, hash them, and write them to the folder of S3.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os
@@ -22,9 +20,10 @@ import ssl
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.runs.tensor_upload import BUCKET, ROUNDS, time_http_puts, write_run
 from benchmarks.shared.moto_server import run_moto_server
@@ -38,10 +37,6 @@ from emulator.jobs.uploads.tensors import TensorUpload
 from emulator.moto_services.s3.backend import open_s3
 from emulator.moto_services.s3.content import ContentWriter
 from emulator.moto_services.s3.objects import ObjectStore, parse_s3_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from multiprocessing.connection import Connection
 
 LARGE_FILES, LARGE_BYTES = 25, 8_000_000
 _POLL_SECONDS = 0.01

@@ -5,8 +5,6 @@ same script in the same environment without an emulator, from the start of its i
 in Docker, the spare containers of its training and its rule are ready again.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -17,15 +15,17 @@ import tarfile
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.shared.engine import back_ends
 from benchmarks.shared.logs import find_line
 from benchmarks.shared.rule_job import (
     BUCKET,
     REGION,
+    Endpoint,
     build_client,
     build_request,
     build_rule,
@@ -33,11 +33,6 @@ from benchmarks.shared.rule_job import (
     wait_until,
 )
 from benchmarks.shared.spares import wait_for_spares
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from benchmarks.shared.rule_job import Endpoint
 
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
 _RULES = "sagemaker-debugger-rules"

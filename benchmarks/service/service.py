@@ -6,32 +6,26 @@ stage. A CreateTrainingJob in the emulator therefore does its usual work: it val
 two statuses and their events, and starts and ends a thread. Only the container, for which no request waits, is omitted.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import ClientError
 
-from benchmarks.shared.clients import CLIENTS, KEY, build_client, send_all
+from benchmarks.shared.clients import CLIENTS, KEY, Load, build_client, send_all
 from benchmarks.shared.moto_server import run_moto_server
 from emulator.jobs.model.training_job import new_training_job
 from emulator.jobs.store.store import JobStore
 from emulator.settings import DEFAULT_ACCOUNT_ID
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, ROLE_ARN, TRAINING_IMAGE, build_request, stage_inputs
 from sdk_compat.emulator_process import EmulatorProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from benchmarks.shared.clients import Load
 
 ROUNDS, REQUESTS = 3, 15
 TRAININGS, TRAINING_STEPS = 8, 1_000_000

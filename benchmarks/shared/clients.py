@@ -3,21 +3,17 @@
 They run in four processes with four threads each.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 import uuid
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from multiprocessing.synchronize import Barrier
+from typing import Any, NamedTuple
 
 import boto3
 from botocore.config import Config
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from multiprocessing.synchronize import Barrier
 
 PROCESSES, THREADS = 4, 4
 CLIENTS = PROCESSES * THREADS

@@ -1,10 +1,6 @@
 """Back end of a Docker engine, as its entry point has it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from container_runtime.back_ends import BackEnd, ChosenRuntime
+from container_runtime.back_ends import BackEnd, ChosenRuntime, RuntimeOptions
 from container_runtime.docker.engine import DockerEngine
 from container_runtime.docker.images.image_build import build_images
 from container_runtime.docker.images.images_in_place import ImagesInPlace
@@ -14,9 +10,6 @@ from container_runtime.docker.spares.spares import SpareOptions
 from container_runtime.images.own_images import check_repositories
 from container_runtime.machine import count_memory_bytes
 from container_runtime.runtime import ImageNotFoundError
-
-if TYPE_CHECKING:
-    from container_runtime.back_ends import RuntimeOptions
 
 
 def open_docker(options: RuntimeOptions) -> ChosenRuntime:

@@ -1,8 +1,6 @@
 """Logs, exit status and resource meters of running Docker containers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import docker
 import docker.errors
@@ -13,12 +11,7 @@ from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.docker.gpus import read_gpus
 from container_runtime.docker.log import follow_log
 from container_runtime.docker.sidecar import read_sidecar
-from container_runtime.runtime import ContainerRuntimeError, Exit, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from container_runtime.runtime import LogLine
+from container_runtime.runtime import ContainerRuntimeError, Exit, LogLine, Usage
 
 _KILL_SECONDS = 30.0
 
@@ -31,11 +24,9 @@ class EngineContainers:
         self._api = api
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
-        """See ``ContainerRuntime``."""
         return follow_log(self._api, container_id, lambda: self.wait(container_id))
 
     def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
-        """See ``ContainerRuntime``."""
         with translated(f"wait for container {container_id}"):
             try:
                 response = self._api.post(
@@ -52,7 +43,6 @@ class EngineContainers:
         return Exit(code=code, out_of_memory=bool(state["OOMKilled"]) and code != 0)
 
     def read_usage(self, container_id: str) -> Usage | None:
-        """See ``ContainerRuntime``."""
         with translated(f"measure container {container_id}"):
             stats = self._api.stats(container_id, stream=False, one_shot=True)
         memory = stats["memory_stats"]
@@ -63,7 +53,6 @@ class EngineContainers:
         return Usage(stats["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9, memory["usage"] - cache)
 
     def open_meter(self, container_id: str) -> ControlGroupMeter | None:
-        """See ``ContainerRuntime``."""
         with translated(f"measure container {container_id}"):
             found = self._api.inspect_container(container_id)
         pid = found["State"]["Pid"]
@@ -73,7 +62,6 @@ class EngineContainers:
         return ControlGroupMeter(pid, behind_sidecar=read_sidecar(found) is not None, gpus=gpus)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
-        """See ``ContainerRuntime``."""
         # The engine's stop request accepts only whole seconds, so send the signals separately.
         for number, seconds in (("SIGTERM", grace_seconds), ("SIGKILL", _KILL_SECONDS)):
             with translated(f"stop container {container_id}"):

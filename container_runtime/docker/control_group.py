@@ -68,14 +68,12 @@ class ControlGroupMeter(LocalMeter):
         self._cpu_limit = _read_cpu_limit(root / "cpu" / groups["cpu"] if "cpu" in groups else cpu)
 
     def list_processes(self) -> list[int]:
-        """See ``Meter``."""
         try:
             return self._list_processes(self._group)
         except OSError:
             return []  # the container has ended
 
     def read(self) -> Load | None:
-        """See ``Meter``."""
         try:
             return self._read_group()
         except OSError:

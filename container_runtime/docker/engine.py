@@ -1,22 +1,24 @@
 """Containers on a Docker engine."""
 
-from __future__ import annotations
-
 import logging
 import resource
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from socket import socket
+from typing import Any
 
 import docker.errors
-from docker.types import LogConfig, Ulimit
+from docker.types import DeviceRequest, LogConfig, Ulimit
 from docker.types import Mount as EngineMount
 
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.docker.gpus import GPUS_LABEL, EngineGpus
 from container_runtime.docker.images.image_files import copy_image_files
-from container_runtime.docker.images.local_images import LocalImages
+from container_runtime.docker.images.images_in_place import ImagesInPlace
+from container_runtime.docker.images.local_images import LocalImage, LocalImages
 from container_runtime.docker.left_behind import LeftBehind
 from container_runtime.docker.log import parse_timestamp
 from container_runtime.docker.network import (
@@ -32,22 +34,19 @@ from container_runtime.docker.scratch import choose_user, find_folders, prepare_
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, Sidecars, explain_network, read_sidecar
 from container_runtime.docker.spares.given_away import GivenAway
 from container_runtime.docker.spares.spare import SPARE_LABEL
-from container_runtime.docker.spares.spares import Spares
+from container_runtime.docker.spares.spares import SpareOptions, Spares
 from container_runtime.images.catalogue import IMAGE_LABEL, KEY_LABEL, ImageCatalogue
-from container_runtime.runtime import STARTED_COLD, Container, EngineUnavailableError, LogLine, OneMachine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from socket import socket
-
-    from docker.types import DeviceRequest
-
-    from container_runtime.docker.images.images_in_place import ImagesInPlace
-    from container_runtime.docker.images.local_images import LocalImage
-    from container_runtime.docker.spares.spares import SpareOptions
-    from container_runtime.runtime import FoundNetwork, Network, ResolvedImage
-    from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.runtime import (
+    STARTED_COLD,
+    Container,
+    EngineUnavailableError,
+    FoundNetwork,
+    LogLine,
+    Network,
+    OneMachine,
+    ResolvedImage,
+)
+from container_runtime.spec import ContainerSpec, Mount
 
 INSTANCE_LABEL = "smdebug-emulator.instance"
 """Label of every container and network of one emulator; its value is the instance id."""
@@ -134,11 +133,9 @@ class DockerEngine(OneMachine, EngineContainers):
 
     @property
     def hands_gpus(self) -> bool:
-        """See ``ContainerRuntime``."""
         return self._gpus.has_runtime
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
-        """See ``ContainerRuntime``."""
         if self._sidecars is not None:
             with translated(f"offer port {port}"):
                 self._sidecars.remove_unused()
@@ -149,19 +146,15 @@ class DockerEngine(OneMachine, EngineContainers):
         return self._images.resolve(image, say).resolved
 
     def describe_substitution(self, image: str) -> str | None:
-        """See ``ContainerRuntime``."""
         return self._images.describe_substitution(image)
 
     def has_image(self, image: str) -> bool:
-        """See ``ContainerRuntime``."""
         return self._images.has(image)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
-        """See ``ContainerRuntime``."""
         return mount.find_inside(relative)
 
     def start(self, spec: ContainerSpec) -> str:
-        """See ``ContainerRuntime``."""
         # A container that could not be removed earlier may have this name.
         self._left.clear()
         try:
@@ -171,14 +164,12 @@ class DockerEngine(OneMachine, EngineContainers):
             raise
 
     def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
-        """See ``ContainerRuntime``."""
         if self._spares is None:
             return False
         with translated("keep a spare container"):
             return self._spares.keep_ready(spec, self._images.resolve(spec.image), seconds)
 
     def is_ready(self, spec: ContainerSpec) -> bool:
-        """See ``ContainerRuntime``."""
         if self._spares is None:
             return False
         with translated("look for a spare container"):
@@ -218,7 +209,6 @@ class DockerEngine(OneMachine, EngineContainers):
         return container_id
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
-        """See ``ContainerRuntime``."""
         lines = super().logs(container_id)
         with translated(f"inspect container {container_id}"):
             found = self._api.inspect_container(container_id)
@@ -252,7 +242,6 @@ class DockerEngine(OneMachine, EngineContainers):
                     raise
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
-        """See ``ContainerRuntime``."""
         with translated("list containers"):
             found = [(entry, self._find_labels(entry)) for entry in self._list()]
         return [
@@ -283,17 +272,14 @@ class DockerEngine(OneMachine, EngineContainers):
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
     ) -> Network:
-        """See ``ContainerRuntime``."""
         labels = {**labels, INSTANCE_LABEL: self._instance_id}
         return create_hosts_network(self._api, name, hosts, labels, isolated=isolated or self._sidecars is not None)
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
-        """See ``ContainerRuntime``."""
         found = find_networks(self._api, {**labels, INSTANCE_LABEL: self._instance_id})
         return [network for network in found if network.name != self._network]
 
     def remove_network(self, name: str) -> None:
-        """See ``ContainerRuntime``."""
         remove_network(self._api, name)
 
     def close(self) -> None:

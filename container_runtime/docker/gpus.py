@@ -1,19 +1,14 @@
 """GPUs that Docker containers get, where the engine has the NVIDIA runtime."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import docker
 from docker.types import DeviceRequest
 
 from container_runtime.gpus import choose_gpus, list_gpus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
-
-    import docker
 
 GPUS_LABEL = "smdebug-emulator.gpus"
 """Label of a container that holds GPUs: their UUIDs, separated by commas, or ``all``."""

@@ -119,14 +119,14 @@ def find_attachment(api: docker.APIClient, network: str, host: str) -> HostAttac
 
 
 def find_networks(api: docker.APIClient, labels: Mapping[str, str]) -> list[FoundNetwork]:
-    """See ``ContainerRuntime``."""
+    """Find the networks that have all of these labels."""
     with translated("list networks"):
         found = api.networks(filters={"label": [f"{key}={value}" for key, value in labels.items()]})
     return [FoundNetwork(entry["Name"], entry["Labels"]) for entry in found]
 
 
 def remove_network(api: docker.APIClient, name: str) -> None:
-    """See ``ContainerRuntime``."""
+    """Remove a network, if there is one of this name."""
     with translated(f"remove the network {name}"):
         try:
             api.remove_network(name)

@@ -1,21 +1,14 @@
 """Writable host folders of a container: initial content and ownership."""
 
-from __future__ import annotations
-
 import os
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
+from container_runtime.docker.images.local_images import LocalImage
 from container_runtime.images.own_packages import FOLDER, build_variables, make_own_packages
 from container_runtime.runtime import ContainerStartError
-from container_runtime.spec import Mount
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from container_runtime.docker.images.local_images import LocalImage
-    from container_runtime.spec import ContainerSpec
+from container_runtime.spec import ContainerSpec, Mount
 
 DEFAULT_USER = (1000, 1000)
 """uid and gid of containers if the emulator runs as root: an ordinary user without special permissions."""

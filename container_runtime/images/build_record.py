@@ -1,19 +1,14 @@
 """Record of how long builds took on this machine, and what a build will take."""
 
-from __future__ import annotations
-
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+from container_runtime.images.catalogue import ImageDefinition
 from container_runtime.images.lock_files import is_locked
 from container_runtime.images.wheelhouse import FOR_GPUS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 _RECORD = "builds.json"
 

@@ -4,18 +4,12 @@ There is one file for each environment, Python version and CPU architecture, nex
 package is installed in an image only if its hash is in the file. ``lock_making.py`` creates the files.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from container_runtime.images.architecture import find_architecture
+from container_runtime.images.catalogue import ImageDefinition
 from container_runtime.runtime import WheelhouseError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 LOCK = ".lock"
 INSTALLER_MARK = " # installer"

@@ -1,7 +1,5 @@
 """Generation of the images' lock files with uv (``make lock``)."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import re
@@ -9,11 +7,12 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from container_runtime.images.architecture import ARCHITECTURES, find_architecture
-from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 from container_runtime.images.lock_files import (
     CPU_ONLY_MARK,
     INSTALLER_MARK,
@@ -24,11 +23,6 @@ from container_runtime.images.lock_files import (
 )
 from container_runtime.images.wheelhouse import FOR_GPUS, download
 from container_runtime.runtime import WheelhouseError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 PYTHONS = ("3.11", "3.12", "3.13")
 """Python versions of the lock files. For others pip chooses versions."""

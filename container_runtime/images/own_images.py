@@ -1,18 +1,11 @@
 """Images of the user's own in place of this project's (``start --image``)."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from container_runtime.images.catalogue import parse_image_name, parse_version
+from container_runtime.images.catalogue import ImageCatalogue, parse_image_name, parse_version
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from container_runtime.images.catalogue import ImageCatalogue
 
 _WANTED = "give NAME=IMAGE or NAME:VERSION=IMAGE, such as pytorch-training:2.3=my/dlc:2.3, or @FILE with such lines"
 

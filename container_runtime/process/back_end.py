@@ -1,20 +1,13 @@
 """Back end of local processes, as its entry point has it."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING
 
-from container_runtime.back_ends import BackEnd, ChosenRuntime, Traits
+from container_runtime.back_ends import BackEnd, ChosenRuntime, RuntimeOptions, Traits
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.environments import build_environment, locate_environment, needs_environment
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.warm_interpreters import WarmOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from container_runtime.back_ends import RuntimeOptions
 
 
 def open_processes(options: RuntimeOptions) -> ChosenRuntime:

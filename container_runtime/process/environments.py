@@ -6,8 +6,6 @@ The first container of the image builds the environment when it starts (``enviro
 in advance. A Docker image contains its environment.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import os
@@ -18,23 +16,19 @@ import site
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.build_record import describe_build, record_build
+from container_runtime.images.catalogue import ImageDefinition
 from container_runtime.images.installation import ROOT, collect_smdebug, locate_cache
 from container_runtime.images.lock_files import is_locked, read_requirements, read_size
 from container_runtime.images.own_packages import FOLDER, make_own_packages
 from container_runtime.images.wheelhouse import fetch_wheels, key_of_requirements
 from container_runtime.runtime import EnvironmentBuildError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 BUILT_IN_VARIABLE = "SMDEBUG_EMULATOR_ENVIRONMENTS"
 """Variable of a folder whose environments are used before those of the cache: in the emulator's image."""

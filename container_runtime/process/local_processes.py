@@ -11,8 +11,6 @@ writes its content. So a runtime that is later created for the same state folder
 exit code.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -20,45 +18,35 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from socket import socket
 
 from container_runtime.gpus import list_gpus
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
 from container_runtime.process.environment_start import PREPARING
 from container_runtime.process.loopback_network import LoopbackNetworks
-from container_runtime.process.namespace_grant import probe_namespaces
+from container_runtime.process.namespace_grant import NamespaceGrant, probe_namespaces
 from container_runtime.process.process_builder import ProcessBuilder
 from container_runtime.process.process_tree import ProcessTreeMeter
-from container_runtime.process.supervised import (
-    has_started,
-    is_running,
-    kill_leftovers,
-    read_json,
-)
+from container_runtime.process.supervised import has_started, is_running, kill_leftovers, read_json
 from container_runtime.process.supervisors import Supervisors
-from container_runtime.process.warm_interpreters import WarmInterpreters
+from container_runtime.process.warm_interpreters import WarmInterpreters, WarmOptions
 from container_runtime.runtime import (
     Container,
     ContainerNotFoundError,
     ContainerRuntimeError,
     ContainerStartError,
     Exit,
+    FoundNetwork,
     LogLine,
+    Network,
     OneMachine,
     ResolvedImage,
     Usage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from socket import socket
-
-    from container_runtime.process.namespace_grant import NamespaceGrant
-    from container_runtime.process.warm_interpreters import WarmOptions
-    from container_runtime.runtime import FoundNetwork, Network
-    from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.spec import ContainerSpec, Mount
 
 _STARTING = ".starting-"
 _SAFE_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
@@ -115,16 +103,13 @@ class LocalProcesses(OneMachine):
         image: str,
         say: Callable[[str], None] = lambda _text: None,  # noqa: ARG002 - the container itself builds, and says so
     ) -> ResolvedImage:
-        """See ``ContainerRuntime``."""
         definition, substitution = self._builder.find_definition(image)
         return ResolvedImage(image, definition.name, definition.note, substitution)
 
     def describe_substitution(self, image: str) -> str | None:
-        """See ``ContainerRuntime``."""
         return self._catalogue.describe_substitution(image)
 
     def has_image(self, image: str) -> bool:  # noqa: ARG002 - nothing can be loaded
-        """See ``ContainerRuntime``."""
         return False
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
@@ -132,21 +117,17 @@ class LocalProcesses(OneMachine):
         return mount.find_inside(relative) if self.grant.mounts else str(mount.source / relative)
 
     def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:
-        """See ``ContainerRuntime``."""
         found = self._catalogue.find(spec.image)
         return found is not None and self._warm.keep(found[0], seconds)
 
     def is_ready(self, spec: ContainerSpec) -> bool:
-        """See ``ContainerRuntime``."""
         found = self._catalogue.find(spec.image)
         return found is not None and self._warm.has_ready(found[0])
 
     def is_preparing(self, container_id: str) -> bool:
-        """See ``PreparesInContainers``."""
         return Path(read_json(self._folder_of(container_id) / "container.json")["scratch"], PREPARING).exists()
 
     def start(self, spec: ContainerSpec) -> str:
-        """See ``ContainerRuntime``."""
         definition, _ = self._builder.find_definition(spec.image)
         for mount in spec.mounts:
             if not mount.source.is_dir():
@@ -203,30 +184,24 @@ class LocalProcesses(OneMachine):
         return spec.name
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
-        """See ``ContainerRuntime``."""
         return self._supervisors.follow_log(self._folder_of(container_id))
 
     def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
-        """See ``ContainerRuntime``."""
         return self._supervisors.wait(self._folder_of(container_id), timeout)
 
     def read_usage(self, container_id: str) -> Usage | None:
-        """See ``ContainerRuntime``."""
         meter = self.open_meter(container_id)
         load = None if meter is None else meter.read()
         return None if load is None else Usage(load.cpu_seconds, load.memory_bytes)
 
     def open_meter(self, container_id: str) -> ProcessTreeMeter | None:
-        """See ``ContainerRuntime``."""
         folder = self._folder_of(container_id)
         return ProcessTreeMeter(folder) if is_running(folder) else None
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
-        """See ``ContainerRuntime``."""
         self._supervisors.stop(self._folder_of(container_id), grace_seconds)
 
     def remove(self, container_id: str) -> None:
-        """See ``ContainerRuntime``."""
         try:
             folder = self._folder_of(container_id)
             scratch = Path(read_json(folder / "container.json")["scratch"])
@@ -243,7 +218,6 @@ class LocalProcesses(OneMachine):
         shutil.rmtree(gone, ignore_errors=True)
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
-        """See ``ContainerRuntime``."""
         found = []
         for folder in sorted(self._folder.iterdir()):
             if folder.name.startswith(_STARTING):
@@ -270,11 +244,9 @@ class LocalProcesses(OneMachine):
         return self._networks.create(name, hosts, labels, isolated=isolated)
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
-        """See ``ContainerRuntime``."""
         return self._networks.find(labels)
 
     def remove_network(self, name: str) -> None:
-        """See ``ContainerRuntime``."""
         for folder in self._folder.glob("*/container.json"):
             try:
                 taken = read_json(folder).get("network") == name

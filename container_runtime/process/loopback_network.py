@@ -88,7 +88,7 @@ class LoopbackNetworks:
         return int(holder["pid"])
 
     def find(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
-        """See ``ContainerRuntime.find_networks``."""
+        """Find the networks that have all of these labels."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
             try:

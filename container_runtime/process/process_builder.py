@@ -1,24 +1,19 @@
 """Commands, variables and namespaces of local processes."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 from container_runtime.images.installation import ROOT
 from container_runtime.images.own_packages import FOLDER, build_variables
 from container_runtime.process.environment_start import find_program, is_script_of, wrap_start
 from container_runtime.process.environments import lay_own_packages, locate_own_environment
+from container_runtime.process.loopback_network import LoopbackNetworks
+from container_runtime.process.namespace_grant import NamespaceGrant
 from container_runtime.process.warm_interpreters import build_image_variables
 from container_runtime.runtime import ContainerStartError, ImageNotFoundError
-from container_runtime.spec import Mount
-
-if TYPE_CHECKING:
-    from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
-    from container_runtime.process.loopback_network import LoopbackNetworks
-    from container_runtime.process.namespace_grant import NamespaceGrant
-    from container_runtime.spec import ContainerSpec
+from container_runtime.spec import ContainerSpec, Mount
 
 _OPT_ML = "/opt/ml"
 _TMP = Path("/tmp")  # noqa: S108 - each process gets one of its own

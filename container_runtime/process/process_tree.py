@@ -41,11 +41,9 @@ class ProcessTreeMeter(LocalMeter):
         self._waits = WaitForCores()
 
     def list_processes(self) -> Sequence[int]:
-        """See ``Meter``."""
         return self._tree
 
     def read(self) -> Load | None:
-        """See ``Meter``."""
         if not is_running(self._folder):
             return None
         now = time.monotonic()

@@ -1,19 +1,14 @@
 """Environments and wheels that the cache holds, and their removal."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.file_lock import hold_lock
+from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.environments import locate_environment
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from container_runtime.images.catalogue import ImageCatalogue
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from container_runtime.process.supervised import (
-    SupervisorWatch,
-    kill_leftovers,
-    parse_log_record,
-    read_exit,
-    read_json,
-)
+from container_runtime.process.supervised import SupervisorWatch, kill_leftovers, parse_log_record, read_exit, read_json
 from container_runtime.runtime import ContainerRuntimeError, Exit, LogLine
 
 _LOG_POLL_SECONDS = 0.02

@@ -4,8 +4,6 @@ A warm interpreter (``warm_interpreter.py``) has imported what the jobs of an im
 a module with that interpreter becomes a fork of it, where the fork cannot be told from a new interpreter.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -17,20 +15,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 from container_runtime.process.environments import locate_own_environment
 from container_runtime.process.supervised import append_log, spawn_supervisor
 from container_runtime.warm import warm_interpreter
 from container_runtime.warm.warm_interpreter import SPACE_VARIABLE, find_changed_variable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 
 _PROGRAM = Path(warm_interpreter.__file__)
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,19 +1,14 @@
 """Meter of a container on another node, read by the agent of that node."""
 
-from __future__ import annotations
-
 import json
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from container_runtime.docker.border import REQUEST_SECONDS
 from container_runtime.meter import Load, Machine
 from container_runtime.runtime import EngineUnavailableError
 from container_runtime.swarm import agent
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class AgentMeter:
@@ -36,7 +31,6 @@ class AgentMeter:
 
     @property
     def is_local(self) -> bool:
-        """See ``Meter``."""
         return False
 
     @property
@@ -49,7 +43,6 @@ class AgentMeter:
         return ()
 
     def read(self) -> Load | None:
-        """See ``Meter``."""
         if self._file.closed:
             return None
         try:

@@ -1,19 +1,12 @@
 """Back end of a Docker Swarm, as its entry point has it."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
-from container_runtime.back_ends import BackEnd, ChosenRuntime, Traits
+from container_runtime.back_ends import BackEnd, ChosenRuntime, RuntimeOptions, Traits
 from container_runtime.docker.images.image_build import build_images
 from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.swarm.engine import SwarmEngine
 from container_runtime.swarm.survey import survey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from container_runtime.back_ends import RuntimeOptions
 
 
 def open_swarm(options: RuntimeOptions) -> ChosenRuntime:

@@ -11,24 +11,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import docker
 import docker.errors
 
 from container_runtime.docker.border import build_url, raise_for_status, translated
 from container_runtime.runtime import ContainerRuntimeError, NetworkExhaustedError
+from container_runtime.spec import ContainerSpec
+from container_runtime.swarm.nodes import SwarmNode
 from container_runtime.swarm.reservations import Reservations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from container_runtime.spec import ContainerSpec
-    from container_runtime.swarm.nodes import SwarmNode
 
 PROMISE_LABEL = "smdebug-emulator.promised"
 """Label of a service: see ``Promise.write``."""

@@ -1,21 +1,15 @@
 """Carriers of one back end's containers."""
 
-from __future__ import annotations
-
 import logging
 import ssl
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from container_runtime.runtime import EngineUnavailableError
 from container_runtime.swarm import agent
+from container_runtime.swarm.file_transfer.carried_folders import Carried
 from container_runtime.swarm.file_transfer.carrier import AgentContexts, Carrier
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from container_runtime.swarm.file_transfer.carried_folders import Carried
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +43,6 @@ class Carriers:
         self._carriers: dict[str, Carrier] = {}
 
     def fill(self, container: str, node: str, folders: Sequence[Carried]) -> None:
-        """See ``Carrier.fill``."""
         carrier = self._carriers[container] = self._make(container, node, folders)
         carrier.fill()
 
@@ -79,7 +72,6 @@ class Carriers:
             carrier.close()
 
     def finish(self, container: str) -> None:
-        """See ``Carrier.finish``."""
         if (carrier := self._carriers.get(container)) is not None:
             carrier.finish()
 

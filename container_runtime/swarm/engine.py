@@ -3,11 +3,15 @@
 The Swarm never restarts the task of such a service.
 """
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import docker
 
 from container_runtime.docker.border import connect, find_engine_address, translated
 from container_runtime.docker.engine import INSTANCE_LABEL
@@ -15,33 +19,25 @@ from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.docker.scratch import choose_user
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, explain_network
 from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.meter import Meter
 from container_runtime.runtime import (
     Container,
     ContainerRuntimeError,
     EngineUnavailableError,
+    Exit,
+    FoundNetwork,
+    LogLine,
+    Network,
+    ResolvedImage,
+    Usage,
 )
+from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.swarm.capacity import Capacity
 from container_runtime.swarm.containers.container_starts import ContainerStarts
 from container_runtime.swarm.containers.swarm_containers import FILES_LABEL, SwarmContainers, name_own_network
 from container_runtime.swarm.containers.tasks import NAME_LABEL, Tasks
-from container_runtime.swarm.networks import (
-    create_overlay,
-    find_overlays,
-    remove_overlay,
-)
+from container_runtime.swarm.networks import create_overlay, find_overlays, remove_overlay
 from container_runtime.swarm.nodes import Nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-    from socket import socket
-
-    import docker
-
-    from container_runtime.meter import Meter
-    from container_runtime.runtime import Exit, FoundNetwork, LogLine, Network, ResolvedImage, Usage
-    from container_runtime.spec import ContainerSpec, Mount
 
 logger = logging.getLogger(__name__)
 
@@ -173,33 +169,26 @@ class SwarmEngine:
         return found.resolved
 
     def keep_ready(self, spec: ContainerSpec, seconds: float | None = None) -> bool:  # noqa: ARG002 - nodes keep nothing ready
-        """See ``ContainerRuntime``."""
         return False
 
     def is_ready(self, spec: ContainerSpec) -> bool:  # noqa: ARG002 - as above
-        """See ``ContainerRuntime``."""
         return False
 
     def describe_substitution(self, image: str) -> str | None:
-        """See ``ContainerRuntime``."""
         return self._images.describe_substitution(image)
 
     def has_image(self, image: str) -> bool:
-        """See ``ContainerRuntime``."""
         return self._images.has(image)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
-        """See ``ContainerRuntime``."""
         return mount.find_inside(relative)
 
     def reserve_capacity(
         self, specs: Sequence[ContainerSpec], check: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """See ``ContainerRuntime``."""
         return self._capacity.keep([self._starts.want(each) for each in specs], check)
 
     def start(self, spec: ContainerSpec) -> str:
-        """See ``ContainerRuntime``."""
         return self._starts.start(spec)
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
@@ -216,12 +205,10 @@ class SwarmEngine:
         return self._containers.wait(container_id, timeout)
 
     def read_usage(self, container_id: str) -> Usage | None:
-        """See ``ContainerRuntime``."""
         containers, identity = self._containers.locate(container_id)
         return containers.read_usage(identity)
 
     def open_meter(self, container_id: str) -> Meter | None:
-        """See ``ContainerRuntime``."""
         return self._containers.open_meter(container_id)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
@@ -233,7 +220,6 @@ class SwarmEngine:
         self._containers.remove(container_id)
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
-        """See ``ContainerRuntime``."""
         found = []
         for service in self._tasks.list_services(labels):
             own = dict(service["Spec"]["Labels"])
@@ -250,7 +236,6 @@ class SwarmEngine:
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
     ) -> Network:
-        """See ``ContainerRuntime``."""
         with translated(f"make the network {name}"):
             return create_overlay(
                 self._api,
@@ -261,7 +246,6 @@ class SwarmEngine:
             )
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
-        """See ``ContainerRuntime``."""
         with translated("list networks"):
             # Networks without this label belong to single containers, and are removed with them.
             return [
@@ -271,7 +255,6 @@ class SwarmEngine:
             ]
 
     def remove_network(self, name: str) -> None:
-        """See ``ContainerRuntime``."""
         with translated(f"remove the network {name}"):
             remove_overlay(self._api, name)
 

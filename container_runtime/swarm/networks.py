@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.05
 def create_overlay(
     api: docker.APIClient, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool
 ) -> Network:
-    """See ``ContainerRuntime.create_network``."""
+    """Create the network of a job's hosts; an isolated one does not reach the internet."""
     if len(hosts) > MAX_NETWORK_HOSTS:
         raise ContainerRuntimeError(f"The network {name} cannot hold {len(hosts)} hosts: {MAX_NETWORK_HOSTS} fit.")
     api.create_network(
@@ -43,13 +43,13 @@ def find_hosts(api: docker.APIClient, name: str) -> list[str]:
 
 
 def find_overlays(api: docker.APIClient, labels: Mapping[str, str]) -> list[FoundNetwork]:
-    """See ``ContainerRuntime.find_networks``."""
+    """Find the networks that have all of these labels."""
     found = api.networks(filters={"label": [f"{key}={value}" for key, value in labels.items()]})
     return [FoundNetwork(each["Name"], each["Labels"]) for each in found]
 
 
 def remove_overlay(api: docker.APIClient, name: str) -> None:
-    """See ``ContainerRuntime.remove_network``."""
+    """Remove a network, once the nodes have released it."""
     deadline = time.monotonic() + _RELEASE_SECONDS
     while True:
         try:

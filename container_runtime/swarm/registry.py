@@ -60,7 +60,7 @@ class Registry:
             for line in _read_lines(self._api.push(repository, tag, stream=True, decode=True), f"push {repository}"):
                 digest = line.get("aux", {}).get("Digest", digest)
         if not digest:
-            raise ContainerRuntimeError(f"The registry has not said by which digest it knows {repository}:{tag}.")
+            raise ContainerRuntimeError(f"The registry did not return the digest of {repository}:{tag}.")
         return f"{repository}@{digest}"
 
     def pull(self, node: docker.APIClient, image: str, say: Callable[[str], None]) -> None:
@@ -77,10 +77,10 @@ class Registry:
 
 
 def _read_lines(lines: Iterator[dict[str, Any]], doing: str) -> Iterator[dict[str, Any]]:
-    """Pass on what an engine tells of a transfer.
+    """Yield an engine's messages about a transfer.
 
     Raises:
-        ContainerRuntimeError: it tells of an error: in the middle of its answer, whose status was good.
+        ContainerRuntimeError: one of them reports an error, which the status of the answer does not.
     """
     for line in lines:
         if "error" in line:

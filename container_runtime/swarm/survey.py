@@ -3,13 +3,15 @@
 It finds what would keep jobs from a node before there is a job.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import docker
 
 from container_runtime.docker.border import connect, translated
 from container_runtime.docker.images.local_images import LocalImages
@@ -18,12 +20,6 @@ from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.swarm.agent_service import describe_image_copy, name_node, takes_tasks
 from container_runtime.swarm.engine import AGENT_IMAGE, find_address
 from container_runtime.swarm.nodes import Nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import docker
 
 # Older signatures of requests are refused, as AWS does.
 _WRONG_CLOCK_SECONDS = 900.0

@@ -1,20 +1,14 @@
 """Account services: the state and jobs of the account that a request names."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 from flask import request
 
 from emulator.exceptions import ResourceNotFound, ValidationException
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from emulator.jobs import Jobs
-    from emulator.jobs.accounts import Accounts
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.services import Services
+from emulator.jobs import Jobs
+from emulator.jobs.accounts import Accounts
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.services import Services
 
 
 class RequestAccounts:

@@ -3,21 +3,15 @@
 It gets its data from functions that are passed to it, and imports none of the packages behind them.
 """
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from flask import Flask, Response, jsonify, redirect, request
+from flask import Blueprint, Flask, Response, jsonify, redirect, request
+from werkzeug.wrappers import Response as AnyResponse
 
 from emulator.api import PREFIX
 from emulator.console.page import CONSOLE
 from emulator.exceptions import AwsError, ObjectStoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from flask import Blueprint
-    from werkzeug.wrappers import Response as AnyResponse
 
 _FRONT_PAGE = f"""This is the SageMaker Debugger emulator.
 

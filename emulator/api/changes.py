@@ -1,23 +1,17 @@
 """``/_emulator/stream`` and ``/_emulator/events``: live changes and sent events."""
 
-from __future__ import annotations
-
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import read_number
+from emulator.api.account_services import RequestAccounts, read_number
 from emulator.api.jobs.training_jobs import list_events
 from emulator.exceptions import ResourceLimitExceeded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from emulator.api.account_services import RequestAccounts
-    from emulator.services import Services
+from emulator.services import Services
 
 # Each stream occupies a thread of the server. The server has the same number of threads for other requests.
 MOST_STREAMS = 16

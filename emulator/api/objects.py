@@ -3,24 +3,17 @@
 Objects are served with headers that prevent a browser from running scripts in them.
 """
 
-from __future__ import annotations
-
 import mimetypes
 import tarfile
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import read_number
+from emulator.api.account_services import RequestAccounts, read_number
 from emulator.exceptions import ValidationException
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import IO
-
-    from emulator.api.account_services import RequestAccounts
 
 _MOST_ENTRIES = 1000
 _MOST_MEMBERS = 2000

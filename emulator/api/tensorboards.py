@@ -1,25 +1,19 @@
 """``…/jobs/REGION/NAME/tensorboard``: TensorBoard servers for jobs."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
 import threading
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
 
 from flask import Blueprint, jsonify
 
 from emulator.api import PREFIX
-from emulator.api.account_services import find_training_job
+from emulator.api.account_services import RequestAccounts, find_training_job
 from emulator.exceptions import AwsError, ValidationException
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from emulator.api.account_services import RequestAccounts
 
 _ADDRESS = re.compile(r"^TensorBoard .* at (https?://\S+) ")
 # TensorBoard takes long to import, and the job's output is downloaded first.

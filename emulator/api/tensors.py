@@ -3,29 +3,22 @@
 The tensors that a job saved, and a rule's verdict on them.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import find_training_job
-from emulator.api.run_readers import ReadError
+from emulator.api.account_services import RequestAccounts, find_training_job
+from emulator.api.run_readers import ReadError, RunReaders
 from emulator.exceptions import ResourceNotFound, ValidationException
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from emulator.api.account_services import RequestAccounts
-    from emulator.api.run_readers import RunReaders
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.services import Services
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.services import Services
 
 # The questions of ``smdebug.inspection`` that the last part of the path may name.
 _QUESTIONS = ("series", "histogram", "heat-map", "values", "confusion")

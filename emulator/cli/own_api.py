@@ -1,18 +1,12 @@
 """Client of the emulator's own API, for commands."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from emulator.api import PREFIX
-from emulator.cli.running import fail
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from emulator.cli.running import Emulator
+from emulator.cli.running import Emulator, fail
 
 _ANSWER_SECONDS = 120
 

@@ -1,19 +1,14 @@
 """Options of commands, made of the fields of ``Settings``."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from container_runtime.selection import AUTO
+from emulator.options import Option
 from emulator.settings import Settings, list_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from emulator.options import Option
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -65,7 +60,7 @@ def setting_option(field_name: str) -> Callable[[F], F]:
 
 
 def runtime_option(help_text: str, *, default: str | None = AUTO) -> Callable[[F], F]:
-    """Make the option ``--runtime`` of a command that has not all settings."""
+    """Make the option ``--runtime`` of a command that does not have all settings."""
     return click.option(
         "--runtime",
         type=SettingType(list_options()["runtime"]),

@@ -27,26 +27,21 @@ class FencedRuntime:
         return getattr(self._runtime, name)
 
     def start(self, spec: ContainerSpec) -> str:
-        """See ``ContainerRuntime``."""
         self._wait()
         return self._runtime.start(spec)
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
-        """See ``ContainerRuntime``."""
         self._wait()
         self._runtime.stop(container_id, grace_seconds)
 
     def remove(self, container_id: str) -> None:
-        """See ``ContainerRuntime``."""
         self._wait()
         self._runtime.remove(container_id)
 
     def create_network(self, name: str, hosts: Sequence[str], *arguments: Any, **options: Any) -> Network:
-        """See ``ContainerRuntime``."""
         self._wait()
         return self._runtime.create_network(name, hosts, *arguments, **options)
 
     def remove_network(self, name: str) -> None:
-        """See ``ContainerRuntime``."""
         self._wait()
         self._runtime.remove_network(name)

@@ -64,7 +64,6 @@ class Pages(Component):
             self._streams.close()
 
     def stop(self) -> None:
-        """See ``Component``."""
         self.close_streams()
         super().stop()
 

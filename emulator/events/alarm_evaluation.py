@@ -3,21 +3,15 @@
 Pure functions.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from emulator.moto_services.cloudwatch.alarms import COMPARISONS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from emulator.moto_services.cloudwatch.alarms import Alarm, Sample
+from emulator.moto_services.cloudwatch.alarms import COMPARISONS, Alarm, Sample
 
 # The number of older periods that may replace evaluated periods without data.
 _SPARE_PERIODS = 2

@@ -1,28 +1,23 @@
 """CloudWatch alarms: their evaluation over time, and their actions."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading
 import time
 import uuid
+from collections.abc import Collection
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.events.alarm_evaluation import find_range_ms, judge_alarm, spell_time
 from emulator.events.composite_alarms import judge_composite_alarm, sort_composite_alarms
+from emulator.events.publisher import Publisher
 from emulator.moto_services.cloudwatch import alarms as store
+from emulator.moto_services.cloudwatch.alarms import Alarm
 from emulator.moto_services.cloudwatch.composite_alarms import capture_composite_alarms
 from emulator.moto_services.eventbridge.rules import Target
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from emulator.events.publisher import Publisher
-    from emulator.moto_services.cloudwatch.alarms import Alarm
 
 logger = logging.getLogger(__name__)
 

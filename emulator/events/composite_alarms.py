@@ -3,21 +3,15 @@
 Pure functions.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
 
 from emulator.events.alarm_evaluation import Judgement, spell_time
 from emulator.moto_services.cloudwatch.alarm_rules import parse_alarm_rule
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from emulator.moto_services.cloudwatch.alarms import Alarm
+from emulator.moto_services.cloudwatch.alarms import Alarm
 
 
 def sort_composite_alarms(alarms: Collection[Alarm]) -> Iterator[Alarm]:

@@ -1,19 +1,14 @@
 """Destinations of asynchronous invocations: OnSuccess, OnFailure, dead letters."""
 
-from __future__ import annotations
-
 import json
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from emulator.lambda_functions.invocation import InvocationResult
 from emulator.moto_services.eventbridge.rules import Target
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from emulator.lambda_functions.invocation import InvocationResult
-    from emulator.moto_services.functions.backend import Function
+from emulator.moto_services.functions.backend import Function
 
 
 def describe_end(

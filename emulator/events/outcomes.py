@@ -1,13 +1,9 @@
 """Delivery outcomes: the result of an event at one target, kept for display."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from emulator.events.targets import Delivery
-    from emulator.lambda_functions.invocation import InvocationResult
+from emulator.events.targets import Delivery
+from emulator.lambda_functions.invocation import InvocationResult
 
 _MAX_ANSWER = 4096
 

@@ -1,20 +1,15 @@
 """SageMaker pipelines as targets of EventBridge rules."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.events.target_input import read_path
 from emulator.exceptions import TargetError, TargetGoneError, TargetInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from emulator.moto_services.eventbridge.rules import Target
-    from emulator.settings import Settings
+from emulator.moto_services.eventbridge.rules import Target
+from emulator.settings import Settings
 
 _SESSION_SECONDS = 3600
 

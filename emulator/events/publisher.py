@@ -1,16 +1,15 @@
 """Deliveries of events to EventBridge targets: ordered, retried, independent."""
 
-from __future__ import annotations
-
 import json
 import logging
 import queue
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tenacity
 
@@ -25,16 +24,11 @@ from emulator.exceptions import (
     TargetGoneError,
 )
 from emulator.faults import FAULTS
+from emulator.lambda_functions.invocation import InvocationResult
+from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.eventbridge import rules as eventbridge
+from emulator.moto_services.eventbridge.rules import Target
 from emulator.moto_services.functions import backend as functions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from emulator.lambda_functions.invocation import InvocationResult
-    from emulator.lambda_functions.invoker import FunctionInvoker
-    from emulator.moto_services.eventbridge.rules import Target
 
 logger = logging.getLogger(__name__)
 

@@ -1,14 +1,14 @@
 """Scheduled EventBridge rules and EventBridge Scheduler, fired when due."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import uuid
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from emulator.events.publisher import Publisher
 from emulator.exceptions import ScheduleError
 from emulator.moto_services.eventbridge.scheduler import (
     capture_scheduler,
@@ -16,13 +16,7 @@ from emulator.moto_services.eventbridge.scheduler import (
     find_next_moment,
     list_scheduler_schedules,
 )
-from emulator.moto_services.eventbridge.schedules import capture_schedules, list_schedules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from emulator.events.publisher import Publisher
-    from emulator.moto_services.eventbridge.schedules import Schedule
+from emulator.moto_services.eventbridge.schedules import Schedule, capture_schedules, list_schedules
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +67,7 @@ class Schedules:
             try:
                 pause = self._fire_due()
             except Exception:  # the thread must continue for the other rules
-                logger.exception("The rules with schedules could not be looked at")
+                logger.exception("The schedules could not be checked")
                 pause = _MAX_PAUSE_SECONDS
 
     def _fire_due(self) -> float | None:

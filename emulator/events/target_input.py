@@ -1,17 +1,12 @@
 """Target input: Input, InputPath and InputTransformer of EventBridge targets."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from emulator.exceptions import TargetInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from emulator.moto_services.eventbridge.rules import Target
+from emulator.moto_services.eventbridge.rules import Target
 
 _STEP = re.compile(r"""\.([A-Za-z0-9_@\-]+)|\[(\d+)\]|\[['"]([^'"]+)['"]\]""")
 _PLACEHOLDER = re.compile(r"<([A-Za-z0-9_.\-]+)>")

@@ -1,22 +1,17 @@
 """Target kinds of EventBridge, and delivery to each kind."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.events.target_input import build_target_input, read_path
 from emulator.exceptions import FunctionNotFoundError, TargetGoneError, UnsupportedTargetError
+from emulator.lambda_functions.invocation import InvocationResult
+from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.eventbridge import rules as eventbridge
+from emulator.moto_services.eventbridge.rules import Target
 from emulator.moto_services.functions.backend import get_function
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from concurrent.futures import Future
-
-    from emulator.lambda_functions.invocation import InvocationResult
-    from emulator.lambda_functions.invoker import FunctionInvoker
-    from emulator.moto_services.eventbridge.rules import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,13 @@ limited by the addresses that the emulator listens on, and by the Host and Origi
 reaching it through the user's browser.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Collection
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
+from wsgiref.types import WSGIEnvironment
 
 from emulator.exceptions import AccessDeniedException, AwsError, MissingAuthenticationToken
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from wsgiref.types import WSGIEnvironment
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 # By this name other containers reach ports that the machine has published.

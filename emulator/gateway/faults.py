@@ -1,15 +1,11 @@
 """Injected faults of requests: service errors, delays, truncated bodies."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from emulator.faults import FAULTS, OWN_SCOPES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 
 def read_service(environ: WSGIEnvironment) -> str:

@@ -58,7 +58,7 @@ class GatewayServices:
         find_account: returns the account of an access key.
         opens_moto_api: whether moto's control API below ``/moto-api/`` is open.
         reset: removes all state, jobs included, when moto's control API is asked to.
-        keys: seal the credentials of containers; None if there are no keys.
+        keys: seal the credentials of containers; None without keys.
         guard: refuses unsigned and unauthorized requests; None if signatures are not required.
         token_check: refuses requests for the emulator's own pages without the token; None if no token is required.
         settle: waits until the changes of SageMaker's jobs are replicated; None if there is no replica.

@@ -1,14 +1,13 @@
 """Signature and permission checks of ``start --require-signature``."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import re
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
+from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 from emulator.exceptions import AwsError, SignatureError
 from emulator.gateway.authentication import ACCOUNT_HEADER
@@ -16,6 +15,7 @@ from emulator.moto_services.iam.actions import Asked, find_asked, find_copied, f
 from emulator.moto_services.iam.policy_simulation import judge
 from emulator.moto_services.iam.principals import Principal, find_principal, list_role_documents
 from emulator.moto_services.service_requests import encode_error, find_model, find_protocol
+from emulator.security.keys import Keys
 from emulator.security.signatures import (
     ALGORITHM,
     Signature,
@@ -24,14 +24,7 @@ from emulator.security.signatures import (
     read_old_address,
     read_signature,
 )
-from emulator.security.signed_forms import check_form_policy, check_form_signature, read_signed_form
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from wsgiref.types import WSGIApplication, WSGIEnvironment
-
-    from emulator.security.keys import Keys
-    from emulator.security.signed_forms import SignedForm
+from emulator.security.signed_forms import SignedForm, check_form_policy, check_form_signature, read_signed_form
 
 OWN_KEY = "smdebug-emulator"
 """Access key of the emulator's own commands. An account's number is an access key too, and signs as that account."""

@@ -4,28 +4,22 @@ waitress reads requests and writes answers in one thread, whatever the speed of 
 accept connections from another socket while it serves, so ``_ExtraSocket`` extends its dispatcher: see decision 0002.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import socket
 import tempfile
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from wsgiref.types import WSGIApplication
 
 from waitress import wasyncore  # type: ignore[import-untyped]  # publishes no types
 from waitress.server import create_server  # type: ignore[import-untyped]
 
 from emulator.exceptions import StartupError
 from emulator.gateway.s3_connection import S3Channel
-from emulator.gateway.tls_connection import build_channels
+from emulator.gateway.tls_connection import ChoosesContext, build_channels
 from emulator.state.disk import DiskBudget
-
-if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
-
-    from emulator.gateway.tls_connection import ChoosesContext
 
 # S3 accepts 5 GiB in one request; signed chunks add a little.
 _MAX_BODY_BYTES = 5 * 1024**3 + 64 * 1024**2

@@ -1,14 +1,10 @@
 """Service that may still be starting, and the requests that wait for it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Condition
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import TypeVar
 
 T = TypeVar("T")
 

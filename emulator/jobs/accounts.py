@@ -1,19 +1,13 @@
 """Jobs by account: separate services and a separate store for each."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
+from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING
 
+from emulator.jobs import Jobs
 from emulator.jobs.store.store import JobStore
 from emulator.settings import DEFAULT_ACCOUNT_ID
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from emulator.jobs import Jobs
 
 _FILE_NAME = re.compile(r"jobs(-(?P<account>\d{12}))?\.sqlite")
 

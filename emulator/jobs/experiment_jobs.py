@@ -1,18 +1,13 @@
 """Trial components of the jobs that were created with an ExperimentConfig."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 from emulator.moto_services.sagemaker.trial_components import JobComponent, TrialComponents
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from emulator.services import Services
+from emulator.services import Services
 
 # The end of a component's name, and the type of its source.
 _KINDS: Mapping[type[Any], tuple[str, str]] = {

@@ -6,12 +6,7 @@ from typing import Any
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind
-from emulator.jobs.model.pipeline_execution import (
-    PipelineExecution,
-    bind_parameters,
-    copy_results,
-    read_definition,
-)
+from emulator.jobs.model.pipeline_execution import PipelineExecution, bind_parameters, copy_results, read_definition
 from emulator.jobs.runs.pipelines.pipeline_run import PipelineRun
 from emulator.jobs.store.listing import cut_page
 

@@ -1,35 +1,23 @@
 """Processing jobs, rule evaluations included: create, list, describe, stop."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from container_runtime.runtime import VersionRefusedError
-from emulator.exceptions import (
-    ResourceInUse,
-    ResourceNotFound,
-    ValidationException,
-)
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.model.descriptions import (
-    describe_processing_job,
-)
+from emulator.jobs.model.descriptions import describe_processing_job
 from emulator.jobs.model.processing_job import ProcessingJob, build_processing_job_arn
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.warnings import JobWarning
 from emulator.jobs.runs.instance_quotas import InstanceQuotas
 from emulator.jobs.runs.processing_job_run import ProcessingJobRun
 from emulator.jobs.staging.job_warnings import find_processing_warnings
 from emulator.jobs.store.ledger import NOT_FOUND
 from emulator.jobs.store.listing import parse_list_query
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from emulator.jobs.model.warnings import JobWarning
-    from emulator.jobs.training_jobs import TrainingJobs
-    from emulator.services import Services
-
+from emulator.jobs.training_jobs import TrainingJobs
+from emulator.services import Services
 
 J = TypeVar("J", ProcessingJob, RuleEvaluation)
 

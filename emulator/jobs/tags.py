@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.exceptions import (
-    ResourceLimitExceeded,
-    ResourceNotFound,
-)
+from emulator.exceptions import ResourceLimitExceeded, ResourceNotFound
 from emulator.jobs.model.arns import lower_name
 
 if TYPE_CHECKING:

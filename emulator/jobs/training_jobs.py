@@ -1,27 +1,21 @@
 """Training jobs: create, list, describe, update, stop and delete."""
 
-from __future__ import annotations
-
 import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from container_runtime.runtime import VersionRefusedError
-from emulator.exceptions import (
-    ResourceInUse,
-    ResourceNotFound,
-    ValidationException,
-)
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.model.descriptions import (
-    describe_training_job,
-)
+from emulator.jobs.model.descriptions import describe_training_job
 from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.profiler_config import is_profiled
 from emulator.jobs.model.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.model.training_job import TrainingJob, new_training_job
 from emulator.jobs.model.warm_pool import change_period, describe_warm_pool
+from emulator.jobs.model.warnings import JobWarning
 from emulator.jobs.runs.instance_quotas import InstanceQuotas
 from emulator.jobs.runs.training_job_run import TrainingJobRun
 from emulator.jobs.runs.warm_pools import keep_instances_ready
@@ -30,12 +24,7 @@ from emulator.jobs.staging.job_warnings import find_request_warnings
 from emulator.jobs.staging.s3_paths import require_bucket
 from emulator.jobs.store.ledger import NOT_FOUND
 from emulator.jobs.store.listing import parse_list_query
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from emulator.jobs.model.warnings import JobWarning
-    from emulator.services import Services
+from emulator.services import Services
 
 
 class TrainingJobs(JobsOfAKind):

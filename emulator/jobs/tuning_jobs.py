@@ -1,32 +1,18 @@
 """Hyperparameter tuning jobs: create, list, describe, stop and delete."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from emulator.exceptions import (
-    ResourceInUse,
-    ResourceNotFound,
-    ValidationException,
-)
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
-from emulator.jobs.model.descriptions import (
-    describe_overall_best,
-    describe_tuned_job,
-    describe_tuning_job,
-)
-from emulator.jobs.model.tuning_job import TuningJob, build_tuning_job_arn
+from emulator.jobs.model.descriptions import describe_overall_best, describe_tuned_job, describe_tuning_job
+from emulator.jobs.model.tuning_job import Outcome, TuningJob, build_tuning_job_arn
 from emulator.jobs.model.warm_start import find_warm_start_violation
 from emulator.jobs.runs.tuning.tuning_job_run import TuningJobRun
 from emulator.jobs.store.listing import cut_page, parse_list_query
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from emulator.jobs.model.tuning_job import Outcome
-    from emulator.jobs.training_jobs import TrainingJobs
-    from emulator.services import Services
+from emulator.jobs.training_jobs import TrainingJobs
+from emulator.services import Services
 
 
 class TuningJobs(JobsOfAKind):

@@ -1,18 +1,17 @@
 """Invocation of Lambda functions: synchronous, or queued with retries."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
 import threading
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import tenacity
 
-from container_runtime.runtime import EngineUnavailableError
+from container_runtime.runtime import ContainerRuntime, EngineUnavailableError
 from emulator.exceptions import InvokerClosedError, TooManyInvocationsError, WorkerStartError
 from emulator.faults import FAULTS
 from emulator.lambda_functions.invocation import (
@@ -25,13 +24,7 @@ from emulator.lambda_functions.invocation import (
 from emulator.lambda_functions.worker import WorkerSettings
 from emulator.lambda_functions.worker_pool import WorkerPool
 from emulator.moto_services.cloudwatch.logs import LogGroups
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
-    from emulator.moto_services.functions.backend import Function
+from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
 

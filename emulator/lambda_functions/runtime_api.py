@@ -14,28 +14,22 @@ The kernel chooses the port, which is open only while its worker exists. The lis
 address as Host and without an Origin header, so web pages cannot use it.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re
 import select
+import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from container_runtime.runtime import Exit
 from emulator.exceptions import WorkerFailure
-from emulator.lambda_functions.invocation import build_exit, build_timeout
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-
-    from container_runtime.runtime import Exit
-    from emulator.lambda_functions.invocation import Invocation
+from emulator.lambda_functions.invocation import Invocation, build_exit, build_timeout
 
 logger = logging.getLogger(__name__)
 

@@ -3,8 +3,6 @@
 It serves one version of one function.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os
@@ -12,28 +10,22 @@ import secrets
 import shutil
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit
+from container_runtime.runtime import ContainerRuntime, ContainerRuntimeError, EngineUnavailableError, Exit
 from container_runtime.spec import ContainerSpec, Mount
 from emulator.exceptions import UnsupportedRuntimeError, WorkerFailure, WorkerStartError
 from emulator.lambda_functions import node, python
 from emulator.lambda_functions.function_code import extract_zip
-from emulator.lambda_functions.invocation import InvocationResult, build_start_failure
+from emulator.lambda_functions.invocation import Invocation, InvocationResult, build_start_failure
 from emulator.lambda_functions.runtime_api import RuntimeApi
 from emulator.lambda_functions.worker_log import WorkerLog
 from emulator.moto_services.cloudwatch.logs import LogGroups
+from emulator.moto_services.functions.backend import Function
 from emulator.security.trust import build_trust
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
-    from emulator.lambda_functions.invocation import Invocation
-    from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
 

@@ -1,22 +1,17 @@
 """CloudWatch log stream of a worker, with START, END and REPORT lines."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import logging
 import threading
 import time
 import uuid
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from container_runtime.runtime import LogLine
-    from emulator.moto_services.cloudwatch.logs import LogGroups
+from container_runtime.runtime import LogLine
+from emulator.moto_services.cloudwatch.logs import LogGroups
 
 logger = logging.getLogger(__name__)
 

@@ -1,19 +1,13 @@
 """Pool of warm workers: lent to invocations, ended when idle."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from emulator.exceptions import InvokerClosedError, TooManyInvocationsError, WorkerStartError
-from emulator.lambda_functions.worker import Worker
-
-if TYPE_CHECKING:
-    from emulator.lambda_functions.worker import WorkerSettings
-    from emulator.moto_services.functions.backend import Function
+from emulator.lambda_functions.worker import Worker, WorkerSettings
+from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
 

@@ -3,21 +3,14 @@
 Damaged data is never deleted: objects are moved to S3's folder ``lost``, files of backends are moved aside.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.backend_files import BackendFiles, DamagedFileError
 from emulator.moto_services.s3.index_rows import read_checksums, read_upload_files
-from emulator.moto_services.s3.journal import S3Journal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from emulator.moto_services.s3.journal import ObjectRow
+from emulator.moto_services.s3.journal import ObjectRow, S3Journal
 
 
 def check_stored(state_dir: Path, *, mend: bool) -> Iterator[str]:

@@ -118,7 +118,7 @@ REPLACED = (
     *_of(
         "moto.s3.responses:S3Response",
         ("setup_class", "request", "the body of a put comes from its file"),
-        ("_bucket_response", "request full_url", "XML documents are validated"),
+        ("_bucket_response", "request full_url", "XML documents are validated; a policy can deny lists"),
         ("_key_response", "request full_url", "XML documents are validated"),
         ("_get_key", "", "the body of an answer is not read into memory"),
         ("key_response", "request", "the body of an answer is sent from its file"),
@@ -278,6 +278,16 @@ REPLACED = (
             (name, "new", "a resource that is stored and described as it came")
             for kind in KINDS
             for _, name in kind.list_operations()
+        ),
+        *(
+            (f"{verb}_{noun}", "new", "lineage is stored")
+            for verb, noun in (
+                *((verb, "artifact") for verb in ("create", "describe", "update", "delete")),
+                ("list", "artifacts"),
+                ("add", "association"),
+                ("delete", "association"),
+                ("list", "associations"),
+            )
         ),
         ("search", "", "every property of experiments and their parts is searched"),
     ),

@@ -17,6 +17,7 @@ class Kind:
         status: its status member and the only status that it ever has.
         in_domain: whether the name is unique in a domain only.
         updated: whether SageMaker can update it.
+        has_properties: whether it has Properties, which an update merges, and answers that hold no more than its ARN.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Kind:
     status: tuple[str, str] | None = None
     in_domain: bool = False
     updated: bool = True
+    has_properties: bool = False
 
     def list_operations(self) -> Iterator[tuple[str, str]]:
         """Yield the verb and the name, in snake case, of each operation."""
@@ -59,4 +61,6 @@ KINDS = (
         "MonitoringScheduleSummaries",
         ("MonitoringScheduleStatus", "Scheduled"),
     ),
+    Kind("Context", "context", "Contexts", "ContextSummaries", has_properties=True),
+    Kind("Action", "action", "Actions", "ActionSummaries", has_properties=True),
 )

@@ -1,24 +1,19 @@
 """Operation and protocol of requests to moto's services, and error encoding."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
 import uuid
 from http import HTTPStatus
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
+from wsgiref.types import WSGIEnvironment
 
 import xmltodict
+from botocore.model import ServiceModel
 from moto.core.utils import get_service_model
 from werkzeug.wrappers import Response
-
-if TYPE_CHECKING:
-    from wsgiref.types import WSGIEnvironment
-
-    from botocore.model import ServiceModel
 
 # botocore's names of services whose name differs in moto or in the signature.
 _MODELS = {"awslambda": "lambda", "monitoring": "cloudwatch", "states": "stepfunctions", "email": "ses"}

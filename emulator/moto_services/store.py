@@ -59,6 +59,7 @@ class MotoStore:
         from emulator.moto_services.s3.backend import open_s3
         from emulator.moto_services.sagemaker.descriptions import describing_like_sagemaker
         from emulator.moto_services.sagemaker.experiments import keeping_experiments
+        from emulator.moto_services.sagemaker.lineage import tracking_lineage
         from emulator.moto_services.sagemaker.model_registry import keeping_model_packages
         from emulator.moto_services.sagemaker.pipeline_versions import keeping_versions
         from emulator.moto_services.sagemaker.pipelines import keeping_definitions
@@ -90,6 +91,7 @@ class MotoStore:
                         keeping_versions,
                         keeping_model_packages,
                         storing_more_kinds,
+                        tracking_lineage,
                         keeping_tags,
                     ],
                     "sagemakermetrics": [count_missing_steps],

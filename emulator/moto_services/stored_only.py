@@ -3,13 +3,9 @@
 Their resources are stored, but nothing runs.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from collections.abc import Iterable
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 # Operations with these prefixes only create or change a record; the others answer from the records.
 _STORING = ("Create", "Start", "Stop", "Update", "Associate", "Disassociate", "Add", "Register")

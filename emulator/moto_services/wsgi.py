@@ -1,28 +1,23 @@
 """moto's WSGI application: every service that this project lacks."""
 
-from __future__ import annotations
-
 import logging
 import re
 import threading
 import traceback
-from contextlib import ExitStack, closing, nullcontext
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 from wsgiref.util import setup_testing_defaults
 from xml.parsers.expat import ExpatError
+
+from werkzeug.wrappers import Response
 
 from emulator.exceptions import AwsError, DamagedObjectError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.unit_of_work import keeping, reading
 from emulator.state.disk import is_disk_full
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from contextlib import AbstractContextManager
-    from wsgiref.types import StartResponse, WSGIEnvironment
-
-    from werkzeug.wrappers import Response
 
 logger = logging.getLogger(__name__)
 

@@ -1,14 +1,8 @@
 """Operations on hyperparameter tuning jobs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from emulator.operations.context import Context, Request, Response
 from emulator.operations.members import declare_members
 from emulator.operations.validation import tuning_job as validation
-
-if TYPE_CHECKING:
-    from emulator.operations.context import Context, Request, Response
 
 
 @declare_members(acts_on=validation.ACTS_ON, refuses=validation.REFUSES)

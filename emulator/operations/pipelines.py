@@ -1,10 +1,7 @@
 """Operations on executions of pipelines."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs.model.arns import build_arn
@@ -13,6 +10,7 @@ from emulator.jobs.model.descriptions import describe_steps
 from emulator.jobs.model.pipeline_execution import refuse_needs_of_fail_steps
 from emulator.jobs.store.listing import cut_page
 from emulator.moto_services.sagemaker.pipeline_versions import (
+    Version,
     change_version,
     describe_version,
     find_version,
@@ -20,11 +18,8 @@ from emulator.moto_services.sagemaker.pipeline_versions import (
 )
 from emulator.moto_services.sagemaker.pipeline_versions import describe_pipeline as describe_stored
 from emulator.moto_services.sagemaker.pipelines import find_pipeline
+from emulator.operations.context import Context, Request, Response
 from emulator.operations.members import declare_members
-
-if TYPE_CHECKING:
-    from emulator.moto_services.sagemaker.pipeline_versions import Version
-    from emulator.operations.context import Context, Request, Response
 
 _REFUSED_AT_START = {"MlflowExperimentName": "there is no MLflow here"}
 

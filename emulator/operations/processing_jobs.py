@@ -1,16 +1,10 @@
 """Operations on processing jobs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from emulator.jobs.model.warnings import build_header
+from emulator.operations.context import Context, Request, Response
 from emulator.operations.members import EXPERIMENT_MEMBERS, declare_members
 from emulator.operations.validation import processing_job as validation
 from emulator.operations.validation.surroundings import check_surroundings
-
-if TYPE_CHECKING:
-    from emulator.operations.context import Context, Request, Response
 
 
 @declare_members(acts_on=validation.ACTS_ON | EXPERIMENT_MEMBERS, refuses=validation.REFUSES)

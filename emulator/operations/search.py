@@ -1,14 +1,8 @@
 """Operations that search training jobs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from emulator.exceptions import ValidationException
+from emulator.operations.context import Context, Request, Response
 from emulator.operations.members import declare_members
-
-if TYPE_CHECKING:
-    from emulator.operations.context import Context, Request, Response
 
 
 @declare_members(

@@ -1,13 +1,7 @@
 """Operations on the tags of jobs and pipeline executions."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from emulator.jobs.store.listing import cut_page
-
-if TYPE_CHECKING:
-    from emulator.operations.context import Context, Request, Response
+from emulator.operations.context import Context, Request, Response
 
 _MAX_TAGS = 50
 

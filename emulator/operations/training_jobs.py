@@ -1,19 +1,13 @@
 """Operations on training jobs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.profiler_config import merge_update
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.model.warnings import build_header
+from emulator.operations.context import Context, Request, Response
 from emulator.operations.members import EXPERIMENT_MEMBERS, declare_members
 from emulator.operations.validation import training_job as validation
 from emulator.operations.validation.surroundings import check_surroundings
-
-if TYPE_CHECKING:
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.operations.context import Context, Request, Response
 
 # The secondary statuses in which AWS lets the remote debugging of a training job be changed.
 _REMOTELY_DEBUGGED = frozenset({"Downloading", "Training"})

@@ -1,11 +1,6 @@
 """Operations on trial components, those of jobs included."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from emulator.operations.context import Context, Request, Response
+from emulator.operations.context import Context, Request, Response
 
 
 def describe_trial_component(request: Request, context: Context) -> Response | None:  # noqa: ARG001 - moto reads it

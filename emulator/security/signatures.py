@@ -5,8 +5,6 @@ query, some headers and the hash of the body. In a body in AWS's own chunks, eac
 covers the signature of the chunk before it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re
@@ -14,13 +12,11 @@ import time
 from calendar import timegm
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from wsgiref.types import WSGIEnvironment
 
 from emulator.exceptions import SignatureError
-
-if TYPE_CHECKING:
-    from wsgiref.types import WSGIEnvironment
 
 CHUNK_SIGNATURES = "emulator.chunk_signatures"
 """Key in a WSGI environment: the ``ChunkSignatures`` of a body with signed chunks."""

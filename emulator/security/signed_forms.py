@@ -4,8 +4,6 @@ Only the text of the policy is signed. Every field therefore has to be covered b
 request with anything else that moto would read is refused.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib
@@ -13,18 +11,16 @@ import hmac
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
+from wsgiref.types import WSGIEnvironment
+
+from werkzeug.datastructures import FileStorage
 
 from emulator.exceptions import AwsError, SignatureError
 from emulator.security.signatures import ALGORITHM, CREDENTIAL, Signature, check_time, derive_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from wsgiref.types import WSGIEnvironment
-
-    from werkzeug.datastructures import FileStorage
 
 _MOST_FIELDS_BYTES = 20 * 1024  # S3's limit for all fields together
 # What is held of a body: twice what werkzeug reads at a time, for each part at most.

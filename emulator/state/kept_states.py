@@ -1,22 +1,16 @@
 """Archives of states that resets forgot, each kept for a day."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.exceptions import ResourceInUse
 from emulator.state.archive import measure_archive, write_archive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from emulator.state.disk import DiskBudget
+from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
 

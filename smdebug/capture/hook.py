@@ -263,6 +263,8 @@ class BaseHook(Framework):
 
     def close(self) -> None:
         """End the step in progress and the run; the hook saves nothing afterwards."""
+        if self.tracer is not None and not self.recorder.is_closed and self.recorder.is_own_process:
+            self.tracer.close()
         atexit.unregister(self._cleanup)
         if self._finalizer is not None:
             self._finalizer.cancel()
@@ -324,7 +326,7 @@ class BaseHook(Framework):
         """End the step in progress and the run."""
         if not self.recorder.is_closed and self.recorder.is_own_process:
             if self.tracer is not None:
-                self.tracer.close()
+                self.tracer.close(at_exit=True)
             self.detach()
             self.recorder.close()
 

@@ -3,11 +3,8 @@
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, Self
 from weakref import WeakSet
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class LeavesToParent(Protocol):

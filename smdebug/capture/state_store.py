@@ -65,7 +65,7 @@ class StateStore:
             return []
         whole = [state for state in states if _is_state(state)] if isinstance(states, list) else []
         if not whole or len(whole) < len(states):
-            get_logger().warning("%s holds entries that are no states of a training: they are left out.", path)
+            get_logger().warning("%s holds entries that are not states of a training: they are ignored.", path)
         return whole
 
     def _get_checkpoint_files(self) -> dict[str, int]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, BinaryIO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import BinaryIO
 
 # The magic number, then the kind of the part (3 bits) and its length in bytes (29 bits).
 _HEADER = struct.Struct("<II")

@@ -44,7 +44,6 @@ class AlgorithmMetricsReader(MetricsReaderBase[TraceEvent]):
         return found
 
     def find_step_interval(self, start_step: int, end_step: int) -> tuple[int, int] | None:
-        """See `MetricsReaderBase`."""
         firsts: dict[str, int] = {}
         for event in self.get_events(0, LAST, file_suffix_filter=[PYTHONTIMELINE_SUFFIX]):
             step = str((event.event_args or {}).get("step_num"))

@@ -111,7 +111,7 @@ class MetricsReaderBase(ABC, Generic[Event]):
             if self._is_within(event, start, end, event_type)
         ]
         if self.damaged > damaged:
-            self.logger.warning("%d lines below %s are damaged and passed over.", self.damaged - damaged, self.path)
+            self.logger.warning("%d lines below %s are damaged and skipped.", self.damaged - damaged, self.path)
         return found
 
     def get_events_by_step(

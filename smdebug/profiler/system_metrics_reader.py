@@ -21,7 +21,6 @@ class SystemMetricsReader(MetricsReaderBase[ProfilerSystemEvent]):
         return {name: int(match[1]) * 1_000_000 for name, match in found.items() if match}
 
     def find_step_interval(self, start_step: int, end_step: int) -> tuple[int, int] | None:
-        """See `MetricsReaderBase`."""
         return AlgorithmMetricsReader(self.path).find_step_interval(start_step, end_step)
 
     def _choose_files(self, start: int, end: int) -> list[str]:

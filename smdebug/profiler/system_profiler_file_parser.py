@@ -43,14 +43,14 @@ class SystemProfilerEventParser:
         self._events: list[ProfilerSystemEvent] = []
 
     def read_events_from_file(self, eventfile: str) -> None:
-        """Add the measurements of a file. A damaged line is passed over, and logged.
+        """Add the measurements of a file. A damaged line is skipped, and logged.
 
         Raises:
             OSError: the file cannot be read.
         """
         rows, damaged = parse_rows(Path(eventfile).read_bytes())
         if damaged:
-            get_logger().warning("Damaged lines of %s are passed over: %d.", eventfile, damaged)
+            get_logger().warning("Damaged lines of %s are skipped: %d.", eventfile, damaged)
         self._events += map(build_system_event, rows)
 
     def read_event_from_dict(self, event: Mapping[str, Any]) -> None:

@@ -39,12 +39,15 @@ from smdebug.pytorch.training.parameters import ParameterCapture
 from smdebug.pytorch.training.step_end import StepEndWatch
 from smdebug.pytorch.training.step_watch import StepWatch
 from smdebug.pytorch.workers import get_rank, get_worker, is_data_loader_worker
+from smdebug.tracing.outer_profile import profile_until_first_step
 from smdebug.tracing.step_tracer import StepTracer, may_be_traced
 from smdebug.writing.run_writer import Worker
 
 # The oldest version in which the hook's tests pass; 2.1 has no torch.compiler.is_compiling.
 _OLDEST = (2, 3)
 _MODES_OF_EVALUATION = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
+
+profile_until_first_step()
 
 
 class Hook(BaseHook):
@@ -94,7 +97,7 @@ class Hook(BaseHook):
         self._lazy_handle: RemovableHandle | None = None
         self._compiled = CompiledModels(self.begin_step, lambda: self._modules.is_active)
         self._roots: list[ref[nn.Module]] = []
-        self._watch = StepWatch(self._get_roots, self._step_end.is_of_ours)
+        self._watch = StepWatch(self._get_roots, self._step_end.is_of_ours, lambda: not self._mode_from_model)
         if may_be_traced():
             self.tracer = self._watch.tracer = StepTracer(self._watch, get_rank)
         # Without script changes, only the model's `training` flag shows the mode.

@@ -31,6 +31,7 @@ from smdebug.pytorch.modules.compiled_models import get_written_model, is_compil
 from smdebug.pytorch.modules.functional_losses import FunctionalLosses
 from smdebug.pytorch.training.step_end import TellsOfOptimizer
 from smdebug.pytorch.workers import is_data_loader_worker
+from smdebug.tracing.outer_profile import profile_until_first_step
 
 # Number of steps during which models are searched for: a model that is trained without being called is never found.
 _STEPS_TO_LOOK = 3
@@ -185,6 +186,8 @@ class TorchWatch(ZeroScriptChange[Hook]):
 def install() -> None:
     """Start to watch this process, unless USE_SMDEBUG turns smdebug off."""
     if is_switched_on():
+        # A warm interpreter has imported the hook before there was a job.
+        profile_until_first_step()
         TorchWatch().start()
 
 

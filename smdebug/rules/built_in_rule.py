@@ -109,7 +109,7 @@ class BuiltInRule(Rule):
     def require_choice(self) -> None:
         """Raise an error if the parameters choose no tensors, for rules that have no default choice."""
         if self.values["collection_names"] is None and self.values["tensor_regex"] is None:
-            raise self.refuse("collection_names or tensor_regex is required: it says which tensors are looked at.")
+            raise self.refuse("collection_names or tensor_regex is required: it says which tensors are inspected.")
 
     def chosen_names(self, step: int) -> list[str]:
         """Return the names that collection_names and tensor_regex choose at a global step; all if neither is given."""

@@ -107,7 +107,7 @@ def invoke_rule(
     try:
         for step, outcome in evaluate_steps(rule_obj, start_step, end_step):
             if outcome is not None and not isinstance(outcome, RuleEvaluationConditionMet):
-                logger.debug("Rule %s passed over step %d: %s", name, step, outcome)
+                logger.debug("Rule %s skipped step %d: %s", name, step, outcome)
                 continue
             evaluated += 1
             if outcome is None:

@@ -91,15 +91,21 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of `fit`."""
-        self.recorder.end()
+        self._end_loop(ModeKeys.TRAIN)
 
     def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of an evaluation."""
-        self.recorder.end()
+        self._end_loop(ModeKeys.EVAL)
 
     def on_predict_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of `predict`."""
+        self._end_loop(ModeKeys.PREDICT)
+
+    def _end_loop(self, mode: ModeKeys) -> None:
         self.recorder.end()
+        if self.tracer is not None:
+            counters = self.recorder.counters
+            self.tracer.end_loop(mode, counters.mode_steps.get(mode, 0), counters.step)
 
     @guarded("a step")
     def _begin_batch(self, mode: ModeKeys, batch: int) -> None:

@@ -19,12 +19,15 @@ from smdebug.tensorflow.steps.variable_reader import VariableReader
 from smdebug.tensorflow.steps.wants import Wants, choose_wants
 from smdebug.tensorflow.tensor_writer import TensorflowTensorWriter
 from smdebug.tensorflow.workers import get_rank
+from smdebug.tracing.outer_profile import profile_until_first_step
 from smdebug.tracing.step_tracer import StepTracer, may_be_traced
 
 __all__ = ["KerasHook"]
 
 # A model search creates one model after another. The functions and names of older models are not kept in memory.
 _MODELS_KEPT = 4
+
+profile_until_first_step()
 
 
 def _ignore_batch(batch: int, logs: Any = None) -> None:

@@ -14,5 +14,7 @@ def install() -> None:
         import keras
 
         from smdebug.tensorflow.untouched.zero_script_change import watch_keras
+        from smdebug.tracing.outer_profile import profile_until_first_step
 
+        profile_until_first_step()
         watch_keras(keras.callbacks.CallbackList)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from smdebug.tracing.configuration import TracingConfig
+
 _TIMERS: dict[str, Callable[[], float]] = {
     "total_time": time.perf_counter,
     "cpu_time": time.process_time,
@@ -82,11 +84,15 @@ class Pyinstrument:
 class PythonProfiles:
     """The profiles of one process, each in a folder named by the points between which it was taken."""
 
-    def __init__(self, folder: Path, framework: str, node: str, profiler: PythonProfiler) -> None:
-        """Set the output folder: `framework/<framework>/<profiler>/<node>` below the given one."""
-        self._folder = folder / "framework" / framework / profiler.name / node
+    def __init__(self, profiler: PythonProfiler) -> None:
+        """Set the profiler; `place` sets the output folder before the first profile ends."""
         self._profiler = profiler
+        self._folder = Path()
         self._begun: str | None = None
+
+    def place(self, folder: Path, framework: str, node: str) -> None:
+        """Set the output folder: `framework/<framework>/<profiler>/<node>` below the given one."""
+        self._folder = folder / "framework" / framework / self._profiler.name / node
 
     @property
     def is_profiling(self) -> bool:
@@ -107,3 +113,14 @@ class PythonProfiles:
         folder = self._folder / f"{begun}_{mode}-{step}-{phase}-{time.time_ns() // 1000}"
         folder.mkdir(parents=True, exist_ok=True)
         write(folder)
+
+    def drop(self) -> None:
+        """Stop the profile in progress, if there is one, without writing it."""
+        if self._begun is not None:
+            self._begun = None
+            self._profiler.stop()
+
+
+def build_profiles(config: TracingConfig) -> PythonProfiles:
+    """Return what profiles Python by a job's settings; raises ImportError if that profiler is not installed."""
+    return PythonProfiles(CProfiler(config.python_timer) if config.python_profiler == "cprofile" else Pyinstrument())

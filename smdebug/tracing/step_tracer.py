@@ -13,7 +13,8 @@ from smdebug.barrier import LossReport, guarded
 from smdebug.environment import DEFAULT_SAGEMAKER_PROFILER_CONFIG_FILE, PROFILER_CONFIG_PATH_ENV_STR
 from smdebug.mode_keys import ModeKeys
 from smdebug.tracing.configuration import TracingConfig, find_config_path, read_config
-from smdebug.tracing.python_profiles import CProfiler, Pyinstrument, PythonProfiles
+from smdebug.tracing.outer_profile import profile_until_exit, take_outer_profile
+from smdebug.tracing.python_profiles import PythonProfiles, build_profiles
 from smdebug.tracing.timeline import Timeline
 
 # Time between two checks for a changed configuration.
@@ -25,11 +26,14 @@ class Watch(Protocol):
 
     Attributes:
         name: name of the framework in AWS's folders.
-        tells_modes: whether Python profiles are named by a step's mode and its number in it, not by the global step.
+        is_profiled_at_exit: whether the end of a process is profiled as after a close, if nobody has closed the hook.
     """
 
     name: str
-    tells_modes: bool
+    is_profiled_at_exit: bool
+
+    def name_step(self, mode: ModeKeys, mode_step: int, number: int) -> tuple[str, int]:
+        """Return the mode and the number by which ranges and Python profiles know a step."""
 
     def start(self) -> None:
         """Start watching forward and backward passes."""
@@ -56,7 +60,7 @@ class _Step:
 
     mode: ModeKeys
     mode_step: int
-    number: int
+    point: tuple[str, int]
     began: float
     forward_ended: float | None = None
     ended: float | None = None
@@ -94,8 +98,9 @@ class StepTracer:
     @guarded("what is traced of a step")
     def begin_step(self, mode: ModeKeys, mode_step: int, number: int, *, lasts_to_next: bool = False) -> None:
         """Record that a step begins, which ends the previous one; `lasts_to_next`: no other call ends this step."""
+        point = self._watch.name_step(mode, mode_step, number)
         if time.monotonic() >= self._look_at:
-            self._look(number)
+            self._look(point)
         config = self.config
         if config is None:
             return
@@ -106,15 +111,13 @@ class StepTracer:
         if self._step is not None and self._step.lasts_to_next:
             self._step.ended = now
         self._end_step()
-        self._step = _Step(mode, mode_step, number, now, lasts_to_next=lasts_to_next)
+        self._step = _Step(mode, mode_step, point, now, lasts_to_next=lasts_to_next)
         self._mode_step = str(mode_step)
-        point = self._name_point(self._step)
         if self._python is not None:
             self._python.end(*point, "stepstart")
-        self._follow_ranges(config, number, now)
+        self._follow_ranges(config, point[1], now)
         self._step.began = time.time()
-        if config.python is not None and self._python is not None and config.python.holds(number, now):
-            self._python.begin(*point, "stepstart")
+        self._begin_profile(point, "stepstart")
 
     @guarded("what is traced of a forward pass")
     def end_forward(self, name: str) -> None:
@@ -151,6 +154,14 @@ class StepTracer:
             self._step.ended = time.time()
             self._split_profile(self._step, "stepend")
 
+    @guarded("what is traced of a loop")
+    def end_loop(self, mode: ModeKeys, mode_step: int, number: int) -> None:
+        """Record that a loop over steps has ended, whose last step this is: a Python profile ends with it."""
+        if self._python is not None:
+            point = self._watch.name_step(mode, mode_step, number)
+            self._python.end(*point, "stepend")
+            self._begin_profile(point, "stepend")
+
     def record_pass(self, phase: str, name: str, start: float, end: float) -> None:
         """Record a pass of the current step that was timed elsewhere; times in seconds since the epoch."""
         if self._step is not None:
@@ -172,10 +183,20 @@ class StepTracer:
         return self._is_loading_watched and self.config is not None and self.config.wants_metric(metric)
 
     @guarded("the end of what is traced")
-    def close(self) -> None:
-        """Write the remaining data; nothing is traced after that."""
-        if self.config is not None and os.getpid() == self._pid:
-            self._stop(self._step.number if self._step else -1)
+    def close(self, *, at_exit: bool = False) -> None:
+        """Write the remaining data; nothing is traced after that but Python, until the process exits.
+
+        Args:
+            at_exit: whether the process exits.
+        """
+        config, python = self.config, self._python
+        if config is not None and os.getpid() == self._pid:
+            self._stop(("posthookclose", "*"), "end")
+            if python is not None and not at_exit:
+                profile_until_exit(config, python)
+            elif python is not None and self._watch.is_profiled_at_exit:
+                python.begin("prestepzero", "*", "end")
+                python.end("posthookclose", "*", "end")
         self._look_at = float("inf")
 
     def report_loss(self, lost: str, error: Exception) -> None:
@@ -183,7 +204,7 @@ class StepTracer:
         self._losses.say(lost, error)
         self.config = self._step = self._python = None
 
-    def _look(self, number: int) -> None:
+    def _look(self, point: tuple[str, int]) -> None:
         """Check whether the configuration has changed, and apply it."""
         self._look_at = time.monotonic() + _POLL_SECONDS
         try:
@@ -194,9 +215,9 @@ class StepTracer:
         if state == self._state:
             return
         self._state = state
-        config = read_config(self._path, number) if state is not None else None
+        config = read_config(self._path, point[1]) if state is not None else None
         if self.config is not None:
-            self._stop(number)
+            self._stop(point, "stepstart")
         if config is not None:
             self._start(config)
 
@@ -211,18 +232,21 @@ class StepTracer:
         )
         self._pid = os.getpid()
         self.config = config
-        if config.python is not None:
+        self._python = take_outer_profile(config)
+        if self._python is None and config.python is not None:
             try:
-                profiler = CProfiler(config.python_timer) if config.python_profiler == "cprofile" else Pyinstrument()
-                self._python = PythonProfiles(config.folder, self._watch.name, node, profiler)
+                self._python = build_profiles(config)
             except ImportError as error:
                 self._losses.say("profiles of Python: install pyinstrument, or name cprofile", error)
+        if self._python is not None:
+            self._python.place(config.folder, self._watch.name, node)
         self._watch.start()
 
-    def _stop(self, number: int) -> None:
+    def _stop(self, point: tuple[str, object], phase: str) -> None:
+        """Stop tracing at a point, by which the Python profile in progress is named."""
         self._end_step()
         if self._python is not None:
-            self._python.end("posthookclose" if number < 0 else "global", max(number, 0), "stepend")
+            self._python.end(*point, phase)
             self._python = None
         if self._is_loading_watched:
             self._watch.stop_loading()
@@ -253,15 +277,16 @@ class StepTracer:
             self._detailed_since = number
             self._watch.start_detailed(number)
 
-    def _name_point(self, step: _Step) -> tuple[str, int]:
-        """Return the mode and step number by which Python profiles name a step."""
-        return (step.mode.name.lower(), step.mode_step) if self._watch.tells_modes else ("global", step.number)
-
     def _split_profile(self, step: _Step, phase: str) -> None:
         """End the Python profile at a point within a step, and start the next one."""
         if self._python is not None and self._python.is_profiling:
-            point = self._name_point(step)
-            self._python.end(*point, phase)
+            self._python.end(*step.point, phase)
+            self._python.begin(*step.point, phase)
+
+    def _begin_profile(self, point: tuple[str, int], phase: str) -> None:
+        """Start a Python profile at a point, if one is wanted there."""
+        range_ = self.config.python if self.config is not None else None
+        if self._python is not None and range_ is not None and range_.holds(point[1], time.time()):
             self._python.begin(*point, phase)
 
     def _end_step(self) -> None:

@@ -143,7 +143,7 @@ class RunWriter:
         """
         assert self._worker
         if step == self._given_up:
-            raise SMDebugRuntimeError(f"Step {step} takes nothing more: adding to it has failed before.")
+            raise SMDebugRuntimeError(f"Nothing more can be added to step {step}: an earlier addition failed.")
         if self._last is None or self._last.step != step:
             self._has_written = True
             self._last = StepWriter(

@@ -4,8 +4,6 @@ No command of ``tests/clients/aws_cli`` fails. They are run with CLI 1, and with
 ``aws`` of that version is on PATH or is named by ``SMDEBUG_EMULATOR_TEST_AWS_CLI_2``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

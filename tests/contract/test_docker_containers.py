@@ -34,7 +34,7 @@ def make_open_docker_runtime(_folder: Path, instance: str) -> ContainerRuntime:
         "all predefined address pools have been fully subnetted",
     ],
 )
-def test_docker_address_pools_that_run_out_are_said(
+def test_docker_address_pools_that_run_out_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explanation: str
 ) -> None:
     """The engine's refusal is made up: to use its pools up would leave none to whoever shares the engine."""

@@ -44,7 +44,7 @@ def test_loopback_network_holds_so_many_hosts_and_no_more(tmp_path: Path) -> Non
         runtime.create_network("too-full", hosts, {})
 
 
-def test_loopback_ranges_that_run_out_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_ranges_that_run_out_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loopback_network, "_SECOND", range(64, 65))
     monkeypatch.setattr(loopback_network, "_THIRD", range(1))
     runtime = LocalProcesses(tmp_path / "processes")

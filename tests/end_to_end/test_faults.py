@@ -258,7 +258,7 @@ def test_a_job_on_spot_instances_goes_on_where_its_checkpoint_is(emulator: Runni
 
 
 @pytest.mark.parametrize("asked", [[], {"s3": 1}, {"s3": {}}, {"s3": {"error": 7}}, {"s3": {"errors": 1}}, None])
-def test_faults_that_are_none_are_refused(emulator: RunningEmulator, asked: Any) -> None:
+def test_invalid_faults_are_refused(emulator: RunningEmulator, asked: Any) -> None:
     answer = ask(emulator, "PUT", asked)
     assert answer.status_code == 400
     assert answer.json()["error"].endswith(".")

@@ -140,7 +140,7 @@ def test_what_the_api_refuses_fails_the_step(emulator: RunningEmulator) -> None:
 DOUBLE = b"def handler(event, context):\n    return {'doubled': event['number'] * 2, 'of': event['number']}\n"
 
 
-def test_steps_that_are_no_jobs(emulator: RunningEmulator) -> None:
+def test_steps_that_are_not_jobs(emulator: RunningEmulator) -> None:
     """A function doubles a number of a file, a condition takes its branch by that, and the branch fails on purpose."""
     name = f"pipeline-{uuid.uuid4().hex[:8]}"
     emulator.client("s3").create_bucket(Bucket=name)

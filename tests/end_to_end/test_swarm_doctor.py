@@ -29,7 +29,7 @@ def ask(folder: Path, node: Node | None) -> list[dict[str, str]]:
     return [each for each in found if each["subject"] == "swarm"]
 
 
-def test_nodes_that_can_be_used_are_said_and_nothing_is_left_on_them(
+def test_nodes_that_can_be_used_are_reported_and_nothing_is_left_on_them(
     swarm_nodes_with_rules: SwarmNodes, tmp_path: Path
 ) -> None:
     nodes = swarm_nodes_with_rules
@@ -56,7 +56,7 @@ def test_a_node_that_gets_no_tasks_is_named(swarm_nodes_with_rules: SwarmNodes, 
     assert any(nodes.nodes[1].address in each["found"] and each["state"] == "note" for each in findings)
 
 
-def test_a_worker_is_no_manager(swarm_nodes_with_rules: SwarmNodes, tmp_path: Path) -> None:
+def test_a_worker_is_not_a_manager(swarm_nodes_with_rules: SwarmNodes, tmp_path: Path) -> None:
     (finding,) = ask(tmp_path, swarm_nodes_with_rules.nodes[1])
     assert finding["state"] == "missing"
     assert "is a worker, and --runtime swarm needs a manager's" in finding["found"]

@@ -49,7 +49,7 @@ def carrying_emulator(
         assert running.stop() == 0
 
 
-def test_what_a_lost_node_had_not_sent_is_said(
+def test_what_a_lost_node_had_not_sent_is_reported(
     carrying_emulator: RunningEmulator, swarm_nodes: SwarmNodes, job_name: str
 ) -> None:
     emulator, (_, other) = carrying_emulator, swarm_nodes.nodes

@@ -152,7 +152,7 @@ def test_every_kind_of_training_is_the_same_with_a_hook(
 
 
 @pytest.mark.parametrize("way", ["tape", "estimator"])
-def test_the_original_names_and_writes_the_same(
+def test_upstream_names_and_writes_the_same(
     run_old: Callable[..., subprocess.CompletedProcess[str]], old_python: Path, tmp_path: Path, way: str
 ) -> None:
     packages = build_packages(ORIGINAL, old_python)

@@ -43,7 +43,7 @@ def test_upstream_reads_what_we_read(kind: str, runs: Path, upstream: Upstream) 
     assert ours["loaded_all_steps"]
 
 
-def test_a_run_of_ours_holds_what_a_run_of_the_original_holds(runs: Path, recorded_runs: Path) -> None:
+def test_a_run_of_ours_holds_what_a_run_of_upstream_holds(runs: Path, recorded_runs: Path) -> None:
     """Guards the comparison above: a hook that wrote nothing would agree with anything."""
     recorded = str(recorded_runs / "mx_save_all" / "run")
     ours, theirs = read_ours(create_trial(str(runs / "everything"))), read_ours(create_trial(recorded))

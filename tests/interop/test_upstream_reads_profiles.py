@@ -128,7 +128,7 @@ def test_trace_events(tmp_path: Path, upstream: Upstream) -> None:
     assert found["framework_rows"] == 9
 
 
-def test_frames_and_statistics_are_the_original_s(tmp_path: Path, upstream: Upstream) -> None:
+def test_frames_and_statistics_are_upstreams(tmp_path: Path, upstream: Upstream) -> None:
     """Of the same files: each row of both frames, statistics of steps, use of the machine, and phases."""
     for host, cpu in (("algo-1", 20.0), ("algo-2", 70.0)):
         files = MinuteFiles(tmp_path, host)

@@ -115,7 +115,7 @@ def without_path(name: str) -> str:
     return name.replace("/net/", "/").replace("smdebug/reductions/", "")
 
 
-def test_fit_is_named_as_the_original_named_it(tmp_path: Path, recorded_runs: Path) -> None:
+def test_fit_is_named_as_upstream_named_it(tmp_path: Path, recorded_runs: Path) -> None:
     recorded = create_trial(str(recorded_runs / "tf_keras_fit" / "run"))
     out_dir = str(tmp_path / "run")
     write_fit(out_dir)

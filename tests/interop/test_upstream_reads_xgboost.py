@@ -67,7 +67,7 @@ def test_upstream_reads_the_same(write: Callable[[str], None], tmp_path: Path, u
     assert ours == original
 
 
-def test_names_types_and_shapes_are_those_of_the_original(tmp_path: Path, recorded_runs: Path) -> None:
+def test_names_types_and_shapes_are_those_of_upstream(tmp_path: Path, recorded_runs: Path) -> None:
     recorded = create_trial(str(recorded_runs / "xgb_all" / "run"))
     out_dir = str(tmp_path / "run")
     write_everything(out_dir)

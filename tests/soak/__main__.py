@@ -27,8 +27,14 @@ def list_parts() -> dict[str, Any]:
     return {name: module for name, module in modules.items() if hasattr(module, "LONG")}
 
 
-def run_part(name: str, module: Any, runtime: str, count: int, seed: int, console: Console) -> tuple[Course, float]:
-    """Run one part in one back end and show how far it is."""
+def list_starts(module: Any) -> tuple[str, ...]:
+    """List how the containers of a part are to start, each in a course of its own."""
+    starts: tuple[str, ...] = getattr(module, "STARTS", ("warm",))
+    return starts
+
+
+def run_part(name: str, module: Any, course: Course, console: Console) -> float:
+    """Run one part, show how far it is, and return the seconds that it took."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -42,7 +48,7 @@ def run_part(name: str, module: Any, runtime: str, count: int, seed: int, consol
         TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder,
         Progress(*columns, console=console) as progress,
     ):
-        task = progress.add_task(f"{name} {runtime}", total=count, failed=0)
+        task = progress.add_task(f"{name} {course.place}", total=course.count, failed=0)
         shown = 0
 
         def tell(failed: int) -> None:
@@ -50,17 +56,17 @@ def run_part(name: str, module: Any, runtime: str, count: int, seed: int, consol
             progress.update(task, advance=1, failed=failed)
             for failure in course.failures[shown:]:
                 progress.console.print(
-                    f"{name} {runtime} --seed {failure.seed}: {failure.text}", style="red", markup=False
+                    f"{name} {course.place} --seed {failure.seed}: {failure.text}", style="red", markup=False
                 )
             shown = len(course.failures)
 
-        course = Course(runtime, count, seed, Path(folder), tell)
+        course.folder, course.tell = Path(folder), tell
         try:
-            with course.noting(seed):
+            with course.noting(course.seed):
                 module.run(course)
         except KeyboardInterrupt:
-            progress.console.print(f"{name} {runtime}: ended after {course.done:,} of {count:,} rounds.")
-    return course, time.monotonic() - began
+            progress.console.print(f"{name} {course.place}: ended after {course.done:,} of {course.count:,} rounds.")
+    return time.monotonic() - began
 
 
 def build_report(results: Sequence[tuple[str, Course, float]]) -> Table:
@@ -69,7 +75,7 @@ def build_report(results: Sequence[tuple[str, Course, float]]) -> Table:
     for name, course, seconds in results:
         figures = "\n".join(f"{key}: {value}" for key, value in course.figures.items())
         right = f"{course.done - course.count_failed():,}"
-        table.add_row(name, course.runtime, f"{course.done:,}", right, f"{seconds / 60:.1f}", figures)
+        table.add_row(name, course.place, f"{course.done:,}", right, f"{seconds / 60:.1f}", figures)
     return table
 
 
@@ -81,6 +87,7 @@ def main() -> None:
     parser.add_argument(
         "--runtime", choices=("process", "docker", "swarm"), help="one back end only (default: all there are)"
     )
+    parser.add_argument("--starts", choices=("warm", "cold"), help="of containers (default: all that the part has)")
     parser.add_argument("--count", type=int, help="so many rounds (default: as many as the part has)")
     parser.add_argument(
         "--seed", type=int, default=1, help="of the first round; a failed one's repeats it with --count 1"
@@ -96,13 +103,16 @@ def main() -> None:
     for name in chosen.parts or parts:
         module = parts[name]
         for runtime in module.RUNTIMES:
-            if runtime in runtimes and chosen.runtime in (None, runtime):
-                count = chosen.count or module.LONG
-                results.append((name, *run_part(name, module, runtime, count, chosen.seed, console)))
+            if runtime not in runtimes or chosen.runtime not in (None, runtime):
+                continue
+            for starts in [chosen.starts] if chosen.starts else list_starts(module):
+                course = Course(runtime, chosen.count or module.LONG, chosen.seed, Path(), starts=starts)
+                results.append((name, course, run_part(name, module, course, console)))
     console.print(build_report(results))
     failed = [(name, course, each) for name, course, _ in results for each in course.failures]
     for name, course, failure in failed:
-        command = f"python -m tests.soak {name} --runtime {course.runtime} --seed {failure.seed} --count 1"
+        command = f"python -m tests.soak {name} --runtime {course.runtime} --starts {course.starts}"
+        command += f" --seed {failure.seed} --count 1"
         console.print(f"{command}\n{failure.text}\n", style="red", markup=False)
     if failed:
         sys.exit(1)

@@ -33,6 +33,7 @@ class Course:
         tell: hears of each round that is over, and how many failed so far.
         done: how many rounds are over.
         figures: what was measured, by name, in the order of the report.
+        starts: how containers start: ``warm`` with their imports done where they can, or ``cold``.
     """
 
     runtime: str
@@ -43,6 +44,12 @@ class Course:
     failures: list[Failure] = field(default_factory=list)
     figures: dict[str, str] = field(default_factory=dict)
     done: int = 0
+    starts: str = "warm"
+
+    @property
+    def place(self) -> str:
+        """The back end, and how its containers start if that is not the usual way."""
+        return self.runtime if self.starts == "warm" else f"{self.runtime} {self.starts}"
 
     def draw_rounds(self) -> Iterator[tuple[int, Random]]:
         """Yield each round's seed, and chance that is the same for the same seed."""

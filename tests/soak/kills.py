@@ -14,6 +14,7 @@ from tests.soak.stage import Stage
 
 LONG, SHORT = 200, 1
 RUNTIMES = ("process", "docker")
+STARTS = ("warm", "cold")
 
 
 def run(course: Course) -> None:

@@ -15,6 +15,7 @@ from tests.soak.stage import Stage
 
 LONG, SHORT = 100, 5
 RUNTIMES = ("process", "docker")
+STARTS = ("warm", "cold")
 _PARTS = ("training", "rule", "supervisor", "worker", "warm")
 # What the command line, or the environment, of each holds.
 _MARKS = {"rule": "smdebug.rules.evaluator", "worker": "AWS_LAMBDA_FUNCTION_NAME="}

@@ -6,6 +6,7 @@ The folder survives the emulator's kills.
 import json
 import os
 from typing import Any, Self
+from unittest.mock import patch
 from urllib.request import urlopen
 
 import boto3
@@ -61,7 +62,11 @@ class Stage:
             self._course.fail(self._course.seed, f"left behind by the emulator: {left}")
 
     def _launch(self, port: int) -> EmulatorProcess:
-        return EmulatorProcess(self.state_dir, runtime=self._course.runtime, port=port)
+        # Tests set this variable for other emulators.
+        with patch.dict(os.environ):
+            os.environ.pop("SMDEBUG_EMULATOR_NO_WARM", None)
+            warm = "" if self._course.starts == "warm" else None
+            return EmulatorProcess(self.state_dir, runtime=self._course.runtime, port=port, warm=warm)
 
     def client(self, service: str) -> Any:
         """Return the client of a service, which sends each request once."""

@@ -144,10 +144,9 @@ def test_no_folder_of_the_packages_holds_too_many_modules() -> None:
 
 
 MOST_LINES, MOST_LINES_OF_TESTS = 450, 500
-# Generated; tests that share one emulator and one browser; a table that two interpreters load by its name.
+# Generated; a table that two interpreters load by its name.
 LONG = {
     "emulator/console/web/src/api_types.ts",
-    "tests/end_to_end/test_console.py",
     "tests/interop/pytorch_scenarios.py",
 }
 

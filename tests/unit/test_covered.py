@@ -26,6 +26,6 @@ def test_packages_are_two_levels_deep() -> None:
     ]
 
 
-def test_a_run_without_measures_is_said() -> None:
+def test_a_run_without_measures_is_reported() -> None:
     with pytest.raises(ValueError, match="Nothing was covered: run `make coverage`"):
         tabulate({})

@@ -5,15 +5,15 @@ small layers. Base and image have a label with a hash of everything they are bui
 key is up to date is not rebuilt.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
 
 import docker
 import docker.errors
@@ -30,18 +30,13 @@ from container_runtime.images.catalogue import (
     KEY_LABEL,
     NAMESPACE,
     ImageCatalogue,
+    ImageDefinition,
     local_name,
 )
 from container_runtime.images.installation import ROOT, collect_emulator, collect_smdebug, locate_cache
 from container_runtime.images.lock_files import LOCK, read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels, key_of_requirements
 from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 _VENV = "/opt/venv"
 _SITE_PACKAGES = f"{_VENV}/lib/python3.11/site-packages"

@@ -1,28 +1,21 @@
 """Image files below a mount, copied into the mounted folder before a start."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tarfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, cast
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
 
+import docker
 import requests.exceptions
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status
+from container_runtime.docker.images.local_images import LocalImage
 from container_runtime.runtime import ContainerStartError, EngineUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    import docker
-
-    from container_runtime.docker.images.local_images import LocalImage
-    from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.spec import ContainerSpec, Mount
 
 
 def copy_image_files(

@@ -1,7 +1,5 @@
 """Images on the engine: lookup by requested name, and their configuration."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -9,9 +7,10 @@ import logging
 import stat
 import tarfile
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docker
 import docker.errors
@@ -19,7 +18,13 @@ import docker.utils
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, connect, raise_for_status, translated
 from container_runtime.docker.images.images_in_place import ImagesInPlace
-from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue, local_name, parse_image_name
+from container_runtime.images.catalogue import (
+    IMAGE_LABEL,
+    ImageCatalogue,
+    ImageDefinition,
+    local_name,
+    parse_image_name,
+)
 from container_runtime.runtime import (
     ContainerRuntimeError,
     ContainerStartError,
@@ -28,12 +33,7 @@ from container_runtime.runtime import (
     VersionRefusedError,
     WheelhouseError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from container_runtime.images.catalogue import ImageDefinition
-    from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.spec import ContainerSpec, Mount
 
 logger = logging.getLogger(__name__)
 

@@ -1,29 +1,23 @@
 """Spare container: created ahead, with its imports done, given away once."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import socket
 import time
 import uuid
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from container_runtime.docker.scratch import give
-from container_runtime.docker.spares.spare_shape import PYTHON, locate_program
+from container_runtime.docker.spares.spare_shape import PYTHON, Shape, locate_program
+from container_runtime.images.catalogue import ImageDefinition
 from container_runtime.images.own_packages import FOLDER
+from container_runtime.runtime import Usage
 from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.warm import FOLDER as WARM
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from container_runtime.docker.spares.spare_shape import Shape
-    from container_runtime.images.catalogue import ImageDefinition
-    from container_runtime.runtime import Usage
 
 SPARE_LABEL = "smdebug-emulator.spare"
 """Label of every container that was created as a spare one; its value is the name that it was created with."""

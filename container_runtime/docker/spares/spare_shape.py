@@ -1,18 +1,12 @@
 """Shape of a spare container: what is fixed when it is created."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from container_runtime.images.catalogue import local_name
+from container_runtime.docker.images.local_images import LocalImage
+from container_runtime.images.catalogue import ImageDefinition, local_name
+from container_runtime.spec import ContainerSpec
 from container_runtime.warm.warm_interpreter import find_changed_variable
-
-if TYPE_CHECKING:
-    from container_runtime.docker.images.local_images import LocalImage
-    from container_runtime.images.catalogue import ImageDefinition
-    from container_runtime.spec import ContainerSpec
 
 PYTHON = "/opt/venv/bin/python"
 _PROGRAMS = "/opt/venv/bin"

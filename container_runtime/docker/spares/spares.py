@@ -4,16 +4,15 @@ Which spare containers there are follows from the containers that were asked for
 shape is kept ready, until none was asked for for a while.
 """
 
-from __future__ import annotations
-
 import logging
 import signal
 import threading
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import docker
 import docker.errors
@@ -21,21 +20,14 @@ import requests.exceptions
 
 from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status
 from container_runtime.docker.images.image_files import copy_image_files
+from container_runtime.docker.images.local_images import LocalImage
 from container_runtime.docker.scratch import build_environment
+from container_runtime.docker.spares.given_away import GivenAway
 from container_runtime.docker.spares.spare import LONGEST_IMPORTS_SECONDS, Spare, SpareLostError
-from container_runtime.docker.spares.spare_shape import find_obstacle, find_program, find_shape, has_spares
-from container_runtime.runtime import ContainerRuntimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from container_runtime.docker.images.local_images import LocalImage
-    from container_runtime.docker.spares.given_away import GivenAway
-    from container_runtime.docker.spares.spare_shape import Shape
-    from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
-    from container_runtime.runtime import Usage
-    from container_runtime.spec import ContainerSpec
+from container_runtime.docker.spares.spare_shape import Shape, find_obstacle, find_program, find_shape, has_spares
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
+from container_runtime.runtime import ContainerRuntimeError, Usage
+from container_runtime.spec import ContainerSpec
 
 logger = logging.getLogger(__name__)
 

@@ -1,13 +1,12 @@
 """Start of a container as a Swarm service, until its program begins."""
 
-from __future__ import annotations
-
 import hashlib
 import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docker
 import docker.errors
@@ -16,6 +15,7 @@ from docker.types import Mount as EngineMount
 from container_runtime.docker.border import translated
 from container_runtime.docker.engine import INSTANCE_LABEL
 from container_runtime.docker.images.image_files import copy_image_files
+from container_runtime.docker.images.local_images import LocalImage, LocalImages
 from container_runtime.docker.scratch import find_folders, prepare_folders
 from container_runtime.docker.sidecar import SIDECAR_LABEL
 from container_runtime.runtime import (
@@ -24,21 +24,14 @@ from container_runtime.runtime import (
     EngineUnavailableError,
     NetworkExhaustedError,
 )
+from container_runtime.spec import ContainerSpec
 from container_runtime.swarm.capacity import Capacity, Wanted, build_promise
 from container_runtime.swarm.containers.service import build_service
-from container_runtime.swarm.containers.swarm_containers import FILES_LABEL, name_own_network
-from container_runtime.swarm.containers.tasks import NAME_LABEL
+from container_runtime.swarm.containers.swarm_containers import FILES_LABEL, SwarmContainers, name_own_network
+from container_runtime.swarm.containers.tasks import NAME_LABEL, Tasks
 from container_runtime.swarm.file_transfer.carried_folders import list_carried, write_label
 from container_runtime.swarm.networks import create_overlay, find_hosts, remove_overlay
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from container_runtime.docker.images.local_images import LocalImage, LocalImages
-    from container_runtime.spec import ContainerSpec
-    from container_runtime.swarm.containers.swarm_containers import SwarmContainers
-    from container_runtime.swarm.containers.tasks import Tasks
-    from container_runtime.swarm.nodes import Nodes, SwarmNode
+from container_runtime.swarm.nodes import Nodes, SwarmNode
 
 _POLL_SECONDS, _NODE_POLL_SECONDS = 0.02, 0.5
 # Most time that a node may take to start a container, and that it may be away while it does.

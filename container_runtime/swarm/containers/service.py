@@ -1,23 +1,16 @@
 """Service specifications: a container as a Swarm service of one task."""
 
-from __future__ import annotations
-
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from container_runtime.docker.engine import LOG_OPTIONS, OPEN_FILES
+from container_runtime.docker.images.local_images import LocalImage
 from container_runtime.docker.network import NOBODY, NOBODY_OPTIONS
-from container_runtime.swarm.capacity import PROMISE_LABEL
-from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, BEGIN_FOLDER, list_volumes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from container_runtime.docker.images.local_images import LocalImage
-    from container_runtime.spec import ContainerSpec, Mount
-    from container_runtime.swarm.capacity import Promise
-    from container_runtime.swarm.file_transfer.carried_folders import Carried
-    from container_runtime.swarm.nodes import SwarmNode
+from container_runtime.spec import ContainerSpec, Mount
+from container_runtime.swarm.capacity import PROMISE_LABEL, Promise
+from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, BEGIN_FOLDER, Carried, list_volumes
+from container_runtime.swarm.nodes import SwarmNode
 
 # A program begins when the ports and host names that it may need are available, or without them after a minute. A proxy
 # needs the network of a running task, so it opens after the task's start; the kernel lists the sockets of each network.

@@ -1,35 +1,27 @@
 """Containers of a Swarm on their nodes: logs, exit, loss and removal."""
 
-from __future__ import annotations
-
 import logging
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import docker
 import docker.errors
 
 from container_runtime.docker.border import translated
 from container_runtime.docker.containers import EngineContainers
-from container_runtime.runtime import ContainerNotFoundError, EngineUnavailableError
+from container_runtime.meter import Meter
+from container_runtime.runtime import ContainerNotFoundError, EngineUnavailableError, Exit, LogLine
 from container_runtime.swarm.carriers import Carriers
+from container_runtime.swarm.containers.tasks import Tasks
 from container_runtime.swarm.containers.volumes import remove_ended_volumes, remove_volumes
-from container_runtime.swarm.file_transfer.carried_folders import read_label
+from container_runtime.swarm.file_transfer.carried_folders import Carried, read_label
 from container_runtime.swarm.networks import remove_overlay
+from container_runtime.swarm.nodes import Nodes
 from container_runtime.swarm.proxies import Proxies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import Any
-
-    from container_runtime.meter import Meter
-    from container_runtime.runtime import Exit, LogLine
-    from container_runtime.swarm.containers.tasks import Tasks
-    from container_runtime.swarm.file_transfer.carried_folders import Carried
-    from container_runtime.swarm.nodes import Nodes
 
 logger = logging.getLogger(__name__)
 

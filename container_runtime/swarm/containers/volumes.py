@@ -1,17 +1,12 @@
 """Volumes of containers on a Swarm node."""
 
-from __future__ import annotations
-
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import docker
 import docker.errors
 
 from container_runtime.docker.border import translated
-
-if TYPE_CHECKING:
-    from container_runtime.swarm.containers.tasks import Tasks
+from container_runtime.swarm.containers.tasks import Tasks
 
 
 def remove_ended_volumes(api: docker.APIClient, tasks: Tasks) -> None:

@@ -5,27 +5,21 @@ copied into the volumes. While the program runs, and once more when it has ended
 folders of this machine, where the rest of the emulator reads them.
 """
 
-from __future__ import annotations
-
 import logging
 import os
+import ssl
 import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from threading import Event, Lock, Thread, current_thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from container_runtime.runtime import ContainerRuntimeError
-from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, list_volumes
+from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, Carried, list_volumes
 from container_runtime.swarm.file_transfer.copied_folders import CopiedFolders
 from container_runtime.swarm.file_transfer.file_link import FileLink, translated_link_errors
 from container_runtime.swarm.file_transfer.pipes import PipeSenders
 from container_runtime.swarm.file_transfer.tree_protocol import FILE, write_line
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Sequence
-
-    from container_runtime.swarm.file_transfer.carried_folders import Carried
 
 logger = logging.getLogger(__name__)
 

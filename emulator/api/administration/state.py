@@ -1,20 +1,14 @@
 """``/_emulator/reset`` and ``/_emulator/state``: state reset, export and import."""
 
-from __future__ import annotations
-
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from flask import Blueprint, jsonify, request, send_file
+from flask import Blueprint, Response, jsonify, request, send_file
 
 from emulator.api import PREFIX
 from emulator.exceptions import AwsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from flask import Response
 
 
 def build_state_pages(

@@ -286,7 +286,7 @@ PAGES = (
     Page(
         "POST",
         f"{PREFIX}jobs/<region>/<name>/rules/<rule>/retry",
-        "Judge a job that ended once more with other parameters; nothing of the job changes.",
+        "Judge an ended job again with other parameters; nothing of the job changes.",
         _ACCOUNT,
         {"parameters": {"threshold": "0.01"}},
         answer=answers.Retry,

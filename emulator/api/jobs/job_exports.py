@@ -1,26 +1,20 @@
 """``…/jobs/REGION/NAME/record`` and ``/_emulator/records``: job export and import."""
 
-from __future__ import annotations
-
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import find_training_job
+from emulator.api.account_services import RequestAccounts, find_training_job
 from emulator.api.jobs.training_jobs import list_events
 from emulator.exceptions import ValidationException
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from emulator.api.account_services import RequestAccounts
-    from emulator.jobs.model.rule_evaluation import RuleEvaluation
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.model.warnings import JobWarning
-    from emulator.services import Services
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.warnings import JobWarning
+from emulator.services import Services
 
 
 def build_job_exports_pages(accounts: RequestAccounts) -> Blueprint:

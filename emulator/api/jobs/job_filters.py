@@ -1,15 +1,9 @@
 """Query parameters that lists of jobs of every kind have."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from flask import request
 
 from emulator.api.account_services import read_choice, read_number
-
-if TYPE_CHECKING:
-    from emulator.jobs.store.newest import JobFilter
+from emulator.jobs.store.newest import JobFilter
 
 _STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
 _MOST_JOBS = 10_000

@@ -1,12 +1,7 @@
 """Relations of jobs: the tuning job and the pipeline execution that made a job."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.services import Services
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.services import Services
 
 
 def find_tuning_job_name(account: Services, job: TrainingJob) -> str | None:

@@ -1,18 +1,13 @@
 """``/_emulator/jobs/REGION/NAME/tags``: AWS tags of a job, a note among them."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import find_training_job
+from emulator.api.account_services import RequestAccounts, find_training_job
 from emulator.exceptions import ValidationException
-
-if TYPE_CHECKING:
-    from emulator.api.account_services import RequestAccounts
 
 # As AWS's model of AddTags has them; \w stands for its letters and digits of all scripts.
 _KEY = re.compile(r"(?!aws:)[\w\s.:/=+\-@]{1,128}", re.IGNORECASE)

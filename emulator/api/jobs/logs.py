@@ -1,18 +1,13 @@
 """Log lines of jobs, rules and functions, as the query of a request selects them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from flask import request
 
 from emulator.api.account_services import parse_number, read_number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from emulator.moto_services.cloudwatch.logs import Log, LogGroups, LogLine
-    from emulator.services import Services
+from emulator.moto_services.cloudwatch.logs import Log, LogGroups, LogLine
+from emulator.services import Services
 
 _MOST_LINES = 5000
 # The limit of one response: a page shows no more, and a line may have 256 kB.

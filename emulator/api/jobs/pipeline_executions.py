@@ -1,19 +1,15 @@
 """``/_emulator/pipeline-executions``: executions of pipelines with their steps."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, jsonify
 
 from emulator.api import PREFIX
+from emulator.api.account_services import RequestAccounts
 from emulator.api.jobs.job_filters import read_filter
 from emulator.exceptions import ResourceNotFound
-
-if TYPE_CHECKING:
-    from emulator.api.account_services import RequestAccounts
-    from emulator.jobs import Jobs
-    from emulator.jobs.model.pipeline_execution import PipelineExecution, PlannedStep
+from emulator.jobs import Jobs
+from emulator.jobs.model.pipeline_execution import PipelineExecution, PlannedStep
 
 _EXECUTIONS = f"{PREFIX}pipeline-executions"
 

@@ -1,22 +1,18 @@
 """``/_emulator/processing-jobs``: processing jobs, rule evaluations included."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, jsonify
 
 from emulator.api import PREFIX
+from emulator.api.account_services import RequestAccounts
 from emulator.api.jobs.job_filters import read_filter
 from emulator.api.jobs.job_relations import find_execution
 from emulator.api.jobs.logs import find_host_streams, list_hosts, read_logs
 from emulator.exceptions import ResourceNotFound, ValidationException
-
-if TYPE_CHECKING:
-    from emulator.api.account_services import RequestAccounts
-    from emulator.jobs import Jobs
-    from emulator.jobs.model.processing_job import ProcessingJob
-    from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs import Jobs
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
 
 _JOBS = f"{PREFIX}processing-jobs"
 

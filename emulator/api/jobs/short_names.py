@@ -1,17 +1,12 @@
 """Names in short: which of several names a user means by a part of one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from emulator.api.account_services import RequestAccounts
+from emulator.api.account_services import RequestAccounts
 
 Named = TypeVar("Named")
 

@@ -1,29 +1,23 @@
 """``/_emulator/jobs``: training jobs, their logs and their metrics."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import find_training_job, read_choice
+from emulator.api.account_services import RequestAccounts, find_training_job, read_choice
 from emulator.api.jobs.job_filters import read_filter
 from emulator.api.jobs.job_relations import find_execution, find_tuning_job_name
 from emulator.api.jobs.logs import find_host_streams, list_hosts, read_logs
 from emulator.exceptions import ObjectStoreError, ResourceNotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from emulator.api.account_services import RequestAccounts
-    from emulator.jobs import Jobs
-    from emulator.jobs.model.rule_evaluation import RuleEvaluation
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.model.warnings import JobWarning
-    from emulator.services import Services
+from emulator.jobs import Jobs
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.warnings import JobWarning
+from emulator.services import Services
 
 _RULE_STATUSES = ("InProgress", "NoIssuesFound", "IssuesFound", "Error", "Stopping", "Stopped")
 _MOST_REPORT_BYTES = 4 * 1024**2

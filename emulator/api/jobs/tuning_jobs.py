@@ -1,21 +1,17 @@
 """``/_emulator/tuning-jobs``: hyperparameter tuning jobs with their trials."""
 
-from __future__ import annotations
-
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, jsonify
 
 from emulator.api import PREFIX
+from emulator.api.account_services import RequestAccounts
 from emulator.api.jobs.job_filters import read_filter
 from emulator.api.jobs.job_relations import find_execution
 from emulator.exceptions import ResourceNotFound
-
-if TYPE_CHECKING:
-    from emulator.api.account_services import RequestAccounts
-    from emulator.jobs import Jobs
-    from emulator.jobs.model.tuning_job import Outcome, TuningJob
+from emulator.jobs import Jobs
+from emulator.jobs.model.tuning_job import Outcome, TuningJob
 
 _JOBS = f"{PREFIX}tuning-jobs"
 

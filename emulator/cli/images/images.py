@@ -1,27 +1,21 @@
 """The ``images`` command: job images, listed and built ahead of use."""
 
-from __future__ import annotations
-
 import json
 import time
+from collections.abc import Callable, Collection
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from container_runtime.back_ends import load_back_end
-from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.selection import AUTO
 from emulator.cli.images.stored import remove_images
 from emulator.cli.running import fail, json_option
 from emulator.cli.setting_options import runtime_option
 from emulator.cli.tables import format_table, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from container_runtime.images.catalogue import ImageDefinition
 
 
 @click.group()

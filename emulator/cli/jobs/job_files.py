@@ -3,29 +3,22 @@
 They show a job in the browser, write it into one file or a folder, and read it from there.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import webbrowser
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import click
 
-from emulator.cli.jobs.jobs import find_job, name_argument
+from emulator.cli.jobs.jobs import Job, find_job, name_argument
 from emulator.cli.own_api import ask, locate_job
-from emulator.cli.running import connect, emulator_option, fail
+from emulator.cli.running import Emulator, connect, emulator_option, fail
 from emulator.cli.tables import count_of
 from emulator.console.page import BUILT, CONSOLE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from emulator.cli.jobs.jobs import Job
-    from emulator.cli.running import Emulator
 
 # What a report holds at most: a page with more would not open quickly.
 _MOST_TENSORS, _MOST_PICTURES = 300, 40

@@ -1,24 +1,18 @@
 """The ``jobs``, ``describe``, ``logs`` and ``stop-job`` commands."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from emulator.cli.own_api import ask, locate_job
-from emulator.cli.running import connect, emulator_option, fail, json_option, parse_age_option
+from emulator.cli.running import Emulator, connect, emulator_option, fail, json_option, parse_age_option
 from emulator.cli.tables import count_of, format_table, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from emulator.cli.running import Emulator
 
 NO_SUCH_JOB = 3
 # As many as the API gives at once.
@@ -319,7 +313,7 @@ def _format_report(report: dict[str, Any] | None) -> Iterator[str]:
         return
     steps = report["StepsEvaluated"]
     if steps["Last"] is not None:
-        passed_over = f", {steps['PassedOver']} passed over" if steps["PassedOver"] else ""
+        passed_over = f", {steps['PassedOver']} skipped" if steps["PassedOver"] else ""
         judged = f"steps {steps['First']} to {steps['Last']}: {steps['Evaluated']} evaluated{passed_over}"
         yield f"{judged}, {steps['WithValues']} with something to judge"
     for series in report["Series"]:

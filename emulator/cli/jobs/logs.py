@@ -1,23 +1,17 @@
 """The ``logs`` command."""
 
-from __future__ import annotations
-
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import click
 
 from emulator.api.jobs.short_names import choose_named
-from emulator.cli.jobs.jobs import ENDED, NO_SUCH_JOB, find_job, name_argument, refuse_several
+from emulator.cli.jobs.jobs import ENDED, NO_SUCH_JOB, Job, find_job, name_argument, refuse_several
 from emulator.cli.own_api import ask
 from emulator.cli.running import connect, emulator_option, fail, json_option
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from emulator.cli.jobs.jobs import Job
 
 _FOLLOW_SECONDS = 0.5
 # As many as the API gives at once.

@@ -1,23 +1,17 @@
 """The ``processing``, ``tuning`` and ``pipelines`` commands."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import click
 
 from emulator.cli.jobs.jobs import NO_SUCH_JOB, STATUSES, refuse_several
 from emulator.cli.own_api import ask
-from emulator.cli.running import connect, emulator_option, fail, json_option
+from emulator.cli.running import Emulator, connect, emulator_option, fail, json_option
 from emulator.cli.tables import format_table, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from emulator.cli.running import Emulator
 
 _MOST_JOBS = 10_000
 

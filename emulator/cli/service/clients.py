@@ -4,19 +4,18 @@ What clients need is known on their side of HTTP: this process becomes a program
 keeps the current folder off its path. Every command that is run waits for what is imported here: it is little.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
 from emulator.cli.remote import REMOTE_VARIABLE, SECRET_VARIABLE, TOKEN_VARIABLE, get_remote
 from emulator.cli.running import (
+    Emulator,
     connect,
     emulator_option,
     find_running,
@@ -27,10 +26,7 @@ from emulator.cli.running import (
     warn_of_version,
 )
 from emulator.cli.setting_options import runtime_option
-
-if TYPE_CHECKING:
-    from emulator.cli.running import Emulator
-    from emulator.state.folder import RunningEmulator
+from emulator.state.folder import RunningEmulator
 
 
 @click.command()

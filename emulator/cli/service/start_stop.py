@@ -93,7 +93,7 @@ def start(
     settings = replace(read_settings(state_dir), **list_given(options))
     if sys.platform != "linux":
         fail(NOT_LINUX)
-    _warn_of_original()
+    _warn_of_upstream()
     if detach:
         _start_detached(settings, log_level, init_folder)
     requests = EndRequests()
@@ -162,8 +162,8 @@ def _wait_for_stdin(requests: EndRequests) -> None:
     requests.stop("its standard input ended")
 
 
-def _warn_of_original() -> None:
-    """Say that the original library is installed here too: each of the two has files that the other overwrote."""
+def _warn_of_upstream() -> None:
+    """Warn that upstream smdebug is installed here too: each of the two has overwritten files of the other."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -178,15 +178,15 @@ def _warn_of_original() -> None:
 
 
 def _start_emulator(settings: Settings, ask_restart: Callable[[], None], bucket: Bucket | None) -> Emulator:
-    """Start the emulator without a look for garbage; what it made of modules and models is never looked at again.
+    """Start the emulator with garbage collection off, and exempt the objects of the start from later collections.
 
-    Looking through what an import makes, which is not garbage, takes a quarter of the start's time of the processor
-    (``python -m benchmarks startup`` shows it), and later on would hold up requests.
+    Collections of what imports create, which is not garbage, take a quarter of the start's processor time
+    (``python -m benchmarks startup`` shows it), and would delay requests later.
 
     Raises:
         StartupError: see ``Emulator``.
     """
-    if gc.get_freeze_count():  # an emulator that came before this one left garbage
+    if gc.get_freeze_count():  # an earlier emulator of this process left garbage
         gc.unfreeze()
         gc.collect()
     gc.disable()
@@ -201,7 +201,7 @@ def _start_emulator(settings: Settings, ask_restart: Callable[[], None], bucket:
 
 
 def _bound_heaps() -> None:
-    """Let the C library keep two heaps instead of eight a processor: each job's threads leave holes in those they use.
+    """Let the C library keep two heaps instead of eight for each core: the threads of jobs fragment those they use.
 
     Of 800 jobs in a row the memory grew by 18 KB a job, and by 7 KB with two (``python -m tests.soak many_jobs``).
     """

@@ -1,22 +1,15 @@
 """The ``status`` command."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from emulator.cli.jobs.jobs import format_jobs, format_swarm, list_summaries, write_times
-from emulator.cli.running import connect, emulator_option
+from emulator.cli.running import Emulator, connect, emulator_option
 from emulator.cli.tables import count_of, wrap
 from emulator.console.page import CONSOLE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from emulator.cli.running import Emulator
 
 _INDENT = " " * 10
 

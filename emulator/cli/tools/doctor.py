@@ -132,11 +132,7 @@ def _check_environments() -> Iterator[Finding]:
     """Say which environments the next job of a local process would have to build first, and what that takes."""
     from container_runtime.images.build_record import describe_build
     from container_runtime.images.installation import locate_cache
-    from container_runtime.process.environments import (
-        describe_requirements,
-        locate_environment,
-        needs_environment,
-    )
+    from container_runtime.process.environments import describe_requirements, locate_environment, needs_environment
 
     lacking = [
         definition

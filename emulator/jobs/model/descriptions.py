@@ -3,22 +3,15 @@
 Pure functions. Times are in epoch seconds.
 """
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES
+from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, PipelineExecution
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.profiler_config import DEFAULT_INTERVAL_MS, is_profiled, is_profiler_rule
-from emulator.jobs.model.tuning_job import count_jobs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from emulator.jobs.model.pipeline_execution import PipelineExecution
-    from emulator.jobs.model.rule_evaluation import RuleEvaluation
-    from emulator.jobs.model.training_job import SecondaryStatusTransition, TrainingJob
-    from emulator.jobs.model.tuning_job import Outcome, TuningJob
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import SecondaryStatusTransition, TrainingJob
+from emulator.jobs.model.tuning_job import Outcome, TuningJob, count_jobs
 
 # The two members of CreateTrainingJob that Describe does not give back.
 _NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})

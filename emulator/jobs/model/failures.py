@@ -1,20 +1,13 @@
 """FailureReason texts of jobs that fail or are stopped."""
 
-from __future__ import annotations
-
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from container_runtime.runtime import NETWORK_CLOSED
+from container_runtime.runtime import NETWORK_CLOSED, Exit
 from emulator.jobs.model.training_job import MAX_FAILURE_REASON
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from container_runtime.runtime import Exit
 
 # What sagemaker-training logs before it repeats the failure file.
 _TOOLKIT_REPORT = "Reporting training FAILURE"

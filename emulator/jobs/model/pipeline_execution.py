@@ -291,7 +291,7 @@ def refuse_needs_of_fail_steps(definition: Mapping[str, Any]) -> None:
         for needed in sorted(step.needs & planned.keys()):
             if planned[needed].definition["Type"] == "Fail":
                 raise ValidationException(
-                    f"The step {name} depends on {needed}, a Fail step, which ends the execution: remove that."
+                    f"{name} can not depends on {needed}: that is a Fail step, which ends the execution. Remove it."
                 )
 
 

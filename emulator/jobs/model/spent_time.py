@@ -1,14 +1,10 @@
 """Seconds of a training job by phase, from recorded moments."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from emulator.jobs.model.rule_evaluation import RuleEvaluation
-    from emulator.jobs.model.training_job import SecondaryStatus, TrainingJob
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import SecondaryStatus, TrainingJob
 
 Phase = Literal[
     "waiting for a slot",

@@ -3,22 +3,16 @@
 Pure functions.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.jobs.model.descriptions import describe_processing_job, describe_training_job, describe_tuning_job
-from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from emulator.jobs.model.pipeline_execution import PipelineExecution
-    from emulator.jobs.model.processing_job import ProcessingJob
-    from emulator.jobs.model.rule_evaluation import RuleEvaluation
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.model.tuning_job import TuningJob
+from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, PipelineExecution
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.tuning_job import TuningJob
 
 TRAINING_JOB_STATE_CHANGE = "SageMaker Training Job State Change"
 PROCESSING_JOB_STATE_CHANGE = "SageMaker Processing Job State Change"

@@ -6,16 +6,13 @@ Pure functions.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from emulator.jobs.model.arns import build_arn
 from emulator.jobs.model.requested_job import RequestedJob
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.training_job import TrainingJob
 
 ObjectiveStatus = Literal["Succeeded", "Pending", "Failed"]
 

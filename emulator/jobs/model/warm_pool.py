@@ -5,18 +5,13 @@ for the same time, so that the next job starts without its imports. What a clien
 which job had the instances next.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ValidationException
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.training_job import TrainingJob
 
 # What two jobs have in common where one may have the other's instances.
 _MATCHED = ("RoleArn", "VpcConfig", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")

@@ -3,14 +3,10 @@
 Pure functions. A parent is compared definition by definition: those of one name, or the only ones of both.
 """
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from emulator.jobs.model.tuning_job import TuningJob
+from emulator.jobs.model.tuning_job import TuningJob
 
 MAX_CHANGES = 10
 # What the service adds itself; SDKs that attach to a tuning job send it back.

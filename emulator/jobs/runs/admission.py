@@ -6,23 +6,15 @@ Rule evaluations and processing jobs are not counted. Otherwise, a training job 
 while they wait for the job to end.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from bisect import bisect_left, insort
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Condition, Lock
-from typing import TYPE_CHECKING
+from threading import Condition, Event, Lock
 
 from container_runtime.machine import count_memory_bytes
-from emulator.state.disk import is_disk_full
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from threading import Event
-
-    from emulator.state.disk import DiskBudget
+from emulator.state.disk import DiskBudget, is_disk_full
 
 # Memory that the default limit assumes for a job: its Python interpreter, framework and data.
 _JOB_BYTES = 512 * 1024**2

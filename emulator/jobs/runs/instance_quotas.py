@@ -1,22 +1,17 @@
 """Quotas of instances: refusal of jobs that would use more than an account may."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ResourceLimitExceeded
+from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.quotas import PROCESSING, SPOT, TRAINING, WARM_POOL, name_quota, read_quotas
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from emulator.jobs.model.processing_job import ProcessingJob
-    from emulator.jobs.model.training_job import TrainingJob
 
 
 class InstanceQuotas:

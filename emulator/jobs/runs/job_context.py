@@ -1,20 +1,14 @@
 """Constants of a job: names, hosts, folder, and the services that it works with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
+from emulator.jobs.staging.hosts import Host
 from emulator.jobs.staging.opt_ml import find_work_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from emulator.jobs.staging.hosts import Host
-    from emulator.moto_services.s3.objects import ObjectStore
-    from emulator.services import Services
+from emulator.moto_services.s3.objects import ObjectStore
+from emulator.services import Services
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,9 @@
 """Log streams of one attempt at a job, one for each of its hosts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from container_runtime.runtime import LogLine
 from emulator.jobs.runs.containers.logs import StoredLines, build_stream_name
-
-if TYPE_CHECKING:
-    from emulator.jobs.runs.job_context import JobContext
-    from emulator.jobs.staging.hosts import Host
+from emulator.jobs.runs.job_context import JobContext
+from emulator.jobs.staging.hosts import Host
 
 
 class JobLog:

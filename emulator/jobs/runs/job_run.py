@@ -1,16 +1,16 @@
 """Job run: attempts, one after the other, until one of them ends the job."""
 
-from __future__ import annotations
-
 import logging
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from container_runtime.runtime import (
+    Container,
     ContainerRuntimeError,
     ContainerStartError,
     EngineUnavailableError,
@@ -24,16 +24,11 @@ from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.attempt import Attempt
 from emulator.jobs.runs.containers.container import find_hosts
+from emulator.jobs.runs.containers.host_containers import HostExit
+from emulator.jobs.runs.job_context import JobContext
 from emulator.jobs.staging.job_files import RefusedError
 from emulator.jobs.staging.opt_ml import remove_work_folder
 from emulator.jobs.uploads.folder import UploadError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from container_runtime.runtime import Container
-    from emulator.jobs.runs.containers.host_containers import HostExit
-    from emulator.jobs.runs.job_context import JobContext
 
 logger = logging.getLogger(__name__)
 

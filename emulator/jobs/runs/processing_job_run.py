@@ -1,21 +1,23 @@
 """Processing job run: inputs, the containers that process them, outputs."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.runtime import Container, ContainerRuntimeError
 from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.model.failures import LOST_TOO_OFTEN, describe_algorithm_error
 from emulator.jobs.model.processing_job import ProcessingJob
+from emulator.jobs.model.requested_job import JobStatus
 from emulator.jobs.model.training_job import MOST_LOSSES
+from emulator.jobs.model.warnings import JobWarning
 from emulator.jobs.runs.attempt import Attempt
+from emulator.jobs.runs.containers.host_containers import HostExit
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP
 from emulator.jobs.runs.job_context import JobContext
-from emulator.jobs.runs.job_run import A, Ended, J, JobRun, Retry, Stopped
-from emulator.jobs.staging.hosts import list_hosts
+from emulator.jobs.runs.job_run import A, Ended, J, JobRun, Outcome, Retry, Stopped
+from emulator.jobs.staging.hosts import Host, list_hosts
 from emulator.jobs.staging.instance_types import GIB
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
 from emulator.jobs.staging.opt_ml import TARGET, build_aws_environment, issue_credentials, remove_work_folder
@@ -30,17 +32,7 @@ from emulator.jobs.staging.processing import (
 )
 from emulator.jobs.staging.s3_paths import require_bucket
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from container_runtime.runtime import Container
-    from emulator.jobs.model.requested_job import JobStatus
-    from emulator.jobs.model.warnings import JobWarning
-    from emulator.jobs.runs.containers.host_containers import HostExit
-    from emulator.jobs.runs.job_run import Outcome
-    from emulator.jobs.staging.hosts import Host
-    from emulator.services import Services
+from emulator.services import Services
 
 _SHM_BYTES = 2 * GIB
 MAX_MESSAGE_CHARACTERS = 1024

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob
-from emulator.jobs.runs.containers.container import (
-    JOB_LABEL,
-    STORE_LABEL,
-    find_hosts,
-    remove_container,
-    remove_network,
-)
+from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL, find_hosts, remove_container, remove_network
 from emulator.jobs.runs.processing_job_run import ProcessingJobRun, list_processing_hosts
 from emulator.jobs.runs.rule_job_run import RuleJobRun
 from emulator.jobs.runs.training_job_run import TrainingJobRun, can_reattach

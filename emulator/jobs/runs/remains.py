@@ -1,26 +1,20 @@
 """Remains of ended jobs: folders, logs and containers, found and pruned."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
+from container_runtime.runtime import ContainerRuntime
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL, remove_container
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP, TRAINING_GROUP
 from emulator.jobs.staging.opt_ml import remove_work_folder
+from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.state.folder import WORK_FOLDERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
-    from emulator.moto_services.cloudwatch.logs import LogGroups
 
 logger = logging.getLogger(__name__)
 

@@ -1,34 +1,29 @@
 """Rule job run: a processing job beside the training job that it judges."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
-from container_runtime.runtime import NETWORK_CLOSED, EngineUnavailableError
+from container_runtime.runtime import NETWORK_CLOSED, Container, EngineUnavailableError, Exit
 from container_runtime.spec import Mount
 from emulator.jobs.model.failures import CLOSED, RequestFailure
 from emulator.jobs.model.profiler_config import is_profiler_rule
 from emulator.jobs.model.rule_evaluation import VERDICT_STATUSES, RuleEvaluation, RuleEvaluationStatus
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.attempt import Attempt
 from emulator.jobs.runs.containers.logs import PROCESSING_GROUP
 from emulator.jobs.runs.job_context import JobContext
-from emulator.jobs.runs.job_run import Ended
+from emulator.jobs.runs.job_run import Ended, Outcome
 from emulator.jobs.runs.processing_job_run import AnyProcessingJobRun, name_processing_job
 from emulator.jobs.staging.hosts import INSTANCE_GROUP, Host
 from emulator.jobs.staging.job_files import JobFolder, describe_refused
 from emulator.jobs.staging.job_warnings import ReportedWarnings
-from emulator.jobs.staging.opt_ml import (
-    TARGET,
-    WARNINGS,
-    WARNINGS_PATH,
-    build_aws_environment,
-    issue_credentials,
-)
+from emulator.jobs.staging.opt_ml import TARGET, WARNINGS, WARNINGS_PATH, build_aws_environment, issue_credentials
 from emulator.jobs.staging.rule_configuration import (
     build_rule_configuration,
     check_local_path,
@@ -40,15 +35,7 @@ from emulator.jobs.staging.rule_configuration import (
 )
 from emulator.jobs.staging.s3_paths import build_rule_output_uri, require_bucket
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload, UploadError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from container_runtime.runtime import Container, Exit
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.runs.job_run import Outcome
-    from emulator.services import Services
+from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 

@@ -1,25 +1,30 @@
 """Training attempt: inputs, containers, uploads and results of one try."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from emulator.jobs.model.failures import RequestFailure, describe_algorithm_error
+from container_runtime.runtime import Container, LogLine
+from container_runtime.spec import ContainerSpec
+from emulator.jobs.model.failures import ContainerFailure, RequestFailure, describe_algorithm_error
 from emulator.jobs.model.profiler_config import find_interval_seconds, is_profiled
 from emulator.jobs.model.spent_time import INPUTS, parse_moments
-from emulator.jobs.model.warnings import build_warning
+from emulator.jobs.model.training_job import FinalMetric, TrainingJob
+from emulator.jobs.model.warnings import JobWarning, build_warning
 from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt
+from emulator.jobs.runs.containers.container import Agent
 from emulator.jobs.runs.containers.metrics import MetricReader
+from emulator.jobs.runs.job_context import JobContext
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
 from emulator.jobs.runs.measuring.measures import finish_measures
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
 from emulator.jobs.runs.spot_instances import SpotInstances
 from emulator.jobs.staging.channels import download_channels
+from emulator.jobs.staging.hosts import Host
 from emulator.jobs.staging.instance_types import find_memory_bytes, has_gpus
-from emulator.jobs.staging.job_files import RefusedError, describe_refused
+from emulator.jobs.staging.job_files import JobFolder, RefusedError, describe_refused
 from emulator.jobs.staging.job_warnings import (
     ReportedWarnings,
     find_failure_warnings,
@@ -43,19 +48,6 @@ from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.live import LiveUploads
 from emulator.jobs.uploads.tensors import has_saved_tensors
 from emulator.moto_services.cloudwatch.metrics import Datum
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from container_runtime.runtime import Container, LogLine
-    from container_runtime.spec import ContainerSpec
-    from emulator.jobs.model.failures import ContainerFailure
-    from emulator.jobs.model.training_job import FinalMetric, TrainingJob
-    from emulator.jobs.model.warnings import JobWarning
-    from emulator.jobs.runs.containers.container import Agent
-    from emulator.jobs.runs.job_context import JobContext
-    from emulator.jobs.staging.hosts import Host
-    from emulator.jobs.staging.job_files import JobFolder
 
 _MOST_MOMENTS_BYTES = 1 << 15
 logger = logging.getLogger(__name__)

@@ -1,20 +1,18 @@
 """Training job run: AWS's phases, retries, and the start and end of rules."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from container_runtime.runtime import ContainerRuntimeError, NetworkExhaustedError
+from container_runtime.runtime import Container, ContainerRuntimeError, NetworkExhaustedError
 from emulator.faults import FAULTS
 from emulator.jobs.model.failures import LOST_TOO_OFTEN, RequestFailure, StopAsked, describe_algorithm_error
-from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.training_job import SecondaryStatus, StopCause, TrainingJob
 from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 from emulator.jobs.runs.job_context import JobContext
-from emulator.jobs.runs.job_run import Ended, JobRun, Retry, Stopped
+from emulator.jobs.runs.job_run import Ended, JobRun, Outcome, Retry, Stopped
 from emulator.jobs.runs.spot_instances import SpotInstances
 from emulator.jobs.runs.training_attempt import TrainingAttempt
 from emulator.jobs.runs.training_rules import end_rules, start_rules
@@ -23,14 +21,7 @@ from emulator.jobs.staging.channels import reads_pipe
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.opt_ml import remove_work_folder
 from emulator.jobs.uploads.folder import UploadError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from container_runtime.runtime import Container
-    from emulator.jobs.model.training_job import SecondaryStatus, StopCause
-    from emulator.jobs.runs.job_run import Outcome
-    from emulator.services import Services
+from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 

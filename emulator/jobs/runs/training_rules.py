@@ -1,17 +1,11 @@
 """Start and end of the rule evaluations of a training job."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from emulator.jobs.model.profiler_config import is_disabled, is_profiler_rule
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.rule_job_run import RuleJobRun
-
-if TYPE_CHECKING:
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.uploads.live import LiveUploads
-    from emulator.services import Services
+from emulator.jobs.uploads.live import LiveUploads
+from emulator.services import Services
 
 
 def start_rules(job: TrainingJob, services: Services) -> None:

@@ -1,18 +1,13 @@
 """Start points that the back end keeps ready for warm pools of training jobs."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.spec import ContainerSpec
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.model.warm_pool import count_seconds_left
 from emulator.jobs.runs.attempt import build_typical_spec
-
-if TYPE_CHECKING:
-    from container_runtime.spec import ContainerSpec
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.services import Services
+from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 

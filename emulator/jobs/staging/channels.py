@@ -4,25 +4,18 @@ In FastFile mode, the files are hard links to the files in which the emulator's 
 terabyte is ready immediately, takes no disk space, and only the data that the script uses is read.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey, ValidationException
 from emulator.jobs.model.failures import RequestFailure
-from emulator.jobs.staging.hosts import list_receivers
+from emulator.jobs.staging.hosts import Host, list_receivers
 from emulator.jobs.staging.s3_paths import parse_request_uri, resolve_relative_key
-from emulator.moto_services.s3.objects import parse_s3_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from emulator.jobs.staging.hosts import Host
-    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
+from emulator.moto_services.s3.objects import ObjectStore, S3Uri, parse_s3_uri
 
 _Entry = TypeVar("_Entry")
 _Placed = TypeVar("_Placed")

@@ -1,21 +1,16 @@
 """Warnings of a job, from its request, its containers and its end."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from emulator.jobs.model.warnings import MOST_REPORTED_BYTES, JobWarning, build_warning, parse_reported
 from emulator.jobs.staging.hook_parameters import find_ignored, find_slips
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.instance_types import has_gpus
+from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.staging.opt_ml import WARNINGS
 from emulator.jobs.staging.rule_parameters import find_rule_slips
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
-    from emulator.jobs.staging.job_files import JobFolder
-    from emulator.jobs.store.ledger import Ledger
+from emulator.jobs.store.ledger import Ledger
 
 # The name of this failure in /opt/ml/output/failure, as AWS's toolkit for training images writes it.
 _REQUIREMENTS_ERROR = "InstallRequirementsError"

@@ -10,9 +10,11 @@ import select
 import shutil
 import stat
 import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import NoSuchBucket, NoSuchKey
 from emulator.jobs.model.failures import RequestFailure
@@ -24,15 +26,9 @@ from emulator.jobs.staging.channels import (
     reads_pipe,
     shuffle,
 )
-from emulator.jobs.staging.hosts import list_receivers
+from emulator.jobs.staging.hosts import Host, list_receivers
 from emulator.jobs.staging.s3_paths import parse_request_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from emulator.jobs.staging.hosts import Host
-    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
+from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 logger = logging.getLogger(__name__)
 
@@ -215,9 +211,7 @@ def parse_augmented_line(line: bytes, names: Sequence[str], uri: str) -> list[by
     except RecursionError as error:
         raise RequestFailure(f"A line of the augmented manifest {uri} is nested too deeply: {line[:40]!r}….") from error
     if not isinstance(values, dict) or any(name not in values for name in names):
-        raise RequestFailure(
-            f"A line of the augmented manifest {uri} has not all of {', '.join(names)}: {line[:200]!r}."
-        )
+        raise RequestFailure(f"A line of the augmented manifest {uri} lacks one of {', '.join(names)}: {line[:200]!r}.")
     pieces: list[bytes | S3Uri] = []
     for name in names:
         value, where = values[name], f"{name} in the augmented manifest {uri}"

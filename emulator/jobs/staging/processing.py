@@ -1,23 +1,18 @@
 """Staging of processing containers: /opt/ml/config, inputs and output folders."""
 
-from __future__ import annotations
-
 import json
 import posixpath
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from container_runtime.spec import Mount
 from emulator.jobs.model.failures import RequestFailure
+from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.staging.channels import download_source, is_sharded
+from emulator.jobs.staging.hosts import Cluster, Host
 from emulator.jobs.staging.opt_ml import TARGET
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from container_runtime.spec import Mount
-    from emulator.jobs.model.processing_job import ProcessingJob
-    from emulator.jobs.staging.hosts import Cluster, Host
-    from emulator.moto_services.s3.objects import ObjectStore
+from emulator.moto_services.s3.objects import ObjectStore
 
 INPUTS_PREFIX = f"{TARGET}/processing/"
 MESSAGE = "output/message"

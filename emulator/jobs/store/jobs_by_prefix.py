@@ -1,18 +1,11 @@
 """Jobs chosen by the beginning of their names, to be counted, listed or deleted."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
-from typing import TYPE_CHECKING
-
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, func, select
 
 from emulator.jobs.store import tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from sqlalchemy import ColumnElement, Connection, Engine, Table
 
 
 class JobsByPrefix:

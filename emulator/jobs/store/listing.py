@@ -1,22 +1,16 @@
 """List operations: request members to SQL, one page with its next token."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from datetime import datetime
+from typing import Any, Literal, TypeVar
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, func, select, tuple_
 
 from emulator.exceptions import ValidationException
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select
 
 SortBy = Literal["Name", "CreationTime", "Status"]
 E = TypeVar("E")

@@ -1,22 +1,14 @@
 """Events to deliver, messages that were sent, and what became of them."""
 
-from __future__ import annotations
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import bindparam, delete, func, or_, select
+from sqlalchemy import Engine, bindparam, delete, func, or_, select
 
 from emulator.jobs.store import tables
 from emulator.jobs.store.sent_messages import SentMessage
-from emulator.jobs.store.transaction import KEPT_MESSAGES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from contextlib import AbstractContextManager
-
-    from sqlalchemy import Engine
-
-    from emulator.jobs.store.transaction import StoreTransaction
+from emulator.jobs.store.transaction import KEPT_MESSAGES, StoreTransaction
 
 _DELIVERED = delete(tables.outbox).where(tables.outbox.c.event_id == bindparam("of_event"))
 

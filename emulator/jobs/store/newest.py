@@ -1,25 +1,31 @@
 """Newest jobs of all regions that match a filter, with the number of matches."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import and_, exists, func, literal, null, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Engine,
+    FromClause,
+    Select,
+    Subquery,
+    and_,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    union_all,
+)
 
 from emulator.jobs.model.pipeline_execution import PipelineExecution
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.store import tables
 from emulator.jobs.store.rows import find_table, load_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sqlalchemy import ColumnElement, Engine, FromClause, Select, Subquery
-
-    from emulator.jobs.model.tuning_job import TuningJob
 
 _IMAGE_PATH = "$.AlgorithmSpecification.TrainingImage"
 

@@ -1,10 +1,9 @@
 """Pages of jobs: answers of List and Search operations."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import and_, func, select, tuple_, union_all
+from sqlalchemy import Engine, and_, func, select, tuple_, union_all
 
 from emulator.jobs.model.pipeline_execution import PipelineExecution
 from emulator.jobs.model.processing_job import ProcessingJob
@@ -12,17 +11,10 @@ from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.model.warm_pool import has_status
 from emulator.jobs.store import tables
-from emulator.jobs.store.listing import DEFAULT_MAX_RESULTS, parse_token, read_page, select_page
+from emulator.jobs.store.listing import DEFAULT_MAX_RESULTS, ListQuery, parse_token, read_page, select_page
 from emulator.jobs.store.rows import R, find_table, load_record
 from emulator.jobs.store.search import build_condition, find_sort_column, select_property_names
 from emulator.jobs.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sqlalchemy import Engine
-
-    from emulator.jobs.store.listing import ListQuery
 
 
 class JobPages:

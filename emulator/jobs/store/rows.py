@@ -3,10 +3,10 @@
 A column has the name of the attribute that it keeps.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from sqlalchemy import Row, Table
 
 from emulator.jobs.model.pipeline_execution import PipelineExecution
 from emulator.jobs.model.processing_job import ProcessingJob
@@ -14,10 +14,6 @@ from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.store import tables
-
-if TYPE_CHECKING:
-    from sqlalchemy import Row, Table
-
 
 Record = TrainingJob | RuleEvaluation | ProcessingJob | TuningJob | PipelineExecution
 # The kinds of jobs that are a request and a status.

@@ -1,50 +1,32 @@
 """Job store: SQLite in WAL mode, with crash-safe transactions."""
 
-from __future__ import annotations
-
 import fcntl
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from threading import Condition, RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import (
-    create_engine,
-    event,
-    func,
-    insert,
-    select,
-)
+from sqlalchemy import Connection, create_engine, event, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import DatabaseError
 
 from emulator.exceptions import StartupError
+from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import ENDED_STATUSES, TrainingJob
+from emulator.jobs.model.tuning_job import TuningJob
+from emulator.jobs.model.warnings import JobWarning
 from emulator.jobs.store import tables
 from emulator.jobs.store.jobs_by_prefix import JobsByPrefix
 from emulator.jobs.store.messages import MessageStore
 from emulator.jobs.store.newest import NewestJobs
 from emulator.jobs.store.pages import JobPages
-from emulator.jobs.store.rows import (
-    K,
-    R,
-    find_table,
-    load_record,
-)
+from emulator.jobs.store.rows import K, R, find_table, load_record
 from emulator.jobs.store.transaction import StoreTransaction
 from emulator.state.write_ahead import use_write_ahead_log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from sqlalchemy import Connection
-
-    from emulator.jobs.model.processing_job import ProcessingJob
-    from emulator.jobs.model.tuning_job import TuningJob
-    from emulator.jobs.model.warnings import JobWarning
 
 # A store up to this size is checked when it is opened, which takes about 0.1 s.
 _CHECKED_BYTES = 64 * 1024**2

@@ -1,14 +1,14 @@
 """Tables of the job store, and their schema version."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Column,
+    Dialect,
     ForeignKeyConstraint,
     Index,
     Integer,
@@ -21,11 +21,6 @@ from sqlalchemy import (
 )
 
 from emulator.jobs.model.training_job import FinalMetric, SecondaryStatusTransition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sqlalchemy import Dialect
 
 # Written to PRAGMA user_version. A store of another version is refused.
 VERSION = 2

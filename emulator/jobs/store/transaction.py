@@ -3,13 +3,12 @@
 They hold its rules, tags and messages as well.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
@@ -17,19 +16,11 @@ from emulator.exceptions import ResourceInUse
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob
-from emulator.jobs.model.tuning_job import TUNING_JOB_ARN
+from emulator.jobs.model.tuning_job import TUNING_JOB_ARN, TuningJob
 from emulator.jobs.model.warm_pool import may_reuse
 from emulator.jobs.model.warnings import MOST_WARNINGS, JobWarning
 from emulator.jobs.store import tables
-from emulator.jobs.store.rows import R, build_row, find_table, load_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from sqlalchemy import Connection, Insert, Select, Table, Update
-
-    from emulator.jobs.model.tuning_job import TuningJob
-    from emulator.jobs.store.rows import K, Record
+from emulator.jobs.store.rows import K, R, Record, build_row, find_table, load_record
 
 # Maximum number of stored messages, and after how many new ones the oldest are deleted.
 KEPT_MESSAGES = 10_000

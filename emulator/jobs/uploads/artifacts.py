@@ -1,24 +1,17 @@
 """Final job artifacts in S3: model.tar.gz and output.tar.gz."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tarfile
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.staging.job_files import JobFolder
+from emulator.jobs.staging.opt_ml import OptMl
 from emulator.jobs.staging.s3_paths import build_output_uri, join_uri
 from emulator.jobs.uploads.folder import FolderUpload, UploadError, put_object
-from emulator.moto_services.s3.objects import parse_s3_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.staging.job_files import JobFolder
-    from emulator.jobs.staging.opt_ml import OptMl
-    from emulator.moto_services.s3.objects import ObjectStore
+from emulator.moto_services.s3.objects import ObjectStore, parse_s3_uri
 
 MAX_FAILURE_CHARACTERS = 1024
 # Weights hardly compress: the fastest level gives nearly the size of the slowest in a fraction of its time.

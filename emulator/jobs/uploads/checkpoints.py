@@ -1,21 +1,15 @@
 """Checkpoints: restored from S3 before training, uploaded during it."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.staging.opt_ml import OptMl
 from emulator.jobs.staging.s3_paths import require_bucket, resolve_relative_key
 from emulator.jobs.uploads.folder import FileState, FolderUpload, read_states
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.staging.opt_ml import OptMl
-    from emulator.moto_services.s3.objects import ObjectStore
+from emulator.moto_services.s3.objects import ObjectStore
 
 
 def restore_checkpoints(

@@ -1,24 +1,17 @@
 """Live uploads of a training: tensors, TensorBoard, checkpoints, profiles."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from emulator.jobs.model.profiler_config import is_profiled
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.staging.job_files import JobFolder
+from emulator.jobs.staging.opt_ml import OptMl
 from emulator.jobs.staging.s3_paths import build_profiler_uri, build_tensorboard_uri, build_tensors_uri, require_bucket
 from emulator.jobs.uploads.checkpoints import build_checkpoint_upload
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload, LiveUpload, join_key
 from emulator.jobs.uploads.tensors import TensorUpload, announce_end
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.staging.opt_ml import OptMl
-    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
-
+from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 # The names of the profiler's files have this suffix until they are complete.
 UNFINISHED = ".tmp"

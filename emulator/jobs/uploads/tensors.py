@@ -1,15 +1,14 @@
 """Tensor upload during training: each index file after the files it names."""
 
-from __future__ import annotations
-
 import os
 import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from emulator.jobs.staging.job_files import RefusedError
+from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.staging.job_files import JobFolder, RefusedError
 from emulator.jobs.staging.s3_paths import build_tensors_uri
 from emulator.jobs.uploads.folder import (
     FileState,
@@ -21,14 +20,7 @@ from emulator.jobs.uploads.folder import (
     read_file,
     read_state,
 )
-from emulator.moto_services.s3.objects import parse_s3_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from emulator.jobs.model.training_job import TrainingJob
-    from emulator.jobs.staging.job_files import JobFolder
-    from emulator.moto_services.s3.objects import ObjectStore, S3Uri
+from emulator.moto_services.s3.objects import ObjectStore, S3Uri, parse_s3_uri
 
 END_OF_JOB = "training_job_end.ts"
 _INDEX = "index"

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from emulator.exceptions import LogPatternError
-from emulator.moto_services.cloudwatch.log_patterns import parse_log_pattern, read_field
 from emulator.moto_services.cloudwatch.metrics import Datum, Metrics
+from emulator.moto_services.logs.log_patterns import parse_log_pattern, read_field
 from emulator.moto_services.replacements import replaced
 
 _parse = functools.lru_cache(maxsize=256)(parse_log_pattern)
@@ -42,7 +42,7 @@ def count_log_events() -> Iterator[None]:
         try:
             _parse(filter_pattern)
         except LogPatternError as error:
-            raise InvalidParameterException(str(error)) from error
+            raise InvalidParameterException(f"Invalid metric filter pattern: {error}") from error
         backend.delete_metric_filter(filter_name, log_group_name)  # moto would keep both
         put_filter(backend, filter_name, filter_pattern, log_group_name, *rest, **named)
 

@@ -1,24 +1,18 @@
 """Scheduled EventBridge rules in moto, and their next due times."""
 
-from __future__ import annotations
-
 import functools
 import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ScheduleError
-from emulator.moto_services.eventbridge.rules import describe_targets
+from emulator.moto_services.eventbridge.rules import Target, describe_targets
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.unit_of_work import reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from emulator.moto_services.eventbridge.rules import Target
 
 _RATE = re.compile(r"rate\(([1-9]\d{0,8}) (minute|hour|day)(s?)\)")
 _CRON = re.compile(r"cron\((.+)\)")

@@ -3,20 +3,16 @@
 For example ``s3:GetObject`` on ``arn:aws:s3:::bucket/key``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import lru_cache
 from html import unescape
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
+from wsgiref.types import WSGIEnvironment
 
 from emulator.moto_services.service_requests import find_model, read_operation
-
-if TYPE_CHECKING:
-    from wsgiref.types import WSGIEnvironment
 
 # The IAM actions whose names differ from the names of the API operations.
 _S3_ACTIONS = {

@@ -1,24 +1,19 @@
 """Principals of access keys, and the policies that apply to them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
+from wsgiref.types import WSGIEnvironment
 
 from emulator.moto_services.iam.policy_simulation import list_documents
 from emulator.moto_services.replacements import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from wsgiref.types import WSGIEnvironment
-
-    from emulator.security.keys import Keys, Session
+from emulator.security.keys import Keys, Session
 
 _SESSIONS_KNOWN = 4096
 

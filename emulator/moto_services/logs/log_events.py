@@ -17,7 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from emulator.exceptions import StartupError
+from emulator.exceptions import LogPatternError, StartupError
+from emulator.moto_services.logs.log_patterns import parse_log_pattern
 from emulator.moto_services.logs.log_streams import select_searched_streams
 from emulator.moto_services.replacements import replaced
 from emulator.state.write_ahead import use_write_ahead_log
@@ -45,6 +46,8 @@ _ENCODING = ("utf-8", "surrogatepass")
 _PAGE_BYTES, _PAGE_EVENTS, _EVENT_BYTES = 1024**2, 10_000, 26
 _READ_ROWS = 1000
 _DEFAULT_BOUND = 2 * 1024**3
+_REFUSAL = "The specified nextToken is invalid."
+_parse_pattern = functools.lru_cache(maxsize=256)(parse_log_pattern)
 # The share that is deleted at the limit (1/10), and the number of puts between checks of the size.
 _DROPPED_SHARE, _PUTS_BETWEEN_CHECKS = 10, 200
 
@@ -237,8 +240,12 @@ class LogEvents:
         interleaved: bool,
     ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
         """Answer FilterLogEvents as moto's group does, but page by page. A token holds the last event of a page."""
-        from moto.logs.utils import EventMessageFilter
+        from moto.logs.exceptions import InvalidParameterException
 
+        try:
+            matches = _parse_pattern(filter_pattern or "")
+        except LogPatternError as error:
+            raise InvalidParameterException(f"Invalid filter pattern: {error}") from error
         names = [name for name in group.streams if not log_stream_names or name in log_stream_names]
         searched = [{"logStreamName": name, "searchedCompletely": True} for name in names]
         after: int | None = None
@@ -246,11 +253,10 @@ class LogEvents:
         if next_token:
             at, _, last = next_token.removeprefix(f"{log_group_name}@").rpartition("@")
             if at not in names or not last.isdecimal() or not next_token.startswith(f"{log_group_name}@"):
-                return [], None, searched  # as AWS does
+                raise InvalidParameterException(_REFUSAL)
             after = int(last)
             together = together[next(place for place, some in enumerate(together) if at in some) :]
         by_number = {self._find_number(_name(group.streams[name])): name for name in names}
-        matches = EventMessageFilter(filter_pattern).matches
 
         def find() -> Iterator[Any]:
             begin = after
@@ -374,7 +380,7 @@ def _parse_token(token: str | None) -> tuple[str | None, int]:
         return None, 0
     direction, _, position = token.partition("/")
     if direction not in ("f", "b") or not position.removeprefix("-").isdecimal():
-        raise InvalidParameterException("The specified nextToken is invalid.")
+        raise InvalidParameterException(_REFUSAL)
     return direction, int(position)
 
 

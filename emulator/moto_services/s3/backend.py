@@ -3,15 +3,15 @@
 Before a request is answered, the journal stores the current state of every object and bucket that the request changed.
 """
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import BinaryIO
+from wsgiref.types import WSGIEnvironment
 
 from moto.s3.models import FakeBucket, S3Backend, s3_backends
 from moto.s3.responses import S3Response
@@ -19,7 +19,7 @@ from moto.s3.responses import S3Response
 from emulator.exceptions import StartupError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
-from emulator.moto_services.s3.bodies import passing_on, receive_body, serving_in_pieces, taking_received
+from emulator.moto_services.s3.bodies import Transfer, passing_on, receive_body, serving_in_pieces, taking_received
 from emulator.moto_services.s3.content import StoredContent
 from emulator.moto_services.s3.documents import checking
 from emulator.moto_services.s3.index_rows import (
@@ -31,20 +31,12 @@ from emulator.moto_services.s3.index_rows import (
     restore_bucket,
     restore_object,
 )
-from emulator.moto_services.s3.journal import S3Journal
+from emulator.moto_services.s3.journal import ContentsFollower, S3Journal
 from emulator.moto_services.s3.journalled_backend import JournalledBackend, forget_instances
 from emulator.moto_services.s3.listings import writing_contents
 from emulator.moto_services.s3.notifications import describing_eventbridge
-from emulator.moto_services.s3.policy import judge_permission, saying_denied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
-    from wsgiref.types import WSGIEnvironment
-
-    from emulator.moto_services.s3.bodies import Transfer
-    from emulator.moto_services.s3.journal import ContentsFollower
-    from emulator.state.disk import DiskBudget
+from emulator.moto_services.s3.policy import judge_permission, judging_lists, saying_denied
+from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +97,8 @@ def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFoll
         closers.enter_context(_fresh_backends(backend_class))
         for name, path in (("_bucket_response", "/{Bucket}"), ("_key_response", "/{Bucket}/{Key+}")):
             closers.enter_context(replaced(S3Response, name, checking(path, getattr(S3Response, name))))
+        lists = judging_lists(S3Response._bucket_response)  # noqa: SLF001 -- moto has no other place
+        closers.enter_context(replaced(S3Response, "_bucket_response", lists))
         denied = saying_denied(S3Response._key_response)  # noqa: SLF001 -- moto has no other place
         closers.enter_context(replaced(S3Response, "_key_response", denied))
         closers.enter_context(replaced(S3Response, "setup_class", taking_received(S3Response.setup_class)))

@@ -11,8 +11,10 @@ import binascii
 import functools
 import hashlib
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import parse_qsl
+from wsgiref.types import InputStream, WSGIEnvironment
 
 from werkzeug.wrappers import Response
 from werkzeug.wsgi import wrap_file
@@ -21,14 +23,8 @@ from emulator.exceptions import AwsError, SignatureError
 from emulator.moto_services.s3.checksums import encode_checksum, start_checksum
 from emulator.moto_services.s3.content import ContentReader, StoredContent
 from emulator.moto_services.s3.index_rows import StoredKey
-from emulator.security.signatures import BODY_HASH, CHUNK_SIGNATURES, hash_body
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from wsgiref.types import InputStream, WSGIEnvironment
-
-    from emulator.moto_services.s3.journal import S3Journal
-    from emulator.security.signatures import ChunkSignatures
+from emulator.moto_services.s3.journal import S3Journal
+from emulator.security.signatures import BODY_HASH, CHUNK_SIGNATURES, ChunkSignatures, hash_body
 
 TRANSFER = "emulator.s3_transfer"
 """Key in a WSGI environment: the ``Transfer`` of its request."""

@@ -9,25 +9,20 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.s3.models import FakeDeleteMarker, FakeKey, FakeMultipart, get_canned_acl, s3_backends
 from moto.utilities.utils import get_partition
 
 from emulator.moto_services.backend_pickle import dump_value, load_value
-from emulator.moto_services.s3.content import name_object
-from emulator.moto_services.s3.journal import BucketRow, ObjectRow
+from emulator.moto_services.s3.content import StoredContent, name_object
+from emulator.moto_services.s3.journal import BucketRow, ObjectRow, S3Journal
 from emulator.moto_services.s3.missing_files import is_there
 from emulator.moto_services.s3.policy import check_policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from emulator.moto_services.s3.content import StoredContent
-    from emulator.moto_services.s3.journal import S3Journal
 
 logger = logging.getLogger(__name__)
 

@@ -5,29 +5,23 @@ between, the next start removes the file. Nothing is synced to the disk: acknowl
 a power failure. This module does not depend on moto: see ``backend``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import sqlite3
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import BinaryIO, Protocol
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.s3.content import BLOCK_BYTES, ContentWriter, StoredContent, link_content, name_object
 from emulator.moto_services.s3.missing_files import add_fetcher, remove_fetcher
+from emulator.state.disk import DiskBudget
 from emulator.state.write_ahead import use_write_ahead_log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import BinaryIO
-
-    from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
 

@@ -1,27 +1,22 @@
 """moto's S3 backend with files for contents and a journal of changes."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect
 import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.s3 import notifications
 from moto.s3.models import FakeDeleteMarker, FakeKey, FakeTableStorageBucket, S3Backend
 
 from emulator.moto_services.s3.content import ContentReader, StoredContent, name_object
 from emulator.moto_services.s3.index_rows import StoredPart, copied_key, store_content
+from emulator.moto_services.s3.journal import S3Journal
 from emulator.moto_services.s3.listings import choose_keys
 from emulator.moto_services.s3.parts import join_parts
 from emulator.moto_services.s3.policy import check_policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from emulator.moto_services.s3.journal import S3Journal
 
 _CHANGING = re.compile(r"(abort|create|delete|put)_")
 

@@ -1,20 +1,14 @@
 """Multipart uploads joined into one object, file by file."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from moto.s3.exceptions import EntityTooSmall, InvalidPart, MalformedXML
 from moto.settings import S3_UPLOAD_PART_MIN_SIZE
 
 from emulator.moto_services.s3.checksums import encode_checksum, start_checksum
-from emulator.moto_services.s3.content import ContentReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from emulator.moto_services.s3.content import ContentWriter, StoredContent
+from emulator.moto_services.s3.content import ContentReader, ContentWriter, StoredContent
 
 
 def join_parts(

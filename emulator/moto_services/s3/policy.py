@@ -4,10 +4,11 @@ import functools
 import json
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from flask import has_request_context, request
+from moto.core.utils import get_service_model
 from moto.s3.exceptions import S3ClientError
 
 from emulator.moto_services.iam.conditions import UnknowableKeyError, conditions_hold, is_operator
@@ -17,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 # moto makes actions of methods; these are none of S3's.
 _ACTIONS = {"s3:HeadObject": "s3:GetObject", "s3:PostObject": "s3:PutObject"}
+_LIST = "s3:ListBucket"
+_LIST_ACTIONS = {"versions": "s3:ListBucketVersions", "uploads": "s3:ListBucketMultipartUploads"}
 _PATTERNS = ("Action", "NotAction", "Resource", "NotResource")
 _REQUIRED = (("Effect",), ("Principal", "NotPrincipal"), ("Action", "NotAction"), ("Resource", "NotResource"))
 
@@ -50,6 +53,55 @@ def saying_denied(respond: Callable[..., Any]) -> Callable[..., Any]:
         return answer
 
     return respond_or_deny
+
+
+def judging_lists(respond: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``_bucket_response`` of moto's responses: a policy may deny a list of objects, versions or uploads.
+
+    moto asks policies about objects only. Other requests for a bucket stay allowed, so that nobody is shut out of a
+    bucket by its policy.
+    """
+
+    @functools.wraps(respond)
+    def judge_and_respond(response: Any, asked: Any, full_url: str) -> Any:
+        from moto.iam.access_control import PermissionResult
+
+        action = _find_list_action(asked.method, asked.args)
+        name = response.parse_bucket_name_from_url(asked, full_url)
+        if action and name:  # a list of buckets comes here, too
+            bucket = response.backend.head_bucket(name)
+            resource = f"arn:{bucket.partition}:s3:::{bucket.name}"
+            if bucket.get_permission(action, resource) == PermissionResult.DENIED:
+                if asked.method == "HEAD":
+                    return 403, {}, ""
+                raise AccessDenied
+        return respond(response, asked, full_url)
+
+    return judge_and_respond
+
+
+def _find_list_action(method: str, query: Container[str]) -> str | None:
+    """Return the action of a request that lists what a bucket has; None for another request."""
+    if method == "HEAD":
+        return _LIST
+    if method != "GET":
+        return None
+    for name, action in _LIST_ACTIONS.items():
+        if name in query:
+            return action
+    return None if any(name in query for name in _find_subresources()) else _LIST
+
+
+@functools.cache
+def _find_subresources() -> frozenset[str]:
+    """Find what a GET of a bucket may name in its query in place of a list, such as ``policy``."""
+    model = get_service_model("s3")
+    asked = [model.operation_model(name).http for name in model.operation_names]
+    queries = [each["requestUri"].partition("?") for each in asked if each["method"] == "GET"]
+    return frozenset(query.partition("&")[0].partition("=")[0] for path, _, query in queries if path == "/{Bucket}") - {
+        "",
+        "list-type",
+    }
 
 
 def check_policy(policy: bytes) -> None:

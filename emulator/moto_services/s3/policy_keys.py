@@ -1,19 +1,15 @@
 """Condition keys of S3 requests: what bucket policies can ask of one."""
 
-from __future__ import annotations
-
 import re
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qs
+from wsgiref.types import WSGIEnvironment
 
 from emulator.moto_services.iam.conditions import UnknowableKeyError
 from emulator.moto_services.iam.principals import find_principal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from wsgiref.types import WSGIEnvironment
 
 _CREDENTIAL = re.compile(r"(?:.*Credential=)?(?P<key>[^,/\s]+)/[^,/\s]+/(?P<region>[^,/\s]+)/")
 _ACCOUNT_HEADER = "HTTP_X_MOTO_ACCOUNT_ID"

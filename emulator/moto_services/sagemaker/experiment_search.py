@@ -1,21 +1,15 @@
 """Search expressions over experiments, trials and trial components."""
 
-from __future__ import annotations
-
 import math
 import operator
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from botocore.model import ListShape, MapShape, StructureShape
+from botocore.model import ListShape, MapShape, Shape, StructureShape
 
 from emulator.exceptions import ValidationException
 from emulator.service_model import load_service_model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from botocore.model import Shape
 
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "GreaterThan": operator.gt,

@@ -24,13 +24,25 @@ class _Kind:
     arn: str
     attribute: str
 
+    def find(self, backend: Any, name: str) -> Any:
+        """Return moto's record; None if there is none of this name, in upper or lower case."""
+        records = getattr(backend, self.attribute)
+        found = records.get(name)
+        if found is None:
+            found = next((each for key, each in records.items() if key.lower() == name.lower()), None)
+        return found
+
+    def read_name(self, record: Any) -> str:
+        """Return the name that a record was created with."""
+        return str(getattr(record, f"{self.attribute.removesuffix('s')}_name"))
+
     def get(self, backend: Any, name: str) -> Any:
         """Return moto's record.
 
         Raises:
             ResourceNotFound: there is none of this name.
         """
-        found = getattr(backend, self.attribute).get(name)
+        found = self.find(backend, name)
         if found is None:
             arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:{self.arn}/{name}"
             raise ResourceNotFound(f"{self.noun} '{arn}' does not exist.")
@@ -86,15 +98,17 @@ def _read(response: Any, member: str) -> Any:
 
 def _create(kind: _Kind, create: Callable[[Any], Any], response: Any) -> Any:
     backend, name = response.sagemaker_backend, _read(response, f"{kind.member}Name")
-    if name in getattr(backend, kind.attribute):
+    if kind.find(backend, name) is not None:
         raise ValidationException(
             f"{kind.noun} names must be unique within an AWS account and region. {kind.noun} with name ({name}) "
             "already exists."
         )
-    if kind is _TRIAL:
-        _EXPERIMENT.get(backend, _read(response, "ExperimentName"))
+    experiment = _EXPERIMENT.get(backend, _read(response, "ExperimentName")) if kind is _TRIAL else None
     answer = create(response)
-    _set_texts(getattr(backend, kind.attribute)[name], response)
+    record = getattr(backend, kind.attribute)[name]
+    _set_texts(record, response)
+    if experiment is not None:
+        record.experiment_name = experiment.experiment_name
     return answer
 
 
@@ -128,16 +142,18 @@ def _update_component(response: Any) -> Any:
         ("output_artifacts", "OutputArtifacts"),
     ):
         removed = set(_read(response, f"{member}ToRemove") or ())
-        kept = {name: value for name, value in getattr(record, attribute).items() if name not in removed}
-        setattr(record, attribute, kept | (_read(response, member) or {}))
+        merged = {**getattr(record, attribute), **(_read(response, member) or {})}
+        # What the request gives and removes is removed.
+        setattr(record, attribute, {name: value for name, value in merged.items() if name not in removed})
     record.last_modified_time = utcnow()
     return _answer({"TrialComponentArn": record.arn})
 
 
 def _delete(kind: _Kind, response: Any) -> Any:
     """Delete what nothing is linked to: moto would delete an experiment and leave its trials without one."""
-    backend, name = response.sagemaker_backend, _read(response, f"{kind.member}Name")
-    record = kind.get(backend, name)
+    backend = response.sagemaker_backend
+    record = kind.get(backend, _read(response, f"{kind.member}Name"))
+    name = kind.read_name(record)
     if kind is _EXPERIMENT:
         linked = any(trial.experiment_name == name for trial in backend.trials.values())
     elif kind is _TRIAL:
@@ -179,9 +195,9 @@ def _list_experiments(response: Any) -> Any:
 def _list_trials(response: Any) -> Any:
     experiment, component = _read(response, "ExperimentName"), _read(response, "TrialComponentName")
     if experiment is not None:
-        _EXPERIMENT.get(response.sagemaker_backend, experiment)
+        experiment = _EXPERIMENT.get(response.sagemaker_backend, experiment).experiment_name
     if component is not None:
-        _COMPONENT.get(response.sagemaker_backend, component)
+        component = _COMPONENT.get(response.sagemaker_backend, component).trial_component_name
     trials = [
         trial
         for trial in response.sagemaker_backend.trials.values()
@@ -194,9 +210,9 @@ def _list_components(response: Any) -> Any:
     backend = response.sagemaker_backend
     experiment, trial, source = (_read(response, name) for name in ("ExperimentName", "TrialName", "SourceArn"))
     if experiment is not None:
-        _EXPERIMENT.get(backend, experiment)
+        experiment = _EXPERIMENT.get(backend, experiment).experiment_name
     if trial is not None:
-        _TRIAL.get(backend, trial)
+        trial = _TRIAL.get(backend, trial).trial_name
     components = [
         component
         for component in backend.trial_components.values()
@@ -221,10 +237,9 @@ def _list(kind: _Kind, response: Any, records: Iterable[Any], members: tuple[str
         if (after is None or record.creation_time.timestamp() >= _to_seconds(after))
         and (before is None or record.creation_time.timestamp() <= _to_seconds(before))
     ]
-    attribute = f"{kind.attribute.removesuffix('s')}_name"
     by_name = _read(response, "SortBy") == "Name"
     listed.sort(
-        key=lambda record: getattr(record, attribute) if by_name else record.creation_time,
+        key=lambda record: kind.read_name(record) if by_name else record.creation_time,
         reverse=_read(response, "SortOrder") != "Ascending",
     )
     first = _read_token(response)

@@ -54,15 +54,16 @@ def _find_key(kind: Kind, response: Any) -> tuple[str, str, str]:
     return kind.name, domain, _read(response, f"{kind.name}Name")
 
 
-def _list_stored(response: Any) -> dict[tuple[str, str, str], Any]:
+def list_stored(backend: Any) -> dict[tuple[str, str, str], Any]:
+    """Return the resources by kind, domain and name, which may be changed."""
     # An attribute of moto's backend is stored and reset with it.
-    stored: dict[tuple[str, str, str], Any] = vars(response.sagemaker_backend).setdefault("stored_kinds", {})
+    stored: dict[tuple[str, str, str], Any] = vars(backend).setdefault("stored_kinds", {})
     return stored
 
 
 def _find(kind: Kind, response: Any) -> Any:
     key = _find_key(kind, response)
-    found = _list_stored(response).get(key)
+    found = list_stored(response.sagemaker_backend).get(key)
     if found is None and kind.name == "CodeRepository":
         raise ValidationException(f"Cannot find CodeRepository {key[-1]}.")
     if found is None:
@@ -81,7 +82,7 @@ def _create(kind: Kind, response: Any) -> Any:
         raise AwsError(f"Domain {key[1]} does not exist.", code="ResourceNotFound", status=400)
     name = "/".join(part for part in key[1:] if part)
     arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:{kind.arn}/{name}"
-    if key in _list_stored(response):
+    if key in list_stored(response.sagemaker_backend):
         text = f"{kind.name} already exists: {arn}."
         if kind.name == "CodeRepository":
             raise ValidationException(text)
@@ -95,7 +96,7 @@ def _create(kind: Kind, response: Any) -> Any:
         "LastModifiedTime": utcnow(),
         **dict([kind.status] if kind.status else []),
     }
-    _list_stored(response)[key] = stored
+    list_stored(response.sagemaker_backend)[key] = stored
     return _answer({f"{kind.name}Arn": arn})
 
 
@@ -108,31 +109,68 @@ def _update(kind: Kind, response: Any) -> Any:
     changed = response._get_params()  # noqa: SLF001 - moto has no other
     removed = changed.pop("DeleteProperties", ())
     kept = {name: value for name, value in stored.members.items() if name not in removed}
+    if kind.has_properties:
+        merged = {**kept.get("Properties", {}), **changed.get("Properties", {})}
+        for name in changed.pop("PropertiesToRemove", ()):
+            merged.pop(name, None)
+        changed["Properties"] = merged
     stored.members = {**kept, **changed, "LastModifiedTime": utcnow()}
     return _answer({f"{kind.name}Arn": stored.arn})
 
 
 def _delete(kind: Kind, response: Any) -> Any:
-    _find(kind, response)
-    del _list_stored(response)[_find_key(kind, response)]
-    return _answer(None)
+    stored = _find(kind, response)
+    del list_stored(response.sagemaker_backend)[_find_key(kind, response)]
+    return _answer({f"{kind.name}Arn": stored.arn} if kind.has_properties else None)
 
 
 def _list(kind: Kind, response: Any) -> Any:
-    """Return one page; the first page is the newest unless the request says otherwise."""
     prefix = kind.name if kind.in_domain else ""
     part, domain = _read(response, f"{prefix}NameContains") or "", _read(response, "DomainIdEquals")
+    source, typed = _read(response, "SourceUri"), _read(response, f"{kind.name}Type")
     members = [
         stored.members
-        for key, stored in _list_stored(response).items()
-        if key[0] == kind.name and part in key[-1] and domain in (None, key[1])
+        for key, stored in list_stored(response.sagemaker_backend).items()
+        if key[0] == kind.name
+        and part in key[-1]
+        and domain in (None, key[1])
+        and source in (None, stored.members.get("Source", {}).get("SourceUri"))
+        and typed in (None, stored.members.get(f"{kind.name}Type"))
     ]
     by_name = (_read(response, "SortBy") or "").upper() == "NAME"
-    order = (_read(response, "SortOrder") or ("Ascending" if kind.in_domain else "Descending")).upper()
-    members.sort(key=lambda each: each[f"{kind.name}Name" if by_name else "CreationTime"], reverse=order[0] == "D")
+    sort_by = f"{kind.name}Name" if by_name else "CreationTime"
+    return _answer(read_page(response, kind.listed, members, sort_by, "Ascending" if kind.in_domain else "Descending"))
+
+
+def read_page(
+    response: Any,
+    listed: str,
+    members: list[dict[str, Any]],
+    sort_by: str | None = None,
+    order: str = "Descending",
+) -> dict[str, Any]:
+    """Build one page of a list.
+
+    Args:
+        response: what the request asks by ``SortBy``, ``SortOrder``, ``NextToken`` and ``MaxResults``.
+        listed: the member of the answer.
+        members: of every resource.
+        sort_by: the member that they are sorted by, in place of what the request names.
+        order: where the request does not say.
+
+    Raises:
+        ValidationException: the token is not one of ours.
+    """
+    key = sort_by or _read(response, "SortBy") or "CreationTime"
+    descending = (_read(response, "SortOrder") or order).upper()[0] == "D"
+    # Those that lack the member are the least.
+    known = [each for each in members if key in each]
+    known.sort(key=lambda each: each[key], reverse=descending)
+    unknown = [each for each in members if key not in each]
+    members = known + unknown if descending else unknown + known
     token = _read(response, "NextToken") or "0"
     if not token.isdecimal():
         raise ValidationException("The NextToken is invalid: give the one of the last answer.")
     end = int(token) + int(_read(response, "MaxResults") or _PAGE)
     more = {"NextToken": str(end)} if end < len(members) else {}
-    return _answer({kind.listed: members[int(token) : end], **more})
+    return {listed: members[int(token) : end], **more}

@@ -1,19 +1,14 @@
 """Trial components of jobs, written directly into moto's backend."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import ResourceNotFound
+from emulator.moto_services.cloudwatch.metrics import Datum
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.unit_of_work import keeping, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from emulator.moto_services.cloudwatch.metrics import Datum
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +48,9 @@ class TrialComponents:
         """
         with reading(), service_lock("sagemaker"):
             backend = self._find_backend()
-            if experiment is not None and experiment not in backend.experiments:
+            if experiment is not None and _find_name(backend.experiments, experiment) is None:
                 raise ResourceNotFound(f"Experiment '{experiment}' does not exist: create it, or leave it out.")
-            if trial is not None and trial not in backend.trials:
+            if trial is not None and _find_name(backend.trials, trial) is None:
                 raise ResourceNotFound(f"Trial '{trial}' does not exist: create it, or leave it out.")
 
     def add(self, name: str, source: Mapping[str, str], display_name: str | None, trial: str | None) -> None:
@@ -64,6 +59,7 @@ class TrialComponents:
             backend = self._find_backend()
             if name in backend.trial_components:
                 return
+            trial = None if trial is None else _find_name(backend.trials, trial)
             backend.create_trial_component(
                 trial_component_name=name,
                 trial_name=trial,
@@ -115,6 +111,11 @@ class TrialComponents:
         from moto.sagemaker.models import sagemaker_backends
 
         return sagemaker_backends[self._account_id][self._region]
+
+
+def _find_name(records: Mapping[str, Any], name: str) -> str | None:
+    """Return the name as the record has it, which may differ in upper and lower case."""
+    return next((each for each in records if each.lower() == name.lower()), None)
 
 
 def _to_time(epoch_ms: int | None) -> datetime | None:

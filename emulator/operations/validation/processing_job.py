@@ -1,16 +1,10 @@
 """Validation of requests for processing jobs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
 from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.processing import find_wrong_local_path
+from emulator.operations.context import Request
 from emulator.operations.validation.training_job import require_unique
-
-if TYPE_CHECKING:
-    from emulator.operations.context import Request
 
 MAX_RUNTIME_SECONDS = 5 * 24 * 3600
 

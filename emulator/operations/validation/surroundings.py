@@ -1,22 +1,17 @@
 """Validation of a job's request against existing roles, images and buckets."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from emulator.exceptions import ValidationException
 from emulator.moto_services.ecr import has_repository
 from emulator.moto_services.iam.job_roles import lacks_role
 from emulator.moto_services.s3.objects import parse_s3_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from emulator.operations.context import Context, Request
+from emulator.operations.context import Context, Request
 
 _ECR_IMAGE = re.compile(
     r"(?P<account>\d{12})\.dkr[.-]ecr(-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+/(?P<repository>[^:@]+)([:@].*)?"

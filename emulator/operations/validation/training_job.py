@@ -1,10 +1,8 @@
 """Validation of requests for training jobs."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
 from emulator.jobs.model.profiler_config import describe_fault
@@ -12,11 +10,7 @@ from emulator.jobs.model.training_job import DEFAULT_RUNTIME_SECONDS
 from emulator.jobs.staging.channels import reads_pipe
 from emulator.jobs.staging.hosts import MAX_HOSTS
 from emulator.jobs.staging.opt_ml import find_taken_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from emulator.operations.context import Request
+from emulator.operations.context import Request
 
 MAX_RULES = 20
 MAX_RUNTIME_SECONDS = 28 * 24 * 3600

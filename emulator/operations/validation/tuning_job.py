@@ -1,21 +1,14 @@
 """Validation of requests for hyperparameter tuning jobs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.runs.tuning.hyperparameters import count_combinations
+from emulator.operations.context import Context, Request
 from emulator.operations.validation import training_job
 from emulator.operations.validation.surroundings import check_surroundings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from emulator.operations.context import Context, Request
-
 
 # Members of a definition that have an effect: those of CreateTrainingJob, and its own.
 _KINDS = ("IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges")

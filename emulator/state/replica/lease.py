@@ -1,7 +1,5 @@
 """Bucket lease: one emulator writes there, and renews its claim."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -11,14 +9,10 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from emulator.exceptions import StartupError
 from emulator.state.fence import Fence
-from emulator.state.replica.bucket import Bucket, BucketError
-
-if TYPE_CHECKING:
-    from emulator.state.replica.bucket import Found
+from emulator.state.replica.bucket import Bucket, BucketError, Found
 
 logger = logging.getLogger(__name__)
 

@@ -4,27 +4,27 @@ One thread checks for changes twice a second, and at once if a caller waits for 
 of objects first, then one log entry with the changes of databases and other files. Another thread renews the lease.
 """
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 import threading
 import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from emulator.exceptions import StartupError
 from emulator.state.replica.bucket import CONNECTIONS, Bucket, BucketError
 from emulator.state.replica.chunks import CHUNK_BYTES, Chunks, cut
 from emulator.state.replica.chunks import FOLDER as CHUNKS
 from emulator.state.replica.contents import OBJECTS, Contents
-from emulator.state.replica.database import WAL_SUFFIX, FollowedDatabase
+from emulator.state.replica.database import WAL_SUFFIX, FollowedDatabase, Piece
 from emulator.state.replica.folder import (
     CONTENTS,
+    Record,
     clear,
     find_databases,
     find_files,
@@ -36,13 +36,6 @@ from emulator.state.replica.lease import RENEWAL_SECONDS, Lease, LeaseLostError
 from emulator.state.replica.log import Entry, list_entries, list_named_chunks, name_entry, read_entry
 from emulator.state.replica.missing import MissingObjects
 from emulator.state.replica.restore import restore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from emulator.state.replica.database import Piece
-    from emulator.state.replica.folder import Record
 
 logger = logging.getLogger(__name__)
 

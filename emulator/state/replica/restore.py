@@ -3,31 +3,23 @@
 It consists of the last snapshot and the later entries; large objects of S3 come later.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 from emulator.exceptions import StartupError
 from emulator.state.replica.bucket import CONNECTIONS, Bucket, BucketError
 from emulator.state.replica.chunks import read_chunk
 from emulator.state.replica.database import replay, settle
-from emulator.state.replica.folder import CONTENTS, is_path, write_record
-from emulator.state.replica.log import Entry, read_entry
+from emulator.state.replica.folder import CONTENTS, Record, is_path, write_record
+from emulator.state.replica.log import Entry, Pack, read_entry
 from emulator.state.replica.missing import write_missing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-    from typing import BinaryIO
-
-    from emulator.state.replica.folder import Record
-    from emulator.state.replica.log import Pack
 
 T = TypeVar("T")
 _STAGED = "restored.partial"

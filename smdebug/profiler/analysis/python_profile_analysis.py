@@ -167,12 +167,16 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
     def fetch_profile_stats_by_job_phase(
         self, node_id: str = _ANY, refresh_stats: bool = True
     ) -> dict[str, cProfileStats]:
-        """Return statistics by `initialization`, `training_loop` and `finalization`, as far as there are profiles."""
+        """Return statistics by `initialization`, `training_loop` and `finalization`, as far as there are profiles.
+
+        By phases: as upstream names the profile after a hook's close, its mode is that of the initialization, which
+        upstream itself then takes for the other.
+        """
 
         def name(each: StepPythonProfileStats) -> str:
-            if each.start_mode is PythonProfileModes.PRE_STEP_ZERO:
+            if each.has_pre_step_zero_profile_stats():
                 return "initialization"
-            return "finalization" if each.end_mode is PythonProfileModes.POST_HOOK_CLOSE else "training_loop"
+            return "finalization" if each.has_post_hook_close_profile_stats() else "training_loop"
 
         self._refresh(refresh=refresh_stats)
         found = {}
@@ -188,7 +192,7 @@ class cProfileAnalysis(PythonProfileAnalysis):  # noqa: N801 -- smdebug's name
             try:
                 stats = pstats.Stats(each.stats_path)
             except (OSError, EOFError, ValueError, TypeError, AttributeError, KeyError):
-                get_logger().warning("The Python profile %s is damaged and passed over.", each.stats_path)
+                get_logger().warning("The Python profile %s is damaged and is skipped.", each.stats_path)
                 continue
             total = stats if total is None else total.add(stats)
         return None if total is None else cProfileStats(total)
@@ -209,7 +213,7 @@ class PyinstrumentAnalysis(PythonProfileAnalysis):
             try:
                 content = json.loads(path.read_bytes())
             except (OSError, ValueError, RecursionError):
-                get_logger().warning("The Python profile %s is damaged and passed over.", path)
+                get_logger().warning("The Python profile %s is damaged and is skipped.", path)
                 continue
             stats.append(PyinstrumentStepStats(str(page) if page.is_file() else None, content))
         return stats or None

@@ -84,5 +84,5 @@ def _list_profiles(folder: Path) -> list[StepPythonProfileStats]:
         try:
             found.append(StepPythonProfileStats(framework, _PROFILERS[path.name], node, times, str(path)))
         except (ValueError, KeyError):
-            get_logger().info("%s is not a folder of a Python profile and passed over.", path.parent)
+            get_logger().info("%s is not a folder of a Python profile and is skipped.", path.parent)
     return sorted(found, key=lambda each: (each.start_time_since_epoch_in_micros, each.node_id))

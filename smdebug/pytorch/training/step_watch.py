@@ -11,22 +11,35 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from torch.utils.data import dataloader
 from torch.utils.hooks import RemovableHandle
 
+from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.modules.call_context import is_training_call
 from smdebug.pytorch.modules.module_capture import ModuleCallback, register_forward_hook
 from smdebug.tracing.step_tracer import StepTracer
 
 
 class StepWatch:
-    """See `smdebug.tracing.step_tracer.Watch`."""
+    """PyTorch's implementation of `smdebug.tracing.step_tracer.Watch`."""
 
     name = "pytorch"
-    tells_modes = False
+    is_profiled_at_exit = False
 
-    def __init__(self, get_models: Callable[[], Iterable[nn.Module]], is_ours: Callable[[Optimizer], bool]) -> None:
-        """Initialize with functions that return the registered models, and whether an optimizer trains them."""
+    def __init__(
+        self,
+        get_models: Callable[[], Iterable[nn.Module]],
+        is_ours: Callable[[Optimizer], bool],
+        sets_modes: Callable[[], bool],
+    ) -> None:
+        """Initialize with functions.
+
+        Args:
+            get_models: returns the registered models.
+            is_ours: whether an optimizer trains them.
+            sets_modes: whether the modes of steps are those that the script sets.
+        """
         self.tracer: StepTracer | None = None
         self._get_models = get_models
         self._is_ours = is_ours
+        self._sets_modes = sets_modes
         self._handles: list[RemovableHandle] = []
         self._unwatch: list[Callable[[], None]] = []
         # The beginning of each running loading process, and both ends of those that have ended.
@@ -35,8 +48,11 @@ class StepWatch:
         self._profile: Any = None
         self._profile_began = 0.0
 
+    def name_step(self, mode: ModeKeys, mode_step: int, number: int) -> tuple[str, int]:  # noqa: ARG002 - of `Watch`
+        """See `Watch`: the global step, under the mode that the script has set."""
+        return (mode.name.lower() if self._sets_modes() else "global"), number
+
     def start(self) -> None:
-        """See `Watch`."""
         for model in self._get_models():
             self._handles.append(register_forward_hook(model, ModuleCallback(self._on_forward, type(model).__name__)))
         self._handles += [
@@ -45,7 +61,6 @@ class StepWatch:
         ]
 
     def stop(self) -> None:
-        """See `Watch`."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -63,7 +78,6 @@ class StepWatch:
             self.tracer.end_update()
 
     def start_loading(self) -> None:
-        """See `Watch`."""
         self._workers.clear()
         self._ended_workers.clear()
         iterator = dataloader._BaseDataLoaderIter  # noqa: SLF001 - there is no other way to see a batch being waited for
@@ -126,7 +140,6 @@ class StepWatch:
             self.tracer.record(phase, event, began, time.time() - began, {"num_workers": len(workers)})
 
     def stop_loading(self) -> None:
-        """See `Watch`."""
         for undo in self._unwatch:
             undo()
         self._unwatch.clear()
@@ -139,7 +152,6 @@ class StepWatch:
         self._ended_workers.clear()
 
     def start_detailed(self, step: int) -> None:  # noqa: ARG002 - of `Watch`
-        """See `Watch`."""
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
@@ -148,7 +160,6 @@ class StepWatch:
         self._profile_began = time.time()
 
     def stop_detailed(self, step: int) -> None:
-        """See `Watch`."""
         profile, self._profile = self._profile, None
         profile.stop()
         if self.tracer is None:

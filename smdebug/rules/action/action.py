@@ -22,7 +22,7 @@ def check_actions(actions_str: str) -> None:
         try:
             parse_actions(actions_str)
         except ValueError as error:
-            raise SMDebugValueError(f"A rule's actions are no JSON ({error}): {actions_str}") from error
+            raise SMDebugValueError(f"A rule's actions are not JSON ({error}): {actions_str}") from error
 
 
 def parse_actions(actions_str: str) -> Any:

@@ -31,7 +31,7 @@ class SimilarAcrossRuns(BuiltInRule):
 
     Equal means the same shape and the same elements; where either run saved reductions only, that all reductions which
     both saved are equal. The step is the same one of the same mode; steps and tensors that the other run does not have
-    are passed over.
+    are skipped.
 
     Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; all
     tensors where neither is given. The other run, other_trials, is required: it is the name of a finished training job,

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from smdebug.profiler.system_samples import GPU, Kind, Sample
+from smdebug.rules.profiling.charts import draw_bottleneck
+from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, ProfilerFinding, SampleRule
 
 
@@ -38,14 +40,12 @@ class BottleneckRule(SampleRule):
         self.observed: dict[str, int] = defaultdict(int)
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         self.observed[sample.node] += 1
         thresholds = self.values["gpu_threshold"], self.values[self.busy_threshold]
         if is_starved(sample.get(GPU).values(), sample.get(self.busy).values(), *thresholds):
             self.starved_times[sample.node].append(sample.time)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         observed, threshold = self.observed[node], self.values["threshold"]
         if observed < self.fewest:
             return
@@ -57,3 +57,6 @@ class BottleneckRule(SampleRule):
                 f"{self.values['gpu_threshold']:g} % while {self.waits_for} above {limit:g} %"
             )
             yield self.find(node, time, share, threshold, text)
+
+    def draw_charts(self, record: JobRecord) -> str:
+        return draw_bottleneck(record, self.busy, self.starved_times, sum(self.observed.values()))

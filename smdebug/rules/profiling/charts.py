@@ -1,6 +1,6 @@
 """Charts below the findings of a profiler rule, as HTML."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -14,7 +14,6 @@ from smdebug.rules.drawing.html_page import (
     render_table,
     render_text,
 )
-from smdebug.rules.profiling.bottleneck import BottleneckRule
 from smdebug.rules.profiling.job_record import JobRecord, group_phases
 
 PHASE_TITLES = {
@@ -50,12 +49,18 @@ def draw_lines(record: JobRecord, kind: Kind) -> str:
     return render_lines(record.list_lines(kind), "minutes", "%")
 
 
-def draw_bottleneck(rule: BottleneckRule, record: JobRecord) -> str:
-    """Return how often there was a bottleneck, and what ran in the node's processes then."""
-    times = rule.starved_times
+def draw_bottleneck(record: JobRecord, busy: Kind, times: Mapping[str, Sequence[float]], observed: int) -> str:
+    """Return at how many of the samples `busy` was a bottleneck, and what ran in the node's processes then.
+
+    Args:
+        record: of the job.
+        busy: what was the bottleneck.
+        times: when it was, by node, in seconds since the epoch.
+        observed: the number of samples.
+    """
     starved = float(sum(map(len, times.values())))
     pies: Mapping[str, Mapping[str, float]] = {
-        "Data points with and without": {"bottleneck": starved, "none": sum(rule.observed.values()) - starved},
+        "Data points with and without": {"bottleneck": starved, "none": observed - starved},
         **{
             f"{PHASE_TITLES[title]}, at the bottleneck": values
             for title, values in group_phases(record.count_running(times))
@@ -66,7 +71,7 @@ def draw_bottleneck(rule: BottleneckRule, record: JobRecord) -> str:
     return (
         render_text(text)
         + "".join(render_pie(values, title) for title, values in pies.items())
-        + render_boxes(record.list_boxes(GPU, rule.busy), "%")
+        + render_boxes(record.list_boxes(GPU, busy), "%")
     )
 
 

@@ -69,9 +69,7 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: Profiled
                 rule.add_event(event)
         if profile.damaged > job.damaged:
             job = replace(job, damaged=profile.damaged)
-            get_logger().warning(
-                "%s of the profile cannot be read and are passed over.", count_noun(job.damaged, "line")
-            )
+            get_logger().warning("%s of the profile cannot be read and are skipped.", count_noun(job.damaged, "line"))
         if profile.ended:
             break
         has_news = has_news or bool(samples or events)
@@ -88,7 +86,7 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: Profiled
 def conclude(rule: ProfilerRule, damaged: int = 0) -> Verdict:
     """Return the verdict of a rule about what it has been given of a job."""
     looked = count_noun(rule.data_points, "data point")
-    lost = f"{count_noun(damaged, 'damaged line')} passed over." if damaged else ""
+    lost = f"{count_noun(damaged, 'damaged line')} skipped." if damaged else ""
     if rule.triggered:
         status = ISSUES_FOUND
         fired = f"RuleEvaluationConditionMet: Rule {rule.name} fired {count_noun(rule.triggered, 'time')} in {looked}."

@@ -204,7 +204,6 @@ class SampleRule(ProfilerRule):
         super().__init__(**given)
 
     def add_sample(self, sample: Sample) -> None:
-        """See `ProfilerRule`."""
         self._had_gpu = self._had_gpu or bool(sample.get(GPU))
         if not all(map(sample.get, self.kinds)):
             return
@@ -219,7 +218,6 @@ class SampleRule(ProfilerRule):
 
     @property
     def needs_gpu(self) -> bool:
-        """See `ProfilerRule`."""
         return any(kind[0] == GPU[0] for kind in self.kinds)
 
     @property

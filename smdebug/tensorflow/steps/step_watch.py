@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.steps.operator_trace import write_operator_trace
 from smdebug.tracing.step_tracer import StepTracer
 
@@ -23,7 +24,7 @@ class StepWatch:
     """
 
     name = "tensorflow"
-    tells_modes = True
+    is_profiled_at_exit = True
 
     def __init__(self) -> None:
         """Initialize without a tracer."""
@@ -31,6 +32,10 @@ class StepWatch:
         self.splits = False
         self._profile: Path | None = None
         self._profile_began = 0.0
+
+    def name_step(self, mode: ModeKeys, mode_step: int, number: int) -> tuple[str, int]:  # noqa: ARG002 - of `Watch`
+        """Return the mode and the step in it, by which upstream counts in TensorFlow."""
+        return mode.name.lower(), mode_step
 
     def start(self) -> None:
         """Do nothing: each step is traced by a call of `time_call`."""

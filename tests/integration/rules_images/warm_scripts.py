@@ -81,6 +81,10 @@ for workers in (0, 2):
     for values, targets in DataLoader(data, batch_size=4, shuffle=True, num_workers=workers):
         found = train(network, values, targets, 1)
     print("number", found)
+# The loader does not wait for the threads of its queues.
+for each in _threading.enumerate():
+    if each.name == "QueueFeederThread":
+        each.join()
 """,
     "own_gradient": """
 class Double(torch.autograd.Function):

@@ -201,6 +201,6 @@ def test_a_token_is_never_sent_in_the_clear(machine: OtherMachine) -> None:
         ("http://lab:4580#sha256:" + "0" * 64, "http:// has none"),
     ],
 )
-def test_what_is_no_address_is_refused(text: str, reason: str) -> None:
+def test_what_is_not_an_address_is_refused(text: str, reason: str) -> None:
     with pytest.raises(EndpointError, match=re.escape(reason)):
         parse_remote(text)

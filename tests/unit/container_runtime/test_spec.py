@@ -9,7 +9,7 @@ from container_runtime.spec import ContainerSpec, Mount
 
 
 @pytest.mark.parametrize("name", ["", "a", ".hidden", "a/b", "../x", "a b", "é" * 3, "x" * 129])
-def test_name_that_is_no_safe_path_component(name: str) -> None:
+def test_name_that_is_not_a_safe_path_component(name: str) -> None:
     with pytest.raises(ValueError, match="Container name"):
         ContainerSpec(name=name, image="i")
 

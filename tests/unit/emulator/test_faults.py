@@ -31,7 +31,7 @@ def test_faults_are_read() -> None:
         ("s3:error=1,times=-1", "give a whole number"),
     ],
 )
-def test_what_is_no_fault_is_said(text: str, said: str) -> None:
+def test_what_is_not_a_fault_is_reported(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_fault(text)
 

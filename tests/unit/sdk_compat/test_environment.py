@@ -87,7 +87,7 @@ def test_only_what_a_command_waits_for_is_imported() -> None:
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:4580", "http://", "ftp://x", "http://x:port", "http://x/path"])
-def test_bad_endpoint_is_said(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_endpoint_is_reported(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EndpointError):
         prepare_environment(url, {}, folder=tmp_path)
     assert main(["env", "--endpoint", url]) == 1

@@ -77,7 +77,7 @@ def test_jobs_are_a_table() -> None:
     assert repr(TrainingJobs()) == "digits-sick  Failed\ndigits-sick-2  Failed"
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LookupError, match="There is no training job nobody at http://emulator"):
         TrainingJob("nobody")
     with pytest.raises(LookupError, match="digits matches 2 training jobs: eu-west-1/digits-sick, eu-"):

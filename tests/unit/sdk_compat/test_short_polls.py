@@ -99,7 +99,7 @@ def wait_for(clock: PollingTime, looks: int) -> None:
         clock.sleep(5)
 
 
-def test_sleeps_grow_with_the_wait_and_begin_anew_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sleeps_grow_with_the_wait_and_begin_again_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     now, slept = [0.0], []
 
     def sleep(seconds: float) -> None:
@@ -128,7 +128,7 @@ def test_a_module_whose_time_is_something_else_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "nan", "inf", "1s", "no"])
-def test_what_is_no_number_of_seconds(text: str, tmp_path: Path) -> None:
+def test_what_is_not_a_number_of_seconds(text: str, tmp_path: Path) -> None:
     with pytest.raises(PollSecondsError, match="give a number of seconds above 0, or off"):
         parse_poll_seconds(text)
     if text:

@@ -17,7 +17,7 @@ def test_numbers(monkeypatch: pytest.MonkeyPatch, text: str | None, number: floa
 
 
 @pytest.mark.parametrize("text", ["soon", "", " ", "1,5", "nan", "inf", "-inf"])
-def test_what_is_no_number(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_what_is_not_a_number(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(SMDebugValueError, match=f"^{VARIABLE} must be a number, not '{text}'; unset, it is 3[.]$"):
         read_number(VARIABLE, 3)

@@ -1,7 +1,5 @@
 """Tests of the toolkit's mpirun command in Open MPI 5's words."""
 
-from __future__ import annotations
-
 from smdebug.mpi_launch import fit_options
 
 

@@ -172,7 +172,8 @@ def test_what_the_image_lacks_is_said_before_the_script_fails_of_it(tmp_path: Pa
 @pytest.mark.parametrize(
     ("installed", "imports", "said"),
     [
-        (None, "tensorflow", ["TensorFlow has no file system for s3:// here"]),
+        (None, "tensorflow", ["only once the script has imported tensorflow_io"]),
+        (None, "tensorflow, tensorflow_io", []),
         ("0.32.0", "tensorflow", []),
         ("0.36.0", "tensorflow", ["only once the script has imported tensorflow_io"]),
         ("0.36.0", "tensorflow, tensorflow_io", []),
@@ -194,6 +195,13 @@ def test_a_path_of_s3_that_tensorflow_cannot_open_is_said(
     assert len(found) == len(said)
     for sentence, part in zip(found, said, strict=True):
         assert part in sentence
+
+
+def test_a_captured_script_has_a_file_system_for_paths_of_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import tensorflow\nprint('--model_dir')")
+    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(script))
+    assert list(describe_absent(script, ["train.py", "--model_dir", "s3://bucket/model"])) == []
 
 
 def test_an_absent_launcher_is_said(tmp_path: Path, packages: Path) -> None:

@@ -1,6 +1,16 @@
 // What is computed of a plot's lines: smoothed values, a table as CSV, and places of labels.
 
-import type { PlottedLine } from "./plots";
+export interface PlottedLine {
+  label: string;
+  /** What the line is of: lines of one subject differ in their modes. The label, if it is left out. */
+  subject?: string;
+  /** TRAIN, EVAL, PREDICT, or GLOBAL for none; left out where lines have no modes. */
+  mode?: string;
+  at: number[];
+  values: (number | null)[];
+  low?: (number | null)[];
+  high?: (number | null)[];
+}
 
 /**
  * Smooth values by an exponential moving average; what is not a number stays so.

@@ -5,22 +5,19 @@ import uPlot from "uplot";
 import { h } from "./dom";
 import { formatNumber } from "./format";
 import { styleLines } from "./lines";
-import { coverDecades, keepDecades, smoothValues, spreadOne, stackLabels, writeCsv } from "./plot_data";
+import {
+  type PlottedLine,
+  coverDecades,
+  keepDecades,
+  smoothValues,
+  spreadOne,
+  stackLabels,
+  writeCsv,
+} from "./plot_data";
 
 // Of more lines the names would take more room than the picture.
 const MOST_NAMED = 40;
 
-export interface PlottedLine {
-  label: string;
-  /** What the line is of: lines of one subject differ in their modes. The label, if it is left out. */
-  subject?: string;
-  /** TRAIN, EVAL, PREDICT, or GLOBAL for none; left out where lines have no modes. */
-  mode?: string;
-  at: number[];
-  values: (number | null)[];
-  low?: (number | null)[];
-  high?: (number | null)[];
-}
 export interface PlotOptions {
   title: string;
   x: string;

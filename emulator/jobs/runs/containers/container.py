@@ -1,19 +1,20 @@
 """One container of a job: its log, its meter, its stop and its exit."""
 
-from __future__ import annotations
-
 import logging
 import time
+from collections.abc import Callable, Iterable, Sequence
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeError
+from container_runtime.runtime import (
+    Container,
+    ContainerNotFoundError,
+    ContainerRuntime,
+    ContainerRuntimeError,
+    Exit,
+    LogLine,
+)
 from emulator.jobs.runs.containers.logs import LogFollower
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from container_runtime.runtime import Container, ContainerRuntime, Exit, LogLine
 
 logger = logging.getLogger(__name__)
 

@@ -1,25 +1,17 @@
 """Containers of a training job's hosts: parallel start, common end."""
 
-from __future__ import annotations
-
 import signal
 import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
-from container_runtime.runtime import PreparesInContainers
-from emulator.jobs.runs.containers.container import JobContainer, remove_container
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from container_runtime.runtime import Container, ContainerRuntime, Exit, LogLine
-    from container_runtime.spec import ContainerSpec
-    from emulator.jobs.runs.containers.container import Agent
-    from emulator.jobs.staging.hosts import Host
+from container_runtime.runtime import Container, ContainerRuntime, Exit, LogLine, PreparesInContainers
+from container_runtime.spec import ContainerSpec
+from emulator.jobs.runs.containers.container import Agent, JobContainer, remove_container
+from emulator.jobs.staging.hosts import Host
 
 # Time between SIGTERM and SIGKILL for the other hosts after one host has failed. It is enough to flush files.
 FAILURE_GRACE_SECONDS = 5.0

@@ -1,20 +1,12 @@
 """Container logs, written to CloudWatch Logs in batches as lines arrive."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter, deque
+from collections.abc import Callable
 from threading import Condition, Thread
-from typing import TYPE_CHECKING
 
-from container_runtime.runtime import ContainerRuntimeError
-from emulator.moto_services.cloudwatch.logs import cut_message
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from container_runtime.runtime import ContainerRuntime, LogLine
-    from emulator.moto_services.cloudwatch.logs import Log, LogGroups
+from container_runtime.runtime import ContainerRuntime, ContainerRuntimeError, LogLine
+from emulator.moto_services.cloudwatch.logs import Log, LogGroups, cut_message
 
 logger = logging.getLogger(__name__)
 

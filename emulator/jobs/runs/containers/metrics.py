@@ -1,21 +1,16 @@
 """Metrics of a job: values that MetricDefinitions match in its log."""
 
-from __future__ import annotations
-
 import logging
 import math
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 
+from container_runtime.runtime import LogLine
 from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.training_job import FinalMetric
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from container_runtime.runtime import LogLine
 
 logger = logging.getLogger(__name__)
 

@@ -1,14 +1,9 @@
 """Hints for jobs that failed by refused writes or an unexpected user."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from container_runtime.runtime import ContainerRuntime
+from container_runtime.runtime import ContainerRuntime
 
 _REFUSAL = re.compile(
     r"read-only file ?system|permission denied|operation not permitted|\bE(ROFS|ACCES|PERM)\b", re.IGNORECASE

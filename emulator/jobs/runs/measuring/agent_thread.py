@@ -1,13 +1,9 @@
 """Thread that works alongside a container until the container ends."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from container_runtime.runtime import ContainerRuntime
+from container_runtime.runtime import ContainerRuntime
 
 
 class AgentThread(ABC):

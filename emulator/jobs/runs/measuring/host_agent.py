@@ -1,30 +1,21 @@
 """Host agent: resource use of a job's container, and its custom metrics files."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from container_runtime.machine import count_memory_bytes
-from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.runtime import ContainerRuntime, ContainerRuntimeError, Usage
 from emulator.jobs.model.training_job import FinalMetric
 from emulator.jobs.runs.measuring.agent_thread import AgentThread
+from emulator.jobs.runs.measuring.volume import VolumeWatch
 from emulator.jobs.staging.instance_types import find_memory_bytes
-from emulator.jobs.staging.job_files import RefusedError
-from emulator.moto_services.cloudwatch.metrics import Datum
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from container_runtime.runtime import ContainerRuntime, Usage
-    from emulator.jobs.runs.measuring.volume import VolumeWatch
-    from emulator.jobs.staging.job_files import JobFolder
-    from emulator.jobs.staging.job_warnings import ReportedWarnings
-    from emulator.moto_services.cloudwatch.metrics import Metrics
+from emulator.jobs.staging.job_files import JobFolder, RefusedError
+from emulator.jobs.staging.job_warnings import ReportedWarnings
+from emulator.moto_services.cloudwatch.metrics import Datum, Metrics
 
 logger = logging.getLogger(__name__)
 

@@ -1,21 +1,16 @@
 """System metrics files of one host, one for each minute, named as AWS's."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
+from emulator.jobs.runs.measuring.machine import Figure
 from emulator.jobs.uploads.live import UNFINISHED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from emulator.jobs.runs.measuring.machine import Figure
 
 
 class MinuteFiles:

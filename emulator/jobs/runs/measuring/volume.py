@@ -5,24 +5,17 @@ second, which is cheap. It measures the job's folders less often, unless the los
 reached the limit.
 """
 
-from __future__ import annotations
-
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from container_runtime.runtime import ContainerNotFoundError, ContainerRuntimeError
+from container_runtime.runtime import ContainerNotFoundError, ContainerRuntime, ContainerRuntimeError
 from emulator.jobs.runs.measuring.agent_thread import AgentThread
 from emulator.jobs.staging.instance_types import GIB
 from emulator.jobs.staging.job_files import JobFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from container_runtime.runtime import ContainerRuntime
-    from emulator.state.disk import DiskBudget
+from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
 

@@ -1,18 +1,12 @@
 """Values of a pipeline's references: parameters, properties of steps, files in S3."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.jobs.model.descriptions import to_seconds
-from emulator.jobs.model.pipeline_execution import bind_parameters, follow_path, plan_steps, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from emulator.jobs.model.pipeline_execution import PipelineExecution
+from emulator.jobs.model.pipeline_execution import PipelineExecution, bind_parameters, follow_path, plan_steps, resolve
 
 
 class References:

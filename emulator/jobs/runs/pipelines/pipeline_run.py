@@ -85,7 +85,7 @@ class PipelineRun:
             self._services.threads.wait_for_news(_POLL_SECONDS)
 
     def _list_ready(self) -> list[Mapping[str, Any]]:
-        """List the steps that may start now; none any more once one has failed."""
+        """List the steps that may start now; none after one has failed."""
         if self._list("Failed", "Stopped"):
             return []
         started, succeeded = self.execution.steps, set(self._list("Succeeded"))

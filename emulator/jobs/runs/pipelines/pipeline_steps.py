@@ -3,30 +3,26 @@
 A method gets a step of the definition and returns the members of its state that change, such as ``status``.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re
 import secrets
 import string
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, is_true, plan_steps
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-    from emulator.jobs.model.pipeline_execution import PipelineExecution
+from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, PipelineExecution, is_true, plan_steps
+from emulator.jobs.runs.pipelines.pipeline_experiments import provide_experiment
 
 logger = logging.getLogger(__name__)
 
 _TOKEN_CHARACTERS = string.ascii_letters + string.digits
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_NAME = 63
+_IN_EXPERIMENTS = ("TrainingJob", "ProcessingJob")
 
 
 class Run(Protocol):
@@ -123,6 +119,10 @@ class JobSteps(StepKind):
         name = self._name(step, self._longest_name)
         role = self._run.execution.request.get("RoleArn")
         arguments = ({"RoleArn": role} if role else {}) | self._run.resolve(step["Arguments"])
+        if self._job in _IN_EXPERIMENTS:
+            config = provide_experiment(self._run.execution.definition, self._run.resolve, self._client)
+            if config := {**config, **arguments.pop("ExperimentConfig", {})}:
+                arguments["ExperimentConfig"] = config
         try:
             made = self._call("create", name, **arguments)
         except self._client.exceptions.ResourceInUse:

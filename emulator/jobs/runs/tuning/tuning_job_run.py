@@ -1,23 +1,17 @@
 """Tuning job run: concurrent training jobs until the search is exhausted."""
 
-from __future__ import annotations
-
 import logging
 import uuid
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulator.exceptions import AwsError, ResourceLimitExceeded
-from emulator.jobs.model.tuning_job import TuningJob, build_tuning_job_arn
+from emulator.jobs.model.tuning_job import Outcome, TuningJob, build_tuning_job_arn
 from emulator.jobs.runs.training_job_run import TrainingJobRun
 from emulator.jobs.runs.tuning.hyperparameters import Trial, is_hopeless, suggest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from emulator.jobs.model.tuning_job import Outcome
-    from emulator.services import Services
+from emulator.services import Services
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,7 @@ import xgboost
 from xgboost import collective
 from xgboost.callback import EarlyStopping, TrainingCallback
 
-from rules_images.training.xgboost.built_in_algorithm.channels import (
-    TRAIN,
-    VALIDATION,
-    list_replicated,
-    read_channels,
-)
+from rules_images.training.xgboost.built_in_algorithm.channels import TRAIN, VALIDATION, list_replicated, read_channels
 from rules_images.training.xgboost.built_in_algorithm.errors import (
     JobError,
     NoDataError,
@@ -23,14 +18,7 @@ from rules_images.training.xgboost.built_in_algorithm.errors import (
     summarise_xgboost_error,
 )
 from rules_images.training.xgboost.built_in_algorithm.folds import cross_validate, write_predictions
-from rules_images.training.xgboost.built_in_algorithm.hosts import (
-    Hosts,
-    choose_port,
-    exchange,
-    join,
-    keep,
-    read_hosts,
-)
+from rules_images.training.xgboost.built_in_algorithm.hosts import Hosts, choose_port, exchange, join, keep, read_hosts
 from rules_images.training.xgboost.built_in_algorithm.hyperparameters import JobHyperparameters, parse_hyperparameters
 from rules_images.training.xgboost.built_in_algorithm.metrics import MAXIMISED, make_metric
 

@@ -48,14 +48,12 @@ class AllCoresBusy(SampleRule):
         self._early: dict[str, list[bool]] = defaultdict(list)
 
     def add_sample(self, sample: Sample) -> None:
-        """See `ProfilerRule`."""
         super().add_sample(sample)
         cores = sample.get(CPU).values()
         if cores and self._observed[sample.node] < self.fewest:
             self._early[sample.node].append(is_busy(cores, self.values["cpu_threshold"]))
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         self._observed[sample.node] += 1
         self._busy[sample.node] += is_busy(sample.get(CPU).values(), self.values["cpu_threshold"])
 
@@ -74,11 +72,9 @@ class AllCoresBusy(SampleRule):
 
     @property
     def needed_points(self) -> int:
-        """See `SampleRule`."""
         return self.fewest
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         observed, threshold = self._observed[node], self.values["threshold"]
         if observed < self.fewest and node not in self._judged:
             return
@@ -92,5 +88,4 @@ class AllCoresBusy(SampleRule):
             yield self.find(node, time, share, threshold, text)
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_boxes(record, CPU)

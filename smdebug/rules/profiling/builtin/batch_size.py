@@ -46,13 +46,11 @@ class BatchSize(WindowRule):
     )
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         for kind in _THRESHOLDS:
             for device, value in sample.get(kind).items():
                 self.keep(sample.node, device, kind, value)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         windows = {name: self.list_full(node, kind) for kind, name in _THRESHOLDS.items()}
         if not all(windows.values()):
             return
@@ -70,5 +68,4 @@ class BatchSize(WindowRule):
             yield self.find(node, time, percentiles[gpu], self.values[gpu], f"95th percentiles are {said}")
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_boxes(record, CPU, GPU, GPU_MEMORY)

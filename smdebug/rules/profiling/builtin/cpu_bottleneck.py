@@ -3,8 +3,6 @@
 from smdebug.profiler.system_samples import CPU, GPU
 from smdebug.rules.parameters import number
 from smdebug.rules.profiling.bottleneck import BottleneckRule
-from smdebug.rules.profiling.charts import draw_bottleneck
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE
 
 
@@ -32,7 +30,3 @@ class CPUBottleneck(BottleneckRule):
         "Move transformations to the GPU or do them once, before the training.",
         "Or take an instance with more cores for each GPU.",
     )
-
-    def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
-        return draw_bottleneck(self, record)

@@ -57,11 +57,9 @@ class Dataloader(ProfilerRule):
         self._last: dict[str, float] = {}
 
     def add_sample(self, sample: Sample) -> None:
-        """See `ProfilerRule`."""
         self._cores[sample.node] = max(self._cores.get(sample.node, 0), len(sample.get(CPU)))
 
     def add_event(self, event: TraceEvent) -> None:
-        """See `ProfilerRule`."""
         if event.phase not in (DATA_LOADING, DATA_WORKER):
             return
         self.data_points += 1
@@ -75,7 +73,6 @@ class Dataloader(ProfilerRule):
             self._waits[event.host][event.node].append((event.start, event.end))
 
     def finish(self) -> None:
-        """See `ProfilerRule`."""
         for (host, node), spans in self._spans.items():
             self._processes[host][node] = max(self._processes[host][node], count_at_once(spans))
         low, high = self.values["min_threshold"], self.values["max_threshold"]
@@ -109,5 +106,4 @@ class Dataloader(ProfilerRule):
         )
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_loading(record)

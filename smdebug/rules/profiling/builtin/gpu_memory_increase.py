@@ -44,11 +44,9 @@ class GPUMemoryIncrease(SampleRule):
 
     @property
     def needed_points(self) -> int:
-        """See `SampleRule`."""
         return int(self.values[PATIENCE.name] + 2 * self.values["window"])
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         window = self.values["window"]
         for gpu, value in sample.get(GPU_MEMORY).items():
             kept = self._kept[sample.node, gpu]
@@ -60,7 +58,6 @@ class GPUMemoryIncrease(SampleRule):
                     self._found[sample.node].append((gpu, increase))
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         threshold = self.values["increase"]
         for gpu, increase in self._found.pop(node, ()):
             text = (
@@ -70,5 +67,4 @@ class GPUMemoryIncrease(SampleRule):
             yield self.find(node, time, increase, threshold, text)
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_memory(record)

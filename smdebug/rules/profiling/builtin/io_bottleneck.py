@@ -3,8 +3,6 @@
 from smdebug.profiler.system_samples import GPU, IO_WAIT
 from smdebug.rules.parameters import number
 from smdebug.rules.profiling.bottleneck import BottleneckRule
-from smdebug.rules.profiling.charts import draw_bottleneck
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE
 
 
@@ -32,7 +30,3 @@ class IOBottleneck(BottleneckRule):
         "Prefetch the next batches, and keep what fits in memory there.",
         "Save tensors and checkpoints less often.",
     )
-
-    def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
-        return draw_bottleneck(self, record)

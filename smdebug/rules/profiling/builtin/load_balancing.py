@@ -45,14 +45,12 @@ class LoadBalancing(SampleRule):
         self._histograms: dict[str, dict[str, NDArray[np.int64]]] = {}
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         histograms = self._histograms.setdefault(sample.node, {})
         for gpu, value in sample.get(GPU).items():
             counts = histograms.setdefault(gpu, np.zeros(_BINS, np.int64))
             counts[min(max(int(value / 100 * _BINS), 0), _BINS - 1)] += 1
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         threshold = self.values["threshold"]
         for (one, counts), (other, others) in combinations(self._histograms.get(node, {}).items(), 2):
             if min(counts.sum(), others.sum()) < self.fewest:
@@ -66,5 +64,4 @@ class LoadBalancing(SampleRule):
                 yield self.find(node, time, distance, threshold, text)
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_balance(record)

@@ -42,12 +42,10 @@ class LowGPUUtilization(WindowRule):
     )
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         for gpu, value in sample.get(GPU).items():
             self.keep(sample.node, gpu, GPU, value)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         high, low = self.values["threshold_p95"], self.values["threshold_p5"]
         for gpu, window in self.list_full(node, GPU).items():
             p5, p95 = compute_percentiles(window)
@@ -62,5 +60,4 @@ class LowGPUUtilization(WindowRule):
                 yield self.find(node, time, p5, low, text)
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_boxes(record, GPU)

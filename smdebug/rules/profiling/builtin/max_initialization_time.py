@@ -44,18 +44,15 @@ class MaxInitializationTime(ProfilerRule):
             self._compare(self._first_step, "the first step began")
 
     def add_sample(self, sample: Sample) -> None:
-        """See `ProfilerRule`."""
         self._see(sample.time)
 
     def add_event(self, event: TraceEvent) -> None:
-        """See `ProfilerRule`."""
         self.data_points += 1
         if event.phase.startswith(STEP):
             self._first_step = min(self._first_step, event.start)
         self._see(event.start)
 
     def finish(self) -> None:
-        """See `ProfilerRule`."""
         if self.data_points and self._first_step == math.inf:
             self._compare(self._last, "no step had begun")
 
@@ -67,5 +64,4 @@ class MaxInitializationTime(ProfilerRule):
             self.triggered = self.violations = 1
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return render_summary(record)

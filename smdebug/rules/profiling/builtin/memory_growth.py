@@ -45,18 +45,15 @@ class MemoryGrowth(SampleRule):
 
     @property
     def needed_points(self) -> int:
-        """See `SampleRule`."""
         return int(self.values["patience"] + 2 * self.values["window"])
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         (value,) = sample.get(MEMORY).values()
         first = self._first.setdefault(sample.node, [])
         last = self._last.setdefault(sample.node, deque(maxlen=self.values["window"]))
         (first if len(first) < self.values["window"] else last).append(value)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         first, last, threshold = self._first.get(node, []), self._last.get(node, ()), self.values["increase"]
         if len(last) < self.values["window"]:
             return
@@ -66,5 +63,4 @@ class MemoryGrowth(SampleRule):
             yield self.find(node, time, growth, threshold, text)
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_lines(record, MEMORY)

@@ -28,12 +28,10 @@ class OverallFrameworkMetrics(ProfilerRule):
         self._seconds: dict[str, float] = {}
 
     def add_event(self, event: TraceEvent) -> None:
-        """See `ProfilerRule`."""
         self.pass_time(event.node, event.start)
         self._seconds[event.phase] = self._seconds.get(event.phase, 0.0) + event.duration
 
     def describe_details(self) -> dict[str, Any]:
-        """See `ProfilerRule`."""
         return {"Seconds": sum_durations(self._seconds.items())}
 
     def remark(self) -> str:

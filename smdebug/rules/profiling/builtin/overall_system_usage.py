@@ -41,14 +41,12 @@ class OverallSystemUsage(SampleRule):
         self._values: dict[tuple[str, Kind], array[float]] = defaultdict(lambda: array("d"))
 
     def observe(self, sample: Sample) -> None:
-        """See `SampleRule`."""
         for kind in _METRICS:
             figures = sample.get(kind).values()
             if figures:
                 self._values[sample.node, kind].append(sum(figures) / (1 if kind == NETWORK else len(figures)))
 
     def describe_details(self) -> dict[str, Any]:
-        """See `ProfilerRule`."""
         table = [
             {"node": node, "metric": _METRICS[kind][0], "unit": _METRICS[kind][1], **summarize(values)}
             for (node, kind), values in sorted(self._values.items())

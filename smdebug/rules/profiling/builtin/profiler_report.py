@@ -79,21 +79,18 @@ class ProfilerReport(ProfilerRule):
         self._record = JobRecord()
 
     def add_sample(self, sample: Sample) -> None:
-        """See `ProfilerRule`."""
         self.data_points += 1
         self._record.add_sample(sample)
         for rule in self.rules:
             rule.add_sample(sample)
 
     def add_event(self, event: TraceEvent) -> None:
-        """See `ProfilerRule`."""
         self.data_points += 1
         self._record.add_event(event)
         for rule in self.rules:
             rule.add_event(event)
 
     def finish(self) -> None:
-        """See `ProfilerRule`."""
         for rule in self.rules:
             rule.finish()
             self.triggered += rule.triggered
@@ -117,7 +114,6 @@ class ProfilerReport(ProfilerRule):
         )
 
     def render_files(self, job: ProfiledJob) -> dict[str, str]:
-        """See `ProfilerRule`."""
         files = {name: content for rule in self.rules for name, content in rule.render_files(job).items()}
         return {
             **files,

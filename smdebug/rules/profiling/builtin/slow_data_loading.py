@@ -47,7 +47,6 @@ class SlowDataLoading(ProfilerRule):
         self._started: set[str] = set()
 
     def add_event(self, event: TraceEvent) -> None:
-        """See `ProfilerRule`."""
         if event.phase in (DATA_LOADING, DATA_ITERATOR):
             self.pass_time(event.node, event.start)
             self._counts[event.node] += 1
@@ -56,7 +55,6 @@ class SlowDataLoading(ProfilerRule):
             self._started.add(event.node)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         waits, threshold = self._waits[node], self.values["threshold"]
         if len(waits) + 1 < self.values["patience"]:
             return
@@ -75,5 +73,4 @@ class SlowDataLoading(ProfilerRule):
         )
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_loading(record)

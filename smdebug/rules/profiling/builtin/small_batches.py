@@ -42,14 +42,12 @@ class SmallBatches(ProfilerRule):
         self._counts: Counter[str] = Counter()
 
     def add_event(self, event: TraceEvent) -> None:
-        """See `ProfilerRule`."""
         if event.phase.startswith(STEP) and event.phase.endswith((".TRAIN", ".GLOBAL")):
             self.pass_time(event.node, event.start)
             self._durations[event.node].append(event.duration)
             self._counts[event.node] += 1
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         durations, threshold = self._durations[node], self.values["threshold"]
         if len(durations) < self.values["patience"]:
             return
@@ -64,5 +62,4 @@ class SmallBatches(ProfilerRule):
         return describe_lack(self._counts, self.values["patience"], "step", "Train for longer, or lower patience")
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_steps(record)

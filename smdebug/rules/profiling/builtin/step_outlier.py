@@ -72,7 +72,6 @@ class StepOutlier(ProfilerRule):
         self._steps: dict[str, dict[str, _Steps]] = defaultdict(lambda: defaultdict(_Steps))
 
     def add_event(self, event: TraceEvent) -> None:
-        """See `ProfilerRule`."""
         mode = event.phase.rpartition(".")[2]
         wanted = self.values["mode"] in (None, mode) and not event.args.get("compiles")
         if event.phase.startswith(STEP) and wanted:
@@ -82,7 +81,6 @@ class StepOutlier(ProfilerRule):
             steps.durations.append(event.duration)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
-        """See `ProfilerRule`."""
         for mode, steps in self._steps[node].items():
             durations = steps.durations[_WARM_UP:]
             if not durations:
@@ -111,5 +109,4 @@ class StepOutlier(ProfilerRule):
         return describe_lack(counts, needed, "step", "Train for longer, or lower n_outliers")
 
     def draw_charts(self, record: JobRecord) -> str:
-        """See `ProfilerRule`."""
         return draw_steps(record)

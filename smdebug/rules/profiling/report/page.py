@@ -7,13 +7,7 @@ import inspect
 from collections.abc import Sequence
 from html import escape
 
-from smdebug.rules.drawing.html_page import (
-    render_details,
-    render_page,
-    render_pie,
-    render_table,
-    render_text,
-)
+from smdebug.rules.drawing.html_page import render_details, render_page, render_pie, render_table, render_text
 from smdebug.rules.profiling.charts import PHASE_TITLES
 from smdebug.rules.profiling.job_record import JobRecord, group_phases
 from smdebug.rules.profiling.profiler_rule import ProfiledJob, ProfilerRule

@@ -21,11 +21,7 @@ from container_runtime.images.installation import ROOT
 from container_runtime.images.lock_files import build_header, build_size_line, locate_lock
 from container_runtime.images.wheelhouse import key_of_requirements
 from container_runtime.process.environment_start import wrap_start
-from container_runtime.process.environments import (
-    build_environment,
-    locate_environment,
-    needs_environment,
-)
+from container_runtime.process.environments import build_environment, locate_environment, needs_environment
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EnvironmentBuildError
 from container_runtime.spec import ContainerSpec
@@ -170,7 +166,7 @@ def test_built_whole_and_once(definition: ImageDefinition, cache: Path, wheels: 
     assert said == []
 
 
-def test_what_is_fetched_is_said_with_its_size(definition: ImageDefinition, cache: Path, wheels: Path) -> None:
+def test_what_is_fetched_is_reported_with_its_size(definition: ImageDefinition, cache: Path, wheels: Path) -> None:
     (wheel,) = wheels.glob("tiny*.whl")
     line = f"tiny-package==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
     text = f"{build_header(definition)}\n{build_size_line(2_000_000_000)}\n{line}\n"

@@ -22,6 +22,7 @@ from container_runtime.process.warm_interpreters import WarmInterpreter, WarmOpt
 from container_runtime.spec import ContainerSpec, Mount
 from container_runtime.warm import warm_interpreter
 from tests.integration.container_runtime.process.warm_programs import ENDS, PROGRAMS, SEES, WAITS
+from tests.memory_group import hold_memory_group
 from tests.waiting import wait_until
 
 
@@ -164,6 +165,26 @@ def test_an_interpreter_that_was_killed_is_replaced(warm: LocalProcesses, progra
     assert find_interpreter(warm) is not killed
 
 
+def test_an_interpreter_that_the_kernel_kills_for_want_of_memory_is_replaced(tmp_path: Path, programs: Path) -> None:
+    text = "import signal\nkept = []\nsignal.signal(signal.SIGUSR1, lambda *_: kept.append(b'x' * (96 << 20)))\n"
+    (programs.parent / "modules" / "imported.py").write_text(text)
+    runtime = make_runtime(tmp_path, "bounded", WarmOptions(("tiny",)))
+    wait_until_ready(runtime)
+    with hold_memory_group(32 << 20) as group:
+        if group is None:
+            pytest.skip("a control group needs root")
+        killed = find_interpreter(runtime)
+        group.add(killed.process.pid)
+        killed.process.send_signal(signal.SIGUSR1)
+        wait_until(lambda: killed.has_ended)
+        assert (killed.was_killed, group.count_kills()) == (True, 1)
+    # As the first container of an image, it waits for imports instead of doing them itself.
+    lines, code = run(runtime, build_spec(programs, "sees"))
+    assert (lines[0], code) == ("True", 0)
+    assert find_interpreter(runtime) is not killed
+    runtime.close()
+
+
 def test_the_first_containers_wait_for_the_imports_of_one_interpreter(tmp_path: Path, programs: Path) -> None:
     (programs.parent / "modules" / "imported.py").write_text("import time\ntime.sleep(0.5)\n")
     runtime = make_runtime(tmp_path, "first", WarmOptions())
@@ -233,11 +254,21 @@ def test_imports_that_start_threads_are_not_forked(tmp_path: Path, programs: Pat
 
 
 def test_an_idle_interpreter_ends(tmp_path: Path, programs: Path) -> None:
-    assert WarmOptions().idle_seconds <= 600
     runtime = make_runtime(tmp_path, "idle", WarmOptions(idle_seconds=0.5))
     run(runtime, build_spec(programs, "sees"))
     interpreter = find_interpreter(runtime)
     wait_until(lambda: interpreter.has_ended)
+    runtime.close()
+
+
+@pytest.mark.parametrize(("ahead", "idle"), [((), 600), (("tiny",), None)])
+def test_an_interpreter_may_be_idle_for_ten_minutes_unless_it_is_asked_for(
+    tmp_path: Path, programs: Path, ahead: tuple[str, ...], idle: float | None
+) -> None:
+    runtime = make_runtime(tmp_path, "asked", WarmOptions(ahead))
+    run(runtime, build_spec(programs, "sees"))
+    told = json.loads(psutil.Process(find_interpreter(runtime).process.pid).cmdline()[2])
+    assert told["idle_seconds"] == idle
     runtime.close()
 
 

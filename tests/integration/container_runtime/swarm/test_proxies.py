@@ -207,7 +207,7 @@ def test_proxy_goes_with_its_container(
     assert not node.has(container.pid)
 
 
-def test_port_that_is_taken_inside_is_said(proxies: Proxies, server: int, container: subprocess.Popen[str]) -> None:
+def test_port_that_is_taken_inside_is_reported(proxies: Proxies, server: int, container: subprocess.Popen[str]) -> None:
     source = "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); print('on', flush=True); "
     command = ["nsenter", f"--net=/proc/{container.pid}/ns/net", sys.executable, "-ISc"]
     command += [source + "sys.stdin.read()", str(server)]

@@ -146,7 +146,7 @@ def test_jobs_are_chosen_by_status_name_and_age(emulator: EmulatorProcess) -> No
     assert "'soon'" in run(emulator, "jobs", "--since", "soon", code=2)
 
 
-def test_a_status_is_said_once_where_both_are_the_same(emulator: EmulatorProcess) -> None:
+def test_a_status_is_reported_once_where_both_are_the_same(emulator: EmulatorProcess) -> None:
     assert run(emulator, "describe", "tb-2026").splitlines()[1] == "Failed"
 
 

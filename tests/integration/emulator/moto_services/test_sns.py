@@ -71,7 +71,7 @@ def test_no_other_is_and_the_log_says_so(url: str, server: str, caplog: pytest.L
     assert "--allow-internet" in said
 
 
-def test_an_endpoint_that_does_not_answer_is_said(server: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_endpoint_that_does_not_answer_is_reported(server: str, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody listens on this port."""
     assert len(publish_to("http://127.0.0.1:1/", f"http://{server}/")) == 1
     assert "could not be posted to http://127.0.0.1:1/" in caplog.text

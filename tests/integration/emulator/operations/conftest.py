@@ -17,6 +17,7 @@ from emulator.gateway.sagemaker import SageMaker
 from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
 from emulator.moto_services.sagemaker.descriptions import describing_like_sagemaker
 from emulator.moto_services.sagemaker.experiments import keeping_experiments
+from emulator.moto_services.sagemaker.lineage import tracking_lineage
 from emulator.moto_services.sagemaker.model_registry import keeping_model_packages
 from emulator.moto_services.sagemaker.pipeline_versions import keeping_versions
 from emulator.moto_services.sagemaker.pipelines import keeping_definitions
@@ -34,6 +35,7 @@ EXTENSIONS = (
     keeping_versions,
     keeping_model_packages,
     storing_more_kinds,
+    tracking_lineage,
     keeping_tags,
     count_missing_steps,
 )

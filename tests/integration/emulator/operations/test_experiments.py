@@ -193,3 +193,35 @@ def test_the_sdk_runs_and_analyses_an_experiment(session: Any) -> None:
     assert (row["lr"], row["epochs"]) == (0.1, 3)
     assert (row["loss - Last"], row["loss - Count"]) == (0.25, 2)
     assert row["Experiments"] == ["by-sdk"]
+
+
+def test_names_are_found_in_upper_and_lower_case(service: Service) -> None:
+    client = service.client()
+    client.create_experiment(ExperimentName="mixed-case")
+    client.create_trial(TrialName="Mixed-Trial", ExperimentName="Mixed-Case")
+    client.create_trial_component(TrialComponentName="Mixed-Part")
+    client.associate_trial_component(TrialComponentName="mixed-part", TrialName="mixed-trial")
+    assert client.describe_experiment(ExperimentName="Mixed-Case")["ExperimentName"] == "mixed-case"
+    (trial,) = client.list_trials(ExperimentName="MIXED-CASE", TrialComponentName="mixed-part")["TrialSummaries"]
+    assert trial["TrialName"] == "Mixed-Trial"
+    (part,) = client.list_trial_components(ExperimentName="MIXED-CASE", TrialName="mixed-trial")[
+        "TrialComponentSummaries"
+    ]
+    assert part["TrialComponentName"] == "Mixed-Part"
+    with pytest.raises(ClientError) as caught:
+        client.create_experiment(ExperimentName="MIXED-case")
+    assert "already exists" in read_error(caught)[1]
+    client.disassociate_trial_component(TrialComponentName="mixed-part", TrialName="mixed-trial")
+    client.delete_trial(TrialName="mixed-trial")
+    client.delete_experiment(ExperimentName="Mixed-Case")
+
+
+def test_what_an_update_gives_and_removes_is_removed(service: Service) -> None:
+    client = service.client()
+    client.create_trial_component(TrialComponentName="trimmed")
+    client.update_trial_component(
+        TrialComponentName="trimmed",
+        Parameters={"kept": {"NumberValue": 1.0}, "gone": {"StringValue": "x"}},
+        ParametersToRemove=["gone"],
+    )
+    assert client.describe_trial_component(TrialComponentName="trimmed")["Parameters"] == {"kept": {"NumberValue": 1.0}}

@@ -64,6 +64,30 @@ def test_not_reads_its_condition_and_an_outcome_joins_as_json(service: Service) 
     assert steps["End"]["FailureReason"] == "was/false"
 
 
+def test_jobs_of_a_pipeline_are_in_the_experiment_that_it_names(service: Service) -> None:
+    client = service.client()
+    training = service.harness.request()
+    del training["TrainingJobName"]
+    training["AlgorithmSpecification"] = {"TrainingImage": SCORED, "TrainingInputMode": "File"}
+    training["HyperParameters"] = {"x": "1"}
+    training["ExperimentConfig"] = {"TrialComponentDisplayName": "shown"}
+    definition = json.loads(define({"Name": "Train", "Type": "Training", "Arguments": training}))
+    definition["PipelineExperimentConfig"] = {
+        "ExperimentName": {"Get": "Execution.PipelineName"},
+        "TrialName": {"Std:Join": {"On": "-", "Values": ["trial", {"Get": "Execution.PipelineExecutionId"}]}},
+    }
+    create(service, "studied", json.dumps(definition))
+    for _ in range(2):  # the second one finds the experiment
+        arn = client.start_pipeline_execution(PipelineName="studied")["PipelineExecutionArn"]
+        step = follow(service, arn)["Train"]
+        assert step["StepStatus"] == "Succeeded", step.get("FailureReason")
+        trial = f"trial-{arn.rpartition('/')[2]}"
+        assert client.describe_trial(TrialName=trial)["ExperimentName"] == "studied"
+        (component,) = client.list_trial_components(TrialName=trial)["TrialComponentSummaries"]
+        assert component["DisplayName"] == "shown"
+        assert component["Status"]["PrimaryStatus"] == "Completed"
+
+
 def test_a_fail_step_without_a_message_has_no_reason(service: Service) -> None:
     steps = run(service, "silent", fail("End"))
     assert steps["End"]["StepStatus"] == "Failed"
@@ -80,7 +104,7 @@ def test_a_step_that_depends_on_a_fail_step_is_refused(service: Service, operati
     if operation == "create":
         members["ClientRequestToken"] = "t" * 32
     change = getattr(service.client(), f"{operation}_pipeline")
-    with pytest.raises(ClientError, match=r"After depends on End, a Fail step") as caught:
+    with pytest.raises(ClientError, match="After can not depends on End") as caught:
         change(**members)
     assert caught.value.response["Error"]["Code"] == "ValidationException"
 

@@ -59,7 +59,7 @@ def check_state(state_dir: Path, *, mend: bool) -> Iterator[str]:
     return chain(check_databases(state_dir, mend=mend), check_stored(state_dir, mend=mend))
 
 
-def test_a_sound_state_is_said_to_be_sound(state_dir: Path) -> None:
+def test_a_sound_state_is_reported_as_sound(state_dir: Path) -> None:
     assert list(check_state(state_dir, mend=False)) == []
     done = CliRunner().invoke(main, ["check", "--state-dir", str(state_dir)])
     assert (done.exit_code, "No damage found" in done.output) == (0, True)

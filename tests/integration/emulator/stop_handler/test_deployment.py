@@ -62,7 +62,7 @@ def test_job_that_ends_or_has_ended_is_left_alone(emulator: Emulator, status: st
     assert text
 
 
-def test_stop_that_comes_too_late_is_no_failure(emulator: Emulator) -> None:
+def test_stop_that_comes_too_late_is_not_a_failure(emulator: Emulator) -> None:
     emulator.stops.error = ("ValidationException", "The request was rejected because the training job is in status X.")
     deploy_stop_handler(emulator.client)
     publish(emulator, DebugRuleEvaluationStatuses=build_statuses(a="IssuesFound"))

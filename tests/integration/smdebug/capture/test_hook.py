@@ -244,7 +244,7 @@ def test_list_of_uneven_parts_is_refused_with_the_reason(make_hook: MakeHook) ->
         make_hook().save_tensor("t", [[1], [1, 2]])
 
 
-def test_full_disk_is_said_with_the_name_of_the_file(
+def test_full_disk_is_reported_with_the_name_of_the_file(
     make_hook: MakeHook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
     hook = make_hook()

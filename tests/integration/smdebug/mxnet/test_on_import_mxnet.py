@@ -143,7 +143,7 @@ def test_a_script_may_ask_for_the_hook_that_it_did_not_make(capture: Capture) ->
     assert [trial.tensor("scalar/mine").value(step).tolist() for step in range(4)] == [[0], [1], [2], [3]]
 
 
-def test_losses_made_anew_in_every_step_do_not_pile_up(capture: Capture) -> None:
+def test_losses_created_in_every_step_do_not_pile_up(capture: Capture) -> None:
     inside = "[gluon.loss.L2Loss()(x, x) for _ in range(40)]"
     ran, run = capture(inside=inside, config={"HookParameters": {"save_interval": "1"}})
     assert ran.returncode == 0, ran.stderr

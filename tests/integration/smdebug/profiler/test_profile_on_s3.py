@@ -28,7 +28,8 @@ URI = f"s3://{BUCKET}/out/job/profiler-output"
 def folder(storage: Storage, tmp_path: Path) -> Path:
     """The same profile in a folder and on S3."""
     maker = write_profiled_job(tmp_path / "job")
-    profiles = PythonProfiles(maker.folder, "pytorch", "0-algo-1", CProfiler("cpu_time"))
+    profiles = PythonProfiles(CProfiler("cpu_time"))
+    profiles.place(maker.folder, "pytorch", "0-algo-1")
     profiles.begin("global", 1, "stepstart")
     profiles.end("global", 2, "stepstart")
     maker.end()

@@ -116,7 +116,7 @@ def test_layers_of_keras_are_left_to_keras(monkeypatch: pytest.MonkeyPatch) -> N
     assert on_import_torch._is_trained(Layer(2, 2))
 
 
-def test_a_training_without_a_call_of_a_model_is_said_once(
+def test_a_training_without_a_call_of_a_model_is_reported_once(
     run_torch_script: RunScript, run: WrittenRun, config: WriteConfig
 ) -> None:
     done = run_torch_script(START + UNSEEN, SMDEBUG_CONFIG_FILE_PATH=config())

@@ -144,7 +144,7 @@ def test_start_and_end_step(evaluate: Any, run: RunMaker, parameters: Any, statu
         ("VanishingGradient", {"threshold": "x"}, "parameter threshold is 'x', expected a number"),
         ("VanishingGradient", {"start_step": "x"}, "parameter start_step is 'x', expected a whole number"),
         ("VanishingGradient", {"other_trials": "job-2"}, "compares with no other trial"),
-        ("VanishingGradient", {"action_json": "{"}, "actions are no JSON"),
+        ("VanishingGradient", {"action_json": "{"}, "actions are not JSON"),
     ],
 )
 def test_wrong_configuration_is_told_before_any_tensor_comes(
@@ -170,7 +170,7 @@ def test_no_steps(evaluate: Any, run: RunMaker) -> None:
     assert "the training saved no step" in verdict.details
 
 
-def test_tensors_that_were_never_saved_are_no_issue_and_said_once(
+def test_tensors_that_were_never_saved_are_not_an_issue_and_said_once(
     evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
 ) -> None:
     run.write_steps("loss", dict.fromkeys(range(5), 1.0))
@@ -219,7 +219,7 @@ def test_users_of_a_job_are_warned_of_a_verdict_on_little(
     assert {each["Text"] for each in found} <= {verdict.details}
 
 
-def test_regex_that_matches_nothing_is_no_issue(evaluate: Any, run: RunMaker) -> None:
+def test_regex_that_matches_nothing_is_not_an_issue(evaluate: Any, run: RunMaker) -> None:
     run.write_steps("loss", {0: 1.0})
     run.end()
     verdict = evaluate("ExplodingTensor", tensor_regex="^nothing$")
@@ -227,7 +227,7 @@ def test_regex_that_matches_nothing_is_no_issue(evaluate: Any, run: RunMaker) ->
     assert "found none of what it looks at" in verdict.details
 
 
-def test_reductions_that_tell_nothing_are_no_issue_and_said_once(
+def test_reductions_that_tell_nothing_are_not_an_issue_and_said_once(
     evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
 ) -> None:
     run.write_steps("smdebug/reductions/mean/gradient/a", dict.fromkeys(range(5), 1.0))

@@ -83,7 +83,7 @@ def test_a_container_follows_a_healthy_job_to_its_end(tmp_path: Path, maker: Pro
         assert container.wait() == 0
 
 
-def test_a_report_is_written_anew_while_the_job_runs(tmp_path: Path, maker: ProfileMaker) -> None:
+def test_a_report_is_written_again_while_the_job_runs(tmp_path: Path, maker: ProfileMaker) -> None:
     starve(maker, 0, 100)
     config = build(
         tmp_path, str(maker.folder), "ProfilerReport", custom_rule_parameters="{'CPUBottleneck_patience': 10}"
@@ -140,6 +140,6 @@ def test_a_profile_on_s3_is_followed(storage: Storage, tmp_path: Path, maker: Pr
     uri = f"s3://{BUCKET}/job/profiler-output"
     verdict = judge(parse_rule_config(build(tmp_path, uri, "CPUBottleneck", patience="10")), tmp_path)
     assert "fired 1 time in 30 data points. algo-1: in 100 % of 20 data points" in verdict.details
-    assert verdict.details.endswith("1 damaged line passed over.")
+    assert verdict.details.endswith("1 damaged line skipped.")
     steps = judge(parse_rule_config(build(tmp_path, uri, "StepOutlier")), tmp_path)
     assert steps.details.startswith("Rule StepOutlier found no issue in 20 data points.")

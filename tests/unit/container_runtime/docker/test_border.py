@@ -48,7 +48,7 @@ def test_a_refusal_names_the_engine_as_the_user_does(monkeypatch: pytest.MonkeyP
         ("https://10.0.0.7:30001/v1.44/info", "the Swarm's node at 10.0.0.7:30001 does not answer (gone). See `docke"),
     ],
 )
-def test_a_lost_node_is_no_engine_to_start(
+def test_a_lost_node_is_not_an_engine_to_start(
     url: str, advice: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")

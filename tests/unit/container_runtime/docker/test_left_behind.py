@@ -56,7 +56,7 @@ def test_whoever_starts_one_of_its_name_has_it_removed_first(engine: Engine) -> 
     assert engine.removed == ["name"]
 
 
-def test_what_stays_is_said_at_the_end(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_stays_is_reported_at_the_end(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     engine.left.add("name")
     with caplog.at_level(logging.WARNING):
         engine.left.close()

@@ -7,7 +7,7 @@ from container_runtime.docker.scratch import list_scratch_mounts, prepare_folder
 from container_runtime.spec import ContainerSpec
 
 
-def test_folders_are_filled_anew_for_a_start_after_one_that_failed(tmp_path: Path) -> None:
+def test_folders_are_filled_again_for_a_start_after_one_that_failed(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     spec = ContainerSpec("one", "own", scratch=scratch)
     list_scratch_mounts(scratch, has_environment=True)

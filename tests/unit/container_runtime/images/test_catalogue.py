@@ -37,7 +37,7 @@ def test_name_is_split(image: str, expected: ImageName) -> None:
 
 
 @pytest.mark.parametrize("image", ["", "a/", ":tag", "a b", "a/:x"])
-def test_text_that_is_no_name(image: str) -> None:
+def test_text_that_is_not_a_name(image: str) -> None:
     with pytest.raises(ImageNotFoundError, match="is not an image name"):
         parse_image_name(image)
 
@@ -97,7 +97,7 @@ def test_another_version_is_noted(tag: str, noted: bool) -> None:
         ("2.13.0-gpu-py312", "asked 2.13.0-gpu-py312, runs 2.13.0-cpu-py311"),
     ],
 )
-def test_both_versions_are_said_first(tag: str, brief: str) -> None:
+def test_both_versions_are_reported_first(tag: str, brief: str) -> None:
     (newest,) = ImageCatalogue().select(["pytorch-training"])
     newest = replace(newest, version="2.13.0-cpu-py311")
     text = describe_substitution(newest, parse_image_name(f"pytorch-training:{tag}"))

@@ -54,7 +54,7 @@ def test_what_needs_no_such_library_stays_as_it_is() -> None:
     assert unlink_libraries(content, re.compile("libother.so"), NAMES) == content
 
 
-def test_what_cannot_be_done_is_said() -> None:
+def test_what_cannot_be_done_is_reported() -> None:
     content = write_shared_object()
     with pytest.raises(WheelhouseError, match="no instructions that return 0"):
         unlink_libraries(write_shared_object(with_return=False), LIBRARIES, NAMES)

@@ -1,7 +1,7 @@
 from emulator.api.application import build_pages
 
 
-def test_health_is_asked_anew_for_each_request() -> None:
+def test_health_is_asked_again_for_each_request() -> None:
     answers = iter([{"status": "starting"}, {"status": "running"}])
     client = build_pages(lambda: next(answers)).test_client()
     assert client.get("/_emulator/health").get_json() == {"status": "starting"}

@@ -1,12 +1,7 @@
 import pytest
 
 from emulator.exceptions import AccessDeniedException, AwsError, MissingAuthenticationToken
-from emulator.gateway.authentication import (
-    LOOPBACK_HOSTS,
-    authenticate,
-    check_source,
-    read_region,
-)
+from emulator.gateway.authentication import LOOPBACK_HOSTS, authenticate, check_source, read_region
 
 SIGNED = "AWS4-HMAC-SHA256 Credential=AKID/20250101/eu-west-1/sagemaker/aws4_request, SignedHeaders=a, Signature=0"
 

@@ -48,7 +48,7 @@ def test_one_violation_reads_as_aws_writes_it() -> None:
     )
 
 
-def test_all_violations_are_told_at_once_in_the_models_order() -> None:
+def test_all_violations_are_reported_at_once_in_the_models_order() -> None:
     message = refusal(
         StoppingCondition={"MaxRuntimeInSeconds": 0},
         TrainingJobName="x" * 64,
@@ -186,7 +186,7 @@ def test_a_wrong_type_is_a_serialization_exception(changes: dict[str, Any], text
 @pytest.mark.parametrize(
     "body", [b"{", b"[]", b'"x"', b"\xff\xfe", b'{"MaxResults": NaN}', b"[" * 100_000, b'{"a":' * 100_000]
 )
-def test_what_is_no_json_object_is_a_serialization_exception(body: bytes) -> None:
+def test_what_is_not_a_json_object_is_a_serialization_exception(body: bytes) -> None:
     with pytest.raises(SerializationException):
         load_operation("ListTrainingJobs").decode(body)
 
@@ -265,7 +265,7 @@ def test_recursive_shapes_compile() -> None:
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc00\ud800"])
-def test_half_of_a_surrogate_pair_is_no_text(text: str) -> None:
+def test_half_of_a_surrogate_pair_is_not_text(text: str) -> None:
     with pytest.raises(SerializationException, match="surrogates not allowed"):
         decode(Environment={"NAME": text})
     assert decode(HyperParameters={"a": "\U0001f600"})["HyperParameters"] == {"a": "\U0001f600"}

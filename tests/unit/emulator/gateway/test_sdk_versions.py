@@ -15,7 +15,7 @@ AGENT = "Boto3/1.44.5 md/Botocore#1.44.5 ua/2.1 os/linux#6 lang/python#3.11.9 li
     "sdk",
     ["AWS-SageMaker-Python-SDK#2.257.7", "AWS-SageMaker-Python-SDK#3.0", "AWS-SageMakerCore#2.27.1", "aws-cli#1.46"],
 )
-def test_nothing_is_said_of_what_was_tried(sdk: str) -> None:
+def test_nothing_is_reported_of_what_was_tried(sdk: str) -> None:
     assert describe_untried(AGENT.format(sdk)) is None
 
 

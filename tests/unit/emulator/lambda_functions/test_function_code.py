@@ -39,7 +39,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
         extract_zip(build_zip(link=("link", stat.S_IFLNK | 0o777)), tmp_path)
 
 
-def test_size_limit_and_what_is_no_zip(tmp_path: Path) -> None:
+def test_size_limit_and_what_is_not_a_zip(tmp_path: Path) -> None:
     with pytest.raises(UnsafeZipError, match="larger than"):
         extract_zip(build_zip(a=("a", 0), b=("b", 0)), tmp_path, limit=10)
     with pytest.raises(UnsafeZipError, match="not a zip file"):

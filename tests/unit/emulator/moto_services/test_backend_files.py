@@ -54,7 +54,7 @@ def test_a_damaged_file_is_set_aside_and_said_in_one_line(tmp_path: Path, caplog
     assert (tmp_path / "sqs" / "123456789012" / "us-east-1.1.damaged").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StartupError, match="move it away"):
         BackendFiles(tmp_path / "file")

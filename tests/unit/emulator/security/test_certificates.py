@@ -136,7 +136,7 @@ def test_one_for_this_machine_is_shown_to_everybody(tmp_path: Path) -> None:
     assert not (tmp_path / "tls" / "authority.pem").exists()
 
 
-def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_reported(tmp_path: Path) -> None:
     root = Pair(tmp_path)
     right, other = (Pair(tmp_path, OUTSIDE, issuer=root) for _ in range(2))
     empty = tmp_path / "empty"
@@ -169,7 +169,7 @@ def test_one_that_expires_soon_is_warned_about(tmp_path: Path, caplog: pytest.Lo
     assert "renew it, and restart the emulator" in caplog.text
 
 
-def test_a_damaged_authority_is_said(tmp_path: Path) -> None:
+def test_a_damaged_authority_is_reported(tmp_path: Path) -> None:
     Certificates(tmp_path)
     (tmp_path / "tls" / "authority.pem").write_text("damaged")
     with pytest.raises(StartupError, match=r"authority.pem cannot be read .*: remove it"):

@@ -209,7 +209,7 @@ def test_an_address_that_boto3_presigns_is_right(version: str, addressing: str) 
         "AWS4-HMAC-SHA256 Credential=a/20260101/r/s/aws4_request, SignedHeaders=host, Signature=é",
     ],
 )
-def test_what_is_no_signature_is_refused(header: str) -> None:
+def test_what_is_not_a_signature_is_refused(header: str) -> None:
     environ = build_environ("POST", f"{HOST}/", {"Authorization": header, "X-Amz-Date": "20260101T000000Z"})
     with pytest.raises(SignatureError) as refused:
         check(environ)

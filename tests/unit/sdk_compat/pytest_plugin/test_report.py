@@ -134,7 +134,7 @@ def test_html_is_one_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_a_run_without_jobs_is_said(tmp_path: Path) -> None:
+def test_a_run_without_jobs_is_reported(tmp_path: Path) -> None:
     write_report(tmp_path / "report.md", [])
     assert (tmp_path / "report.md").read_text().endswith("No training job was created.\n")
 
@@ -153,7 +153,7 @@ def test_a_job_is_whatever_has_its_name(job: Any) -> None:
     assert read_job_name(job) == "name"
 
 
-def test_an_estimator_that_was_not_fitted_is_said() -> None:
+def test_an_estimator_that_was_not_fitted_is_reported() -> None:
     with pytest.raises(TypeError, match=r"whose fit\(\) was called"):
         read_job_name(SimpleNamespace(latest_training_job=None))
 

@@ -22,7 +22,7 @@ def test_versions(version: str, supported: bool, said: pytest.LogCaptureFixture)
     assert len(said.records) == (not supported)
 
 
-def test_it_is_said_once_and_what_is_missing(said: pytest.LogCaptureFixture) -> None:
+def test_it_is_reported_once_and_what_is_missing(said: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         assert not check_version("Another", "1.2", first=(1, 6), missing="the half of it")
     (record,) = said.records

@@ -79,7 +79,7 @@ def test_manager_makes_what_is_missing_unless_told_not_to() -> None:
         manager.add(number)
 
 
-def test_a_text_is_no_list_of_names() -> None:
+def test_a_text_is_not_a_list_of_names() -> None:
     with pytest.raises(SMDebugTypeError, match="not 'loss'"):
         Collection("mine", tensor_names="loss")
     with pytest.raises(SMDebugValueError, match="reductions is a list of names, not the text 'min'"):

@@ -117,7 +117,7 @@ def test_tensorboard_in_sagemaker_is_what_its_own_config_says(
     assert make_hook(config).tensorboard_dir == "/somewhere"
 
 
-def test_a_missing_file_and_one_that_is_no_object(tmp_path: Path) -> None:
+def test_a_missing_file_and_one_that_is_not_an_object(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         create_hook_from_json_config(PlainHook, str(tmp_path / "none.json"))
     (tmp_path / "list.json").write_text("[]")
@@ -138,7 +138,7 @@ def test_switches() -> None:
         parse_switch("maybe")
 
 
-def test_file_that_is_no_json_is_named(tmp_path: Path) -> None:
+def test_file_that_is_not_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "debughookconfig.json"
     path.write_text("{")
     with pytest.raises(json.JSONDecodeError, match=r"debughookconfig.json is not JSON: Expecting property name"):

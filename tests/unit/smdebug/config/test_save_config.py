@@ -35,7 +35,7 @@ def test_save_steps_are_a_list_of_int(steps: Any) -> None:
         SaveConfigMode(save_steps=steps)
 
 
-def test_numbers_that_are_none() -> None:
+def test_invalid_numbers() -> None:
     with pytest.raises(ValueError, match="save_interval must be a whole number, not 'x'"):
         SaveConfig(save_interval="x")
     with pytest.raises(SMDebugValueError, match="save_interval 0"):

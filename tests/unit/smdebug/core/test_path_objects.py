@@ -72,6 +72,6 @@ def test_a_path_of_pathlib_on_s3_gets_its_slash_back() -> None:
 
 
 @pytest.mark.parametrize("path", [3, b"run", ["run"]])
-def test_what_is_no_path(path: Any) -> None:
+def test_what_is_not_a_path(path: Any) -> None:
     with pytest.raises(SMDebugTypeError, match="a text or a path object"):
         check_out_dir(path)

@@ -27,6 +27,6 @@ def test_parts_are_joined_by_the_number_that_cut_them() -> None:
     ("content", "offset"),
     [(b"no record", 0), (MAGIC, 0), (wrap_record(b"whole") + wrap_record(b"cut off")[:-3], 16)],
 )
-def test_damage_is_said_with_its_place(content: bytes, offset: int) -> None:
+def test_damage_is_reported_with_its_place(content: bytes, offset: int) -> None:
     with pytest.raises(ValueError, match=f"is not RecordIO, or is cut: nothing of it can be read at byte {offset}$"):
         list(read_record_io(io.BytesIO(content)))

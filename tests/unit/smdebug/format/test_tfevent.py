@@ -37,7 +37,7 @@ def encode(name: str, array: np.ndarray, step: int, mode: ModeKeys, mode_step: i
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_records_of_the_original_are_read_and_written_again(case: str, recorded_runs: Path) -> None:
+def test_records_of_upstream_are_read_and_written_again(case: str, recorded_runs: Path) -> None:
     count = 0
     for path in (recorded_runs / case / "run").glob("index/*/*.json"):
         index = json.loads(path.read_text())

@@ -237,7 +237,7 @@ def test_a_flame_graph_of_pyinstrument(tmp_path: Path) -> None:
         ("pyinstrument", b'{"root_frame": ' + b'{"children": [' * 100_000),
     ],
 )
-def test_a_damaged_profile_is_said(tmp_path: Path, profiler: str, content: bytes) -> None:
+def test_a_damaged_profile_is_reported(tmp_path: Path, profiler: str, content: bytes) -> None:
     folder = tmp_path / "framework" / "pytorch" / profiler / "0-algo-1" / FIRST
     folder.mkdir(parents=True)
     (folder / ("python_stats" if profiler == "cprofile" else "python_stats.json")).write_bytes(content)

@@ -122,7 +122,7 @@ def test_a_long_series_becomes_bands_of_all_that_was_read(trial: Trial) -> None:
     assert line["min"] == pytest.approx([min(every[at : at + 5]) for at in range(0, 15, 5)])
 
 
-def test_of_many_steps_few_are_read_and_that_is_said(trial: Trial) -> None:
+def test_of_many_steps_few_are_read_and_that_is_reported(trial: Trial) -> None:
     lines = ask(trial, "series", tensors=["loss"], most=3)["series"]
     assert [(line["steps"], line["read"], line["known"]) for line in lines] == [([0, 10], 2, 13), ([19], 1, 7)]
 
@@ -203,7 +203,7 @@ def test_what_a_run_holds(trial: Trial) -> None:
         ("confusion", {"labels": "words", "predictions": "scores", "step": 9}, SMDebugError),
     ],
 )
-def test_what_cannot_be_answered_is_said(
+def test_what_cannot_be_answered_is_reported(
     trial: Trial, question: str, arguments: dict[str, Any], kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
@@ -245,7 +245,7 @@ def test_a_value_that_is_too_large_is_named(trial: Trial, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "line", ["", "[]", "{}", '{"path": 3}', '{"path": "/nowhere", "question": "x", "arguments": {}}']
 )
-def test_a_line_that_is_no_question_is_answered(line: str) -> None:
+def test_a_line_that_is_not_a_question_is_answered(line: str) -> None:
     from collections import OrderedDict
 
     assert answer(line, OrderedDict(), OrderedDict()).keys() == {"error", "kind"}

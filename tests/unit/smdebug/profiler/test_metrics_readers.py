@@ -129,7 +129,7 @@ def test_tensorflow_s_own_profile_is_read(tmp_path: Path) -> None:
     assert LocalAlgorithmMetricsReader(tmp_path).get_events(0, LAST) == []
 
 
-def test_parsers_pass_over_what_is_damaged_or_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_parsers_skip_what_is_damaged_or_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     events, measures = SMProfilerEvents(), ProfilerSystemEvents()
     gone = tmp_path / "framework/pevents/2023111422/5_0-algo-1_pythontimeline.json"
     events.read_events_from_file(str(gone))
@@ -146,12 +146,12 @@ def test_parsers_pass_over_what_is_damaged_or_gone(tmp_path: Path, caplog: pytes
     measures.read_events_from_file(str(file))
     measures.read_events_from_json_data([whole])
     assert len(measures.get_all_events()) == 3
-    assert f"Damaged lines of {file} are passed over: 1." in caplog.text
+    assert f"Damaged lines of {file} are skipped: 1." in caplog.text
     with pytest.raises(ValueError, match="no system metric"):
         measures.read_event_from_dict({})
 
 
-def test_a_time_buffer_that_is_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_buffer_that_is_not_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIME_BUFFER_MICROSECONDS", "long")
     with pytest.raises(SMDebugValueError, match="TIME_BUFFER_MICROSECONDS is 'long', expected microseconds"):
         LocalSystemMetricsReader(tmp_path).get_events(0, 1)

@@ -27,15 +27,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import smdebug.pytorch as smd
 from tests.unit.smdebug.pytorch.small_training import MakeHook
-from tests.unit.smdebug.pytorch.trained_models import (
-    BATCH,
-    CLASSES,
-    FEATURES,
-    Classifier,
-    bodies,
-    convolve,
-    optimizers,
-)
+from tests.unit.smdebug.pytorch.trained_models import BATCH, CLASSES, FEATURES, Classifier, bodies, convolve, optimizers
 
 STEPS = 4
 MIXTURES = int(os.environ.get("SMDEBUG_FUZZ_TRAININGS", "20"))

@@ -145,7 +145,7 @@ def test_unknown_modes_and_reductions(make_hook: MakeHook) -> None:
         smd.ReductionConfig(["median"])
 
 
-def test_a_config_that_is_no_json(tmp_path: Path) -> None:
+def test_a_config_that_is_not_json(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text("{")
     with pytest.raises(json.JSONDecodeError):
         smd.Hook.create_from_json_file(str(tmp_path / "c.json"))
@@ -155,7 +155,7 @@ def test_a_config_that_is_no_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [float("nan"), None, 3, "", b"a"])
-def test_names_that_are_none(name: Any, make_hook: MakeHook) -> None:
+def test_invalid_names(name: Any, make_hook: MakeHook) -> None:
     hook = make_hook()
     with pytest.raises(SMDebugTypeError, match="name"):
         hook.save_scalar(name, 1)
@@ -173,7 +173,7 @@ def test_odd_names_are_names(name: Any, make_hook: MakeHook, training: Training,
     assert not (run.path.parent.parent / "up").exists()
 
 
-def test_a_timestamp_that_is_no_time(make_hook: MakeHook) -> None:
+def test_a_timestamp_that_is_not_a_time(make_hook: MakeHook) -> None:
     timestamp: Any = "yesterday"
     with pytest.raises(SMDebugTypeError, match="timestamp"):
         make_hook().save_scalar("a", 1, timestamp=timestamp)
@@ -232,7 +232,7 @@ def test_odd_tensors_that_cannot_be_saved_cost_themselves_only(
 
 
 @pytest.mark.parametrize("value", [object(), None, {"a": 1}])
-def test_what_is_no_tensor_at_all_is_refused(value: Any, make_hook: MakeHook) -> None:
+def test_what_is_not_a_tensor_at_all_is_refused(value: Any, make_hook: MakeHook) -> None:
     with pytest.raises(SMDebugTypeError, match="cannot be saved"):
         make_hook().save_tensor("a", value)
 

@@ -165,7 +165,7 @@ def test_a_compiled_optimizer(make_hook: MakeHook, training: Training, run: Writ
     assert run.steps == [0, 1]
 
 
-def test_a_compiled_step_is_said_to_be_out_of_sight(
+def test_a_compiled_step_is_reported_as_invisible(
     make_hook: MakeHook, training: Training, said: pytest.LogCaptureFixture
 ) -> None:
     hook = make_hook()
@@ -204,7 +204,7 @@ class Dropped(nn.Module):
 
 
 @pytest.mark.parametrize("stance", ["default", "force_eager"])
-def test_a_compiled_reentrant_checkpoint_draws_anew_without_a_hook(stance: str) -> None:
+def test_a_compiled_reentrant_checkpoint_draws_again_without_a_hook(stance: str) -> None:
     torch.compiler.reset()
     torch.manual_seed(0)
     model = Dropped()

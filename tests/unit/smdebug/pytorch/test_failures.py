@@ -154,7 +154,7 @@ def test_a_killed_process_leaves_only_whole_steps(run_torch_script: RunScript, r
     assert (run.path / "claim.smd").exists()
 
 
-def test_a_registered_model_that_is_never_called_is_said(
+def test_a_registered_model_that_is_never_called_is_reported(
     make_hook: MakeHook, training: Training, said: pytest.LogCaptureFixture
 ) -> None:
     hook = make_hook()

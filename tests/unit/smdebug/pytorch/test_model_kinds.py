@@ -187,7 +187,7 @@ def test_outputs_of_every_depth(make_hook: MakeHook, run: WrittenRun) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_a_checkpoint_computes_again_is_no_step_and_no_output(
+def test_what_a_checkpoint_computes_again_is_not_a_step_and_no_output(
     whole: bool, make_hook: MakeHook, run: WrittenRun
 ) -> None:
     model = Checkpointed()
@@ -218,7 +218,7 @@ def test_lazy_modules_are_saved_as_their_first_batch_makes_them(
     assert said.records == []
 
 
-def test_a_model_without_memory_is_said_once(
+def test_a_model_without_memory_is_reported_once(
     make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
 ) -> None:
     model = nn.Sequential(nn.Linear(4, 4, device="meta"), nn.Linear(4, 2, device="meta"))
@@ -232,7 +232,7 @@ def test_a_model_without_memory_is_said_once(
     assert run.steps == []
 
 
-def test_parameters_that_are_not_whole_are_said_once(
+def test_parameters_that_are_not_whole_are_reported_once(
     make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture
 ) -> None:
     # As DTensor, whose rest lies with other workers.
@@ -305,7 +305,7 @@ def test_a_captured_model_can_be_copied(make_hook: MakeHook) -> None:
     assert copied.keys() == model.state_dict().keys()
 
 
-def test_calling_a_copy_of_a_captured_model_is_no_step(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_calling_a_copy_of_a_captured_model_is_not_a_step(make_hook: MakeHook, run: WrittenRun) -> None:
     model = Net()
     hook = make_hook(include_collections=["weights"])
     hook.register_module(model)

@@ -56,7 +56,7 @@ def test_evaluation_waits_for_no_gradient(
     assert get_warnings(said) == []
 
 
-def test_an_old_version_is_said(
+def test_an_old_version_is_reported(
     make_hook: MakeHook,
     training: Training,
     run: WrittenRun,

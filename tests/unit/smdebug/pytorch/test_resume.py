@@ -26,7 +26,7 @@ def states(folder: Any) -> Any:
     return json.loads((folder / "metadata.json").read_text())
 
 
-def test_the_originals_state_is_gone_on_from(
+def test_upstreams_state_is_gone_on_from(
     recorded_runs: Path, checkpoints: Path, make_hook: MakeHook, training: Training, run: WrittenRun
 ) -> None:
     shutil.copytree(recorded_runs / "resume_first" / "ckpt", checkpoints)
@@ -67,7 +67,7 @@ def test_each_new_checkpoint_leaves_a_state_and_a_third_run_goes_on_from_it(
     assert list(kept[0]) == ["training-run", "latest-global-step-saved", "latest-global-step-seen", "latest-mode-step"]
 
 
-def test_what_the_agent_leaves_beside_checkpoints_is_no_checkpoint(
+def test_what_the_agent_leaves_beside_checkpoints_is_not_a_checkpoint(
     checkpoints: Path, make_hook: MakeHook, training: Training
 ) -> None:
     checkpoints.mkdir()

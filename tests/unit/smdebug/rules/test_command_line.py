@@ -81,7 +81,7 @@ def test_json_has_no_number_that_json_does_not_have(tmp_path: Path, capsys: Any)
 
 
 @pytest.mark.parametrize("arguments", [[], ["run"], ["run", "AllZero"], ["run", "AllZero", "--trail", "x"], ["show"]])
-def test_a_wrong_command_line_is_no_finding(arguments: list[str], capsys: Any) -> None:
+def test_a_wrong_command_line_is_not_a_finding(arguments: list[str], capsys: Any) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 1

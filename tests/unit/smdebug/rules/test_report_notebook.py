@@ -55,7 +55,7 @@ def test_every_cell_runs_and_says_what_was_saved(xgboost_run: Any, capsys: pytes
 
 
 @pytest.mark.parametrize("objective", ["reg:squarederror", "rank:ndcg"])
-def test_grades_are_no_classes(tmp_path: Path, objective: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_grades_are_not_classes(tmp_path: Path, objective: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = RunMaker(tmp_path / "run")
     tensors = {"labels": np.arange(60) % 5, "predictions": np.linspace(0, 4, 60), "train-rmse": np.array([1.0])}
     run.write_step(0, {**tensors, "hyperparameters/objective": np.array([objective])})
@@ -64,7 +64,7 @@ def test_grades_are_no_classes(tmp_path: Path, objective: str, capsys: pytest.Ca
     assert ("residuals: mean" in capsys.readouterr().out) == objective.startswith("reg:")
 
 
-def test_a_run_without_predictions_or_importances_is_no_error(tmp_path: Path) -> None:
+def test_a_run_without_predictions_or_importances_is_not_an_error(tmp_path: Path) -> None:
     run = RunMaker(tmp_path / "run")
     run.write_collections({"metrics": {"train-rmse", "validation-rmse"}})
     run.write_step(0, {"train-rmse": np.array([1.0])})

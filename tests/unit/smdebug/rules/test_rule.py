@@ -4,12 +4,7 @@ from typing import Any
 
 import pytest
 
-from smdebug.exceptions import (
-    NoMoreData,
-    RuleEvaluationConditionMet,
-    TensorUnavailable,
-    TensorUnavailableForStep,
-)
+from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, TensorUnavailable, TensorUnavailableForStep
 from smdebug.logger import get_logger
 from smdebug.rules import RequiredTensors, Rule, invoke_rule
 from smdebug.trials import Trial, create_trial

@@ -58,7 +58,7 @@ def test_a_run_that_never_begins_is_found_too(tmp_path: Path) -> None:
     assert re.search(r"any tensor at no step yet: no step has come for [1-9][\d.]* s", verdict.details)
 
 
-def test_a_run_that_begins_late_or_never_is_no_stall(tmp_path: Path) -> None:
+def test_a_run_that_begins_late_or_never_is_not_a_stall(tmp_path: Path) -> None:
     def begin() -> None:
         time.sleep(0.3)
         write_finished(tmp_path / "run", 1.0)
@@ -72,7 +72,7 @@ def test_a_run_that_begins_late_or_never_is_no_stall(tmp_path: Path) -> None:
     assert judge_run(tmp_path, "StalledTrainingRule", tmp_path / "empty").details.startswith("MissingCollectionFiles")
 
 
-def test_silence_is_said_once_and_then_steps_are_judged_again(tmp_path: Path) -> None:
+def test_silence_is_reported_once_and_then_steps_are_judged_again(tmp_path: Path) -> None:
     run = RunMaker(tmp_path / "run")
     run.write_step(0, {"loss": 1.0})
     rule = StalledTrainingRule(create_trial(run.out_dir), threshold="500")

@@ -157,7 +157,7 @@ def test_what_was_read_together_is_read_once(tmp_path: Path, monkeypatch: pytest
         assert not found.flags.writeable
 
 
-def test_a_stack_that_holds_none_of_the_names_is_no_answer(tmp_path: Path) -> None:
+def test_a_stack_that_holds_none_of_the_names_is_not_an_answer(tmp_path: Path) -> None:
     trial = write_run(tmp_path)
     tensors = trial.step_tensors
     learn(trial, 1)

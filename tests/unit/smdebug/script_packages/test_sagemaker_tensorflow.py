@@ -60,7 +60,7 @@ def test_lines_are_without_their_ends() -> None:
         (read_tf_records, b"\x09" + bytes(11) + b"cut", "ends within a record: 3 of 9 bytes"),
     ],
 )
-def test_damage_is_said(read: Any, content: bytes, said: str) -> None:
+def test_damage_is_reported(read: Any, content: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         list(read(io.BytesIO(content)))
 

@@ -44,7 +44,7 @@ def test_a_model_without_weights(make_hook: MakeHook, run: WrittenRun, said: pyt
     assert "no weights" in warnings_in(said)[0]
 
 
-def test_a_loss_that_is_no_number(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
+def test_a_loss_that_is_not_a_number(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     model = make_model()
     fit(model, make_hook(save_all=True), y=Y * np.float32(np.nan))
     assert np.isnan(run.values(1)["loss"]).all()

@@ -98,7 +98,7 @@ def test_ranges(tmp_path: Path, text: str, wanted: Range | None) -> None:
         "(" * 10_000,
     ],
 )
-def test_inner_texts_that_say_nothing_are_said_and_off(
+def test_inner_texts_that_say_nothing_are_reported_and_off(
     tmp_path: Path, text: str, said: pytest.LogCaptureFixture
 ) -> None:
     config = read(tmp_path, {"DetailedProfilingConfig": text, "PythonProfilingConfig": "{'StartStep': 1}"})

@@ -67,7 +67,7 @@ def test_values_of_a_tensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert line.split() == ["0", "worker_0", "1.5", "1.5", "1.5", "0", "0", "0"]
 
 
-def test_values_fit_80_columns_and_a_new_shape_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_fit_80_columns_and_a_new_shape_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = RunMaker(str(tmp_path))
     for step, shape in enumerate([(2,), (2,), (3,)]):
         run.write_step(step, {"grown": np.full(shape, -1.23456789e-5)}, ModeKeys.TRAIN, step)

@@ -210,7 +210,7 @@ def test_writer_of_another_thread_is_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["many", "", "1,5"])
-def test_variable_that_is_no_number_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_variable_that_is_not_a_number_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     run = RunMaker(tmp_path)
     run.write_step(0, {"loss": 1.0})
     run.end()
@@ -275,7 +275,7 @@ def test_a_trial_is_asked_from_several_threads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ask", ["tensor_names", "steps", "tensor_steps", "value", "has_passed_step", "global_step"])
-def test_what_is_no_mode_is_refused(tmp_path: Path, ask: str) -> None:
+def test_what_is_not_a_mode_is_refused(tmp_path: Path, ask: str) -> None:
     run = RunMaker(tmp_path)
     run.write_step(0, {"loss": 1.0}, ModeKeys.TRAIN, 0)
     trial = open_run(tmp_path)

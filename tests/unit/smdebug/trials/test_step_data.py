@@ -33,6 +33,6 @@ def test_steps_of_a_mode(trial: Trial) -> None:
     assert trial.predictions(1) == []
 
 
-def test_reductions_alone_are_no_values(trial: Trial) -> None:
+def test_reductions_alone_are_not_values(trial: Trial) -> None:
     with pytest.raises(TensorUnavailableForStep, match="predictions"):
         trial.predictions(2)

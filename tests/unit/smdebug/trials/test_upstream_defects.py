@@ -228,7 +228,7 @@ class Original(Documented):
 
 
 @pytest.mark.parametrize("rule_class", [Documented, Original])
-def test_27_rules_are_built_as_documented_and_as_the_original_wants_them(
+def test_27_rules_are_built_as_documented_and_as_upstream_wants_them(
     tmp_path: Path, rule_class: type[Documented]
 ) -> None:
     run = RunMaker(tmp_path)

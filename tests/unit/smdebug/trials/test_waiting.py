@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from smdebug.analysis.utils import no_refresh, refresh
-from smdebug.exceptions import (
-    MissingCollectionFiles,
-    NoMoreData,
-    StepUnavailable,
-    TensorUnavailableForStep,
-)
+from smdebug.exceptions import MissingCollectionFiles, NoMoreData, StepUnavailable, TensorUnavailableForStep
 from smdebug.reading.run_steps import StepState
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker

@@ -30,7 +30,7 @@ def test_no_evaluation_set_and_no_data(
     ]
 
 
-def test_an_old_version_is_said(
+def test_an_old_version_is_reported(
     make_hook: MakeHook, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xgboost, "__version__", "1.5.2")
@@ -39,7 +39,7 @@ def test_an_old_version_is_said(
     assert "XGBoost 1.5.2 is not what this hook was made for, which is 1.7 or later" in warning
 
 
-def test_a_metric_that_is_no_number(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
+def test_a_metric_that_is_not_a_number(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:
     def metric(predictions: Any, data: Any) -> Any:
         return "odd", float("nan")
 
@@ -104,7 +104,7 @@ def test_a_disk_that_is_full(
     assert "No space left" in get_lost(said)[0]
 
 
-def test_a_collection_that_selects_nothing_is_said_to_its_author(make_hook: MakeHook, cancer: Cancer) -> None:
+def test_a_collection_that_selects_nothing_is_reported_to_its_author(make_hook: MakeHook, cancer: Cancer) -> None:
     hook = make_hook(include_collections=["mine"])
     hook.get_collection("mine")
     with pytest.raises(InvalidCollectionConfiguration):

@@ -3,7 +3,7 @@
 import type { HeatMap, Histogram, Line, Values } from "../api";
 import { formatNumber } from "../format.ts";
 import { labelLines } from "../lines.ts";
-import type { PlottedLine } from "../plots";
+import type { PlottedLine } from "../plot_data";
 
 export interface Firing {
   step: number;

@@ -3,7 +3,8 @@
 import { ask, type Metrics } from "../api";
 import { fill, h } from "../dom";
 import { findMode, groupMetric } from "../metric_names";
-import { LinePlot, type PlottedLine } from "../plots";
+import type { PlottedLine } from "../plot_data";
+import { LinePlot } from "../plots";
 import { load, type Part } from "./view";
 
 export function showMetrics(root: Element, path: string): Part {

@@ -5,7 +5,8 @@ import { fill, h, name } from "../dom";
 import { formatClock, formatDuration, formatNumber } from "../format";
 import { mark } from "../marks";
 import { drawGrid } from "../heat_map";
-import { LinePlot, type PlottedLine } from "../plots";
+import type { PlottedLine } from "../plot_data";
+import { LinePlot } from "../plots";
 import { showProfilerReport } from "./profiler_report";
 import { showPythonProfiles } from "./python_profiles";
 import { load, type Part } from "./view";
@@ -177,7 +178,7 @@ function describe(found: Profile, running: boolean): string {
     return running
       ? "Nothing has been measured yet."
       : "Nothing was measured: the profiler was off, or the job ended before.";
-  const damaged = found.damaged ? ` ${countNoun(found.damaged, "damaged line")} passed over.` : "";
+  const damaged = found.damaged ? ` ${countNoun(found.damaged, "damaged line")} skipped.` : "";
   return `${found.nodes.join(", ") || "No host"}: ${countNoun(found.samples, "sample")} and ${countNoun(found.events, "trace event")} in ${formatDuration(1000 * (found.span[1] - found.span[0]))}.${damaged}${more}`;
 }
 

@@ -5,19 +5,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import docker
 import pytest
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import DockerEngine
 from container_runtime.docker.spares.spare import SPARE_LABEL
-from container_runtime.docker.spares.spares import IDLE_SECONDS, SpareOptions
+from container_runtime.docker.spares.spares import SpareOptions
 from container_runtime.runtime import STARTED_COLD, Exit
 from container_runtime.spec import ContainerSpec, Mount
 from tests.waiting import wait_until
@@ -149,8 +152,9 @@ def test_what_no_spare_container_can_become_starts_cold_and_says_why(
     assert second == "False"
 
 
+@pytest.mark.parametrize("end", ["killed", "memory"])
 def test_a_spare_container_that_has_ended_costs_no_more_than_a_cold_start(
-    make_engine: Callable[..., DockerEngine], tmp_path: Path
+    make_engine: Callable[..., DockerEngine], tmp_path: Path, end: str
 ) -> None:
     engine = make_engine()
     spec = build_spec(tmp_path, IS_WARM)
@@ -159,10 +163,32 @@ def test_a_spare_container_that_has_ended_costs_no_more_than_a_cold_start(
     (spare,) = list_containers(make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
     api = connect()
     try:
-        api.kill(spare["Id"])
+        if end == "killed":
+            api.kill(spare["Id"])
+        else:
+            let_kernel_kill(api, spare["Id"])
     finally:
         api.close()
-    assert engine.wait(engine.start(spec), 60.0) == Exit(0)
+    container = engine.start(spec)
+    assert (engine.wait(container, 60.0), container == spare["Id"]) == (Exit(0), False)
+
+
+def let_kernel_kill(api: docker.APIClient, container: str) -> None:
+    """Let the container's memory be used up, of which its program is the first to be killed."""
+    bound = 256 * 1024**2
+    api.update_container(container, mem_limit=bound, memswap_limit=bound)
+    program = (
+        "import glob, pathlib\n"
+        "for each in glob.glob('/proc/[0-9]*/cmdline'):\n"
+        "    if b'spare_program' in pathlib.Path(each).read_bytes():\n"
+        "        pathlib.Path(each).with_name('oom_score_adj').write_text('1000')\n"
+        "used = []\n"
+        "while True:\n"
+        "    used.append(b'x' * 2**22)\n"
+    )
+    api.exec_start(api.exec_create(container, ["python", "-c", program])["Id"])
+    wait_until(lambda: not api.inspect_container(container)["State"]["Running"])
+    assert api.inspect_container(container)["State"]["OOMKilled"]
 
 
 def test_a_container_that_was_given_away_is_found_after_a_restart(
@@ -236,15 +262,28 @@ def test_nothing_is_kept_without_memory_for_it(make_engine: Callable[..., Docker
     assert read_log(engine, engine.start(spec)) == ["False"]
 
 
-def test_idle_spare_containers_are_removed(make_engine: Callable[..., DockerEngine], tmp_path: Path) -> None:
-    assert IDLE_SECONDS <= 600
-    engine = make_engine(idle_seconds=3.0)
-    assert engine.wait(engine.start(build_spec(tmp_path, IS_WARM)), 60.0) == Exit(0)
-    # Those of one shape that is kept go after three seconds; on a busy machine they have gone before this line.
-    spares = partial(list_containers, make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+def test_spare_containers_are_removed_after_ten_idle_minutes_unless_they_are_asked_for(
+    make_engine: Callable[..., DockerEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed)
+    monkeypatch.setattr("container_runtime.docker.spares.spares.time", clock)
+    engine = make_engine()
+    began = clock.monotonic()
+    used = build_spec(tmp_path, IS_WARM)
+    asked = replace(used, shm_bytes=64 << 20)
+    engine.keep_ready(asked)
+    assert engine.wait(engine.start(used), 60.0) == Exit(0)
+    wait_until(lambda: engine.is_ready(used) and engine.is_ready(asked))
     kept = engine._spares
     assert kept is not None
-    wait_until(lambda: not kept._kept and not spares())
+    with kept._changed:
+        assert kept._drop_expired(began + 599) == []
+        passed = 601.0
+        kept._changed.notify_all()
+    spares = partial(list_containers, make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+    wait_until(lambda: not engine.is_ready(used) and len(spares()) == 2)  # that of the container, and the other
+    assert engine.is_ready(asked)
 
 
 def test_a_spare_container_killed_during_its_imports_is_replaced(

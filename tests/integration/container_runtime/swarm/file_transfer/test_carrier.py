@@ -167,7 +167,7 @@ def test_a_large_file_that_grows_comes_again_when_it_rests(setup: Setup) -> None
     wait_until(lambda: come.read_bytes() == model.read_bytes())
 
 
-def test_what_the_node_cannot_keep_is_said(setup: Setup) -> None:
+def test_what_the_node_cannot_keep_is_reported(setup: Setup) -> None:
     missing = [each._replace(volume=f"missing-{each.volume}") for each in setup.folders]
     with pytest.raises(ContainerRuntimeError, match=r"cannot keep a container's files: FileNotFoundError"):
         setup.make().fill(NAME, "node", missing)
@@ -186,7 +186,7 @@ def test_an_agent_that_ends_leaves_no_thread_behind(setup: Setup) -> None:
     setup.agent.start()
 
 
-def test_what_is_lost_is_said(setup: Setup) -> None:
+def test_what_is_lost_is_reported(setup: Setup) -> None:
     carriers = setup.make()
     carriers.fill(NAME, "node", setup.folders)
     write(setup.there / "first", "1")
@@ -228,7 +228,7 @@ def open_tree(folder: Path) -> Tree:
         {"mode": "rwx"},
     ],
 )
-def test_what_is_no_part_of_a_folder_is_refused(tmp_path: Path, line: dict[str, Any]) -> None:
+def test_what_is_not_a_part_of_a_folder_is_refused(tmp_path: Path, line: dict[str, Any]) -> None:
     (tmp_path / "in").mkdir()
     tree = open_tree(tmp_path / "in")
     with pytest.raises(ProtocolError):

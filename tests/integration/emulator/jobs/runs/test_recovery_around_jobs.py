@@ -134,7 +134,7 @@ def test_folder_of_a_job_that_had_ended_goes(tmp_path: Path, status: str) -> Non
         assert ("tensors/job/debug-output/late" in harness.stored()) == (status == "Failed")
 
 
-def test_folder_that_is_said_to_be_kept_outlasts_a_restart(tmp_path: Path) -> None:
+def test_folder_that_is_reported_as_kept_outlasts_a_restart(tmp_path: Path) -> None:
     script = "os.rmdir(ml / 'model'); os.symlink('/usr', ml / 'model')"
     condition = "harness.describe()['TrainingJobStatus'] == 'Failed'"
     bucket = run_and_kill(tmp_path, script, condition=condition)

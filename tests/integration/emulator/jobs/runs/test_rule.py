@@ -294,7 +294,7 @@ def test_a_rule_that_missed_the_network_says_what_opens_it() -> None:
     assert text.endswith("start --allow-internet opens it.), exit code: 1")
 
 
-def test_exit_by_memory_is_said_plainly() -> None:
+def test_exit_by_memory_is_named_plainly() -> None:
     text = describe_exit_without_verdict(Exit(137, out_of_memory=True), ["x" * 3_000])
     assert text.startswith("AlgorithmError: The rule container ran out of memory and was killed.")
     assert text.endswith(", exit code: 137")

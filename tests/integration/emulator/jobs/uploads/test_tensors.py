@@ -164,7 +164,7 @@ def test_what_cannot_be_read_keeps_nothing_else_back(tmp_path: Path, store: Watc
     assert store.get(store.bucket, f"run/{event.relative_to(tmp_path)}") == event.name.encode()
 
 
-def test_a_tensor_file_whose_name_is_no_text_is_uploaded_too(tmp_path: Path, store: WatchedStore) -> None:
+def test_a_tensor_file_whose_name_is_not_text_is_uploaded_too(tmp_path: Path, store: WatchedStore) -> None:
     for name in (b"no text \xff", b"two\nlines"):
         write(tmp_path / os.fsdecode(name))
     make_upload(tmp_path, store).upload_new_files()
@@ -248,7 +248,7 @@ def test_sync_leaves_a_changing_file_until_it_rests(tmp_path: Path, store: Watch
     assert store.keys() == ["a.json"]
 
 
-def test_a_file_whose_name_is_no_text_is_uploaded_too(tmp_path: Path, store: WatchedStore) -> None:
+def test_a_file_whose_name_is_not_text_is_uploaded_too(tmp_path: Path, store: WatchedStore) -> None:
     for name in (b"a", b"b\xff", "c\u00e9".encode()):
         (tmp_path / os.fsdecode(name)).write_bytes(b"x")
     upload = FolderUpload(JobFolder(tmp_path), store, S3Uri(store.bucket, "run"))

@@ -74,7 +74,7 @@ def test_who_is_not_there_is_refused(emulator: Emulator, arn: str) -> None:
 
 
 @pytest.mark.parametrize("document", ["{", "[]", "1", '{"Statement": ["Allow"]}', '{"Statement": [{"Action": 1}]}'])
-def test_what_is_no_policy_is_refused(emulator: Emulator, document: str) -> None:
+def test_what_is_not_a_policy_is_refused(emulator: Emulator, document: str) -> None:
     with pytest.raises(ClientError) as refused:
         emulator.client("iam").simulate_custom_policy(PolicyInputList=[document], ActionNames=["s3:GetObject"])
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400

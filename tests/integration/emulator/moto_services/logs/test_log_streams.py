@@ -83,3 +83,26 @@ def test_a_group_is_found_by_its_identifier(logs: Any) -> None:
         assert [event["message"] for event in found] == lines_of("other/algo-1")
     with pytest.raises(ClientError, match="log group does not exist"):
         logs.filter_log_events(logGroupIdentifier="nowhere")
+
+
+def test_patterns_select_lines(logs: Any) -> None:
+    assert read(logs, filterPattern="[stream = job-1/*, number > 1]") == ["job-1/algo-1 2", "job-1/algo-2 2"]
+    assert read(logs, filterPattern='?other ?"job-10/" -0') == ["other/algo-1 1", "other/algo-1 2"]
+    assert read(logs, filterPattern='?"other/" ?"job-10/" ') == lines_of(*STREAMS[2:])
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"filterPattern": "job-1"}, "Invalid filter pattern: Invalid character(s) in term 'job-1'"),
+        ({"filterPattern": "{ $.a = 1"}, "Invalid filter pattern"),
+        ({"nextToken": "x"}, "The specified nextToken is invalid."),
+        ({"nextToken": f"{GROUP}@job-1/algo-1@-1"}, "The specified nextToken is invalid."),
+    ],
+)
+def test_what_cannot_be_read_is_refused(logs: Any, asked: dict[str, str], message: str) -> None:
+    with pytest.raises(ClientError) as caught:
+        logs.filter_log_events(logGroupName=GROUP, **asked)
+    error = caught.value.response["Error"]
+    assert error["Code"] == "InvalidParameterException"
+    assert error["Message"].startswith(message)

@@ -53,7 +53,7 @@ def test_uris(uri: str, parsed: S3Uri) -> None:
         ("https://example.com/bucket/key", "write s3://"),
     ],
 )
-def test_what_is_no_uri(uri: str, text: str) -> None:
+def test_what_is_not_a_uri(uri: str, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         parse_s3_uri(uri)
 
@@ -111,7 +111,7 @@ def test_delete(store: ObjectStore) -> None:
     assert store.list("bucket", "") == []
 
 
-def test_what_is_not_there_is_said(store: ObjectStore, tmp_path: Path) -> None:
+def test_what_is_not_there_is_reported(store: ObjectStore, tmp_path: Path) -> None:
     with pytest.raises(NoSuchKey, match="The bucket 'bucket' has no object 'k'"):
         store.get("bucket", "k")
     with pytest.raises(NoSuchKey):

@@ -154,3 +154,60 @@ def test_who_may_not_get_an_object_may_not_ask_for_its_head(s3: Any, bucket: str
     with pytest.raises(ClientError, match="403"):
         s3.head_object(Bucket=bucket, Key="key")
     s3.put_object(Bucket=bucket, Key="key", Body=b"2")
+
+
+def put_policy(s3: Any, bucket: str, *statements: dict[str, Any]) -> None:
+    common = {"Principal": "*", "Resource": f"arn:aws:s3:::{bucket}"}
+    policy = {"Version": "2012-10-17", "Statement": [{**common, **each} for each in statements]}
+    s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
+
+
+def list_denied(s3: Any, bucket: str, **members: Any) -> set[str]:
+    """Return the operations that list a bucket and are denied."""
+    asked = {
+        "head_bucket": {},
+        "list_objects": members,
+        "list_objects_v2": members,
+        "list_object_versions": members,
+        "list_multipart_uploads": {},
+    }
+    denied = set()
+    for operation, arguments in asked.items():
+        try:
+            getattr(s3, operation)(Bucket=bucket, **arguments)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != ("403" if operation == "head_bucket" else "AccessDenied"):
+                raise
+            denied.add(operation)
+    return denied
+
+
+def test_a_denied_list_leaves_objects_and_the_policy_itself(s3: Any, bucket: str) -> None:
+    assert may_put(s3, bucket)
+    put_policy(s3, bucket, {"Effect": "Deny", "Action": "s3:ListBucket"})
+    assert list_denied(s3, bucket) == {"head_bucket", "list_objects", "list_objects_v2"}
+    put_policy(s3, bucket, {"Effect": "Deny", "Action": ["s3:ListBucketVersions", "s3:ListBucketMultipartUploads"]})
+    assert list_denied(s3, bucket) == {"list_object_versions", "list_multipart_uploads"}
+    put_policy(s3, bucket, {"Effect": "Deny", "Action": "s3:*"})
+    assert len(list_denied(s3, bucket)) == 5
+    assert s3.get_object(Bucket=bucket, Key="key")["Body"].read() == b"1"  # the policy names the bucket only
+    assert s3.get_bucket_location(Bucket=bucket)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    s3.delete_bucket_policy(Bucket=bucket)
+    assert list_denied(s3, bucket) == set()
+
+
+@pytest.mark.parametrize(
+    ("condition", "allowed", "denied"),
+    [
+        ({"StringNotLike": {"s3:prefix": "mine/*"}}, {"Prefix": "mine/a"}, {"Prefix": "others/"}),
+        ({"StringNotEquals": {"s3:delimiter": "/"}}, {"Delimiter": "/"}, {"Delimiter": "-"}),
+        ({"NumericGreaterThan": {"s3:max-keys": "10"}}, {"MaxKeys": 10}, {"MaxKeys": 11}),
+        ({"Null": {"s3:prefix": "true"}}, {"Prefix": ""}, {}),
+    ],
+)
+def test_lists_are_denied_by_what_they_ask(
+    s3: Any, bucket: str, condition: dict[str, Any], allowed: dict[str, Any], denied: dict[str, Any]
+) -> None:
+    put_policy(s3, bucket, {"Effect": "Deny", "Action": "s3:ListBucket", "Condition": condition})
+    assert list_denied(s3, bucket, **allowed) <= {"head_bucket"}
+    assert list_denied(s3, bucket, **denied) >= {"list_objects", "list_objects_v2"}

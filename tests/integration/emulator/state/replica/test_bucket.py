@@ -70,14 +70,14 @@ def test_a_probe_leaves_nothing(bucket: Bucket, other_s3: OtherS3, prefix: str) 
     assert other_s3.list_keys(prefix) == []
 
 
-def test_a_bucket_that_is_not_there_is_said(other_s3: OtherS3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_that_is_not_there_is_reported(other_s3: OtherS3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     with pytest.raises(BucketError, match=r"no bucket none-there\. Create it, or name another with --s3-bucket"):
         Bucket(other_s3.endpoint_url, "none-there/a").probe()
 
 
-def test_an_s3_that_cannot_be_reached_is_said(bucket: Bucket) -> None:
+def test_an_s3_that_cannot_be_reached_is_reported(bucket: Bucket) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -85,12 +85,12 @@ def test_an_s3_that_cannot_be_reached_is_said(bucket: Bucket) -> None:
             Bucket(url, BUCKET).probe()
 
 
-def test_what_is_no_s3_is_said(bucket: Bucket, no_s3: str) -> None:
+def test_what_is_not_an_s3_is_reported(bucket: Bucket, no_s3: str) -> None:
     with pytest.raises(BucketError, match="what answers there is no S3"):
         Bucket(no_s3, BUCKET).probe()
 
 
-def test_credentials_that_are_refused_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_that_are_refused_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INITIAL_NO_AUTH_ACTION_COUNT", "1")  # moto's own: all but the first request is judged
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
@@ -98,7 +98,7 @@ def test_credentials_that_are_refused_are_said(monkeypatch: pytest.MonkeyPatch) 
         Bucket(guarded.endpoint_url, BUCKET).probe()
 
 
-def test_a_lack_of_credentials_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_credentials_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):

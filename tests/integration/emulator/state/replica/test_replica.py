@@ -226,7 +226,7 @@ def test_a_folder_with_another_state_is_refused(open_bucket: Open, tmp_path: Pat
         assert folder.read() == ["one"]
 
 
-def test_a_folder_that_was_being_filled_is_filled_anew(open_bucket: Open, tmp_path: Path) -> None:
+def test_a_folder_that_was_being_filled_is_filled_again(open_bucket: Open, tmp_path: Path) -> None:
     with kept(open_bucket(), tmp_path / "a") as folder:
         folder.add("one")
     with closing(_open_store(tmp_path / "jobs.sqlite")):
@@ -236,7 +236,7 @@ def test_a_folder_that_was_being_filled_is_filled_anew(open_bucket: Open, tmp_pa
         assert folder.read() == ["one"]
 
 
-def test_an_s3_that_is_away_is_said_and_gets_all_when_it_is_back(
+def test_an_s3_that_is_away_is_reported_and_gets_all_when_it_is_back(
     open_bucket: Open, tmp_path: Path, other_s3: OtherS3
 ) -> None:
     with kept(open_bucket(), tmp_path / "a") as folder:
@@ -305,7 +305,7 @@ def test_a_copy_of_another_version_is_refused(open_bucket: Open, tmp_path: Path)
         open_replica(open_bucket(), tmp_path, fail)
 
 
-def test_a_chunk_that_is_damaged_is_said(open_bucket: Open, tmp_path: Path) -> None:
+def test_a_chunk_that_is_damaged_is_reported(open_bucket: Open, tmp_path: Path) -> None:
     bucket = open_bucket()
     with kept(bucket, tmp_path / "a") as folder:
         folder.add("one")

@@ -105,7 +105,7 @@ def test_nan_and_a_block_without_parameters(make_hook: MakeHook, run: WrittenRun
     np.testing.assert_array_equal(run.values(0)["flatten0_output_0"], [[np.nan, np.inf, -1]])
 
 
-def test_what_is_no_block_and_what_is_registered_twice(make_hook: MakeHook, said: pytest.LogCaptureFixture) -> None:
+def test_what_is_not_a_block_and_what_is_registered_twice(make_hook: MakeHook, said: pytest.LogCaptureFixture) -> None:
     training, hook = Training(), make_hook()
     with pytest.raises(SMDebugError, match=r"takes a gluon\.Block, not int"):
         hook.register_block(3)

@@ -33,7 +33,7 @@ def same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_everything_is_saved_as_gluon_has_it_and_named_as_the_original_did(
+def test_everything_is_saved_as_gluon_has_it_and_named_as_upstream_did(
     make_hook: MakeHook, run: WrittenRun, hybridize: bool
 ) -> None:
     training, hook = Training(hybridize=hybridize), make_hook(save_all=True)
@@ -202,7 +202,7 @@ class Pair(gluon.Block):
         return [self.layer(first), (self.layer(others[0]), None)]
 
 
-def test_a_block_that_is_no_hybrid_one_with_lists_and_a_layer_called_twice(
+def test_a_block_that_is_not_a_hybrid_one_with_lists_and_a_layer_called_twice(
     make_hook: MakeHook, run: WrittenRun
 ) -> None:
     pair, hook = Pair(), make_hook(save_all=True)

@@ -97,7 +97,7 @@ def test_a_file_with_two_names_becomes_two(tmp_path: Path) -> None:
     assert (tmp_path / "b").stat().st_nlink == 1
 
 
-def test_what_is_no_file_folder_or_link_is_left_out(tmp_path: Path) -> None:
+def test_what_is_not_a_file_folder_or_link_is_left_out(tmp_path: Path) -> None:
     copy(tmp_path, ("./", ""), ("./pipe", None), ("./link", "->/no/where"))
     assert [each.name for each in tmp_path.iterdir()] == ["link"]
     assert str((tmp_path / "link").readlink()) == "/no/where"
@@ -136,6 +136,6 @@ def test_nothing_is_written_outside(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.docker
-def test_a_container_that_is_gone_is_no_image_without_files() -> None:
+def test_a_container_that_is_gone_is_not_an_image_without_files() -> None:
     with closing(connect()) as api, pytest.raises(docker.errors.NotFound), _read_archive(api, "0" * 64, "/opt/ml/."):
         pass

@@ -28,11 +28,11 @@ def test_what_is_asked_for_is_handed_on() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["-1", "nan", "inf", "1e3", "soon", "9999999", ""])
-def test_seconds_that_are_none_are_refused(seconds: str) -> None:
+def test_invalid_seconds_are_refused(seconds: str) -> None:
     status, body = post(f"?capacityAfterSeconds={seconds}")
     assert status == 400
     assert "capacityAfterSeconds" in str(body["error"])
 
 
-def test_what_is_wrong_with_the_job_is_said() -> None:
+def test_what_is_wrong_with_the_job_is_reported() -> None:
     assert post("", ValidationException("no such job")) == (400, {"error": "no such job"})

@@ -25,13 +25,13 @@ def summaries() -> list[dict[str, Any]]:
     return [summarize("old", "asked 2.3.0, runs 2.13.0", "", "ml.p4d.24xlarge: no GPU here"), summarize("new")]
 
 
-def test_substitutions_are_told_below_their_job(summaries: list[dict[str, Any]]) -> None:
+def test_substitutions_are_reported_below_their_job(summaries: list[dict[str, Any]]) -> None:
     lines = format_jobs(summaries).splitlines()
     assert [line.split()[0] for line in lines] == ["Training", "old", "asked", "new"]
     assert lines[2] == "  asked 2.3.0, runs 2.13.0; ml.p4d.24xlarge: no GPU here"
 
 
-def test_substitutions_are_told_beside_the_status_in_markdown(summaries: list[dict[str, Any]]) -> None:
+def test_substitutions_are_reported_beside_the_status_in_markdown(summaries: list[dict[str, Any]]) -> None:
     assert format_markdown(summaries).splitlines()[2:] == [
         "| old | Completed; asked 2.3.0, runs 2.13.0; ml.p4d.24xlarge: no GPU here |  |  |",
         "| new | Completed |  |  |",

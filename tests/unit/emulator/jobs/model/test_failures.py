@@ -20,7 +20,7 @@ def test_last_lines_stand_in_for_it_and_the_end_is_kept() -> None:
     assert len(text) == 1024
 
 
-def test_memory_is_said_plainly_however_long_the_log() -> None:
+def test_memory_is_named_plainly_however_long_the_log() -> None:
     text = describe(Exit(137, out_of_memory=True), "", ["y" * 3_000])
     assert text.startswith("AlgorithmError: The container ran out of memory and was killed.")
     assert text.endswith("yyy, exit code: 137")
@@ -63,7 +63,7 @@ def test_error_that_the_toolkit_does_not_name_is_taken_from_the_log() -> None:
     assert describe(Exit(1), failure, []) == f"AlgorithmError: {failure}, exit code: 1"
 
 
-def test_script_killed_below_the_toolkit_is_said_plainly() -> None:
+def test_script_killed_below_the_toolkit_is_named_plainly() -> None:
     failure = 'ExecuteUserScriptError:\nExitCode -9\nErrorMessage ""\nCommand "python train.py"'
     text = describe(Exit(1), failure, ["15"])
     assert text.startswith("AlgorithmError: The training was killed by signal SIGKILL, as the kernel does when memory")
@@ -104,7 +104,7 @@ def test_first_two_of_many_failed_hosts_are_named_and_each_gets_its_space() -> N
     )
 
 
-def test_a_missing_network_is_said_with_what_opens_it() -> None:
+def test_a_missing_network_is_reported_with_what_opens_it() -> None:
     lines = ["gaierror: [Errno -3] Temporary failure in name resolution", f"{NETWORK_CLOSED}: and so on"]
     assert describe(Exit(1), "", lines) == (
         "AlgorithmError: gaierror: [Errno -3] Temporary failure in name resolution (The network of its container is "

@@ -1,7 +1,5 @@
 """Tests of the restrictions that AWS documents of warm starts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

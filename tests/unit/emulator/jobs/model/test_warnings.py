@@ -45,7 +45,7 @@ def test_every_code_says_what_it_is_and_what_to_do(code: str) -> None:
         ("HookParameterIgnored", {"said": "a. b"}, ""),
     ],
 )
-def test_substitutions_are_said_in_brief(code: str, details: dict[str, str], brief: str) -> None:
+def test_substitutions_are_reported_in_brief(code: str, details: dict[str, str], brief: str) -> None:
     warning = build_warning(code, **details)
     assert warning.brief == brief
     assert [each["brief"] for each in describe_warnings([warning])] == [brief]
@@ -77,7 +77,7 @@ def test_what_is_reported_twice_is_one_warning() -> None:
         report("TensorsDropped", "cut off")[:-1],
     ],
 )
-def test_what_is_no_report_is_left_out(line: bytes) -> None:
+def test_what_is_not_a_report_is_left_out(line: bytes) -> None:
     good = report("RuleWithoutCollection", "none")
     assert [each.code for each in parse_reported(good + line)] == ["RuleWithoutCollection"]
 

@@ -86,7 +86,7 @@ def test_a_prefix_without_objects_is_refused_as_aws_does(s3: ObjectStore, bucket
         check_objects(request, "us-east-1", s3)
 
 
-def test_what_is_no_s3_uri_is_refused_before_it_is_looked_for(s3: ObjectStore) -> None:
+def test_what_is_not_an_s3_uri_is_refused_before_it_is_looked_for(s3: ObjectStore) -> None:
     with pytest.raises(ValidationException, match="S3Uri of the channel 'train': 's3://NO/x' names the bucket 'NO'"):
         check_objects(build("s3://NO/x"), "us-east-1", s3)
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_downloaded_is_named(
     assert not (tmp_path / "x").exists()
 
 
-def test_shuffled_by_the_seed_and_anew_for_each_epoch(s3: ObjectStore, bucket: str, tmp_path: Path) -> None:
+def test_shuffled_by_the_seed_and_again_for_each_epoch(s3: ObjectStore, bucket: str, tmp_path: Path) -> None:
     entries = list(range(50))
     assert shuffle(entries, {}) == entries
     first, second = (shuffle(entries, {"ShuffleConfig": {"Seed": 3}}, epoch) for epoch in (0, 1))

@@ -3,13 +3,7 @@ from unittest.mock import patch
 
 import pytest
 
-from emulator.jobs.staging.hook_parameters import (
-    COLLECTIONS,
-    PARAMETERS,
-    WHOLE_NUMBERS,
-    find_ignored,
-    find_slips,
-)
+from emulator.jobs.staging.hook_parameters import COLLECTIONS, PARAMETERS, WHOLE_NUMBERS, find_ignored, find_slips
 from emulator.jobs.staging.job_warnings import find_request_warnings
 from smdebug.config import json_config
 from smdebug.config.collection import CollectionKeys
@@ -54,7 +48,7 @@ def test_a_name_of_ones_own(name: str) -> None:
     assert list(find_slips(build_request(name, save_interval="5"))) == []
 
 
-def test_what_is_no_whole_number() -> None:
+def test_what_is_not_a_whole_number() -> None:
     request = build_request(hook={"train.save_interval": "1.5", "save_steps": "1,2"}, end_step="ten", start_step=" 3 ")
     assert list(find_slips(request)) == [
         "train.save_interval of HookParameters is '1.5', which is not a whole number.",
@@ -75,7 +69,7 @@ def test_what_is_no_whole_number() -> None:
         ),
     ],
 )
-def test_an_unknown_parameter_is_said_as_the_hook_says_it(request_: dict[str, Any], said: str) -> None:
+def test_an_unknown_parameter_is_reported_as_the_hook_says_it(request_: dict[str, Any], said: str) -> None:
     assert list(find_ignored(request_)) == [said]
     resources = {"ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1}}
     (warning,) = find_request_warnings(request_ | resources, None, None)

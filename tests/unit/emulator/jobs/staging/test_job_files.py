@@ -171,7 +171,7 @@ def test_names_are_any_bytes(tmp_path: Path) -> None:
         assert sorted(tar.getnames()) == sorted(path for path, _ in folder.walk())
 
 
-def test_ten_refusals_of_many_are_told(tmp_path: Path) -> None:
+def test_ten_refusals_of_many_are_reported(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path)
     for number in range(50):
         (tmp_path / f"{number:02}").symlink_to("/")

@@ -49,7 +49,7 @@ def test_rule_is_computed_of_states(rule: str, holds: bool) -> None:
         (" OR ".join(["TRUE"] * 501), "it has 501 elements; at most 500"),
     ],
 )
-def test_what_is_no_rule_is_refused_with_its_place(rule: str, said: str) -> None:
+def test_what_is_not_a_rule_is_refused_with_its_place(rule: str, said: str) -> None:
     with pytest.raises(AlarmRuleError) as refused:
         parse_alarm_rule(rule)
     assert said in str(refused.value)

@@ -109,5 +109,5 @@ def test_a_key_that_nobody_knows_matters_only_where_all_else_holds() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "StringEqual", "stringequals", "ForSome:StringEquals", "Not", "ForAllValues:"])
-def test_what_is_no_operator(name: str) -> None:
+def test_what_is_not_an_operator(name: str) -> None:
     assert not is_operator(name)

@@ -42,7 +42,7 @@ def without(name: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_no_policy_is_refused(policy: Any, message: str) -> None:
+def test_what_is_not_a_policy_is_refused(policy: Any, message: str) -> None:
     with pytest.raises(MalformedPolicy, match=message):
         check_policy(policy if isinstance(policy, bytes) else json.dumps(policy).encode())
 

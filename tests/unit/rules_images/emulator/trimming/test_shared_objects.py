@@ -50,7 +50,7 @@ def test_a_program_with_a_payload_is_left_alone(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(57), b"INPUT(libc.so.6)\n" * 9])
-def test_what_is_no_shared_object_is_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_what_is_not_a_shared_object_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "library.so"
     path.write_bytes(content)
     assert cut_sections(path) == 0

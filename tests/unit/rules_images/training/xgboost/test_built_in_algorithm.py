@@ -241,7 +241,7 @@ def test_wrong_hyperparameters(given: dict[str, str], text: str) -> None:
     assert text in str(caught.value)
 
 
-def test_every_wrong_hyperparameter_is_said_at_once(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_wrong_hyperparameter_is_reported_at_once(opt_ml: OptMl, capsys: pytest.CaptureFixture[str]) -> None:
     opt_ml.configure(eta="x", max_depth="-1")
     assert main(["train"]) == 1
     assert all(name in opt_ml.failure for name in ("num_round", "eta", "max_depth"))

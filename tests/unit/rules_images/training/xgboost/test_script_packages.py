@@ -56,7 +56,7 @@ def test_a_folder_without_checkpoints(tmp_path: Path) -> None:
     assert checkpointing.load_checkpoint("") == (None, 0)
 
 
-def test_an_empty_channel_is_no_matrix(tmp_path: Path) -> None:
+def test_an_empty_channel_is_not_a_matrix(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("")
     assert get_dmatrix(tmp_path, "csv") is None
 

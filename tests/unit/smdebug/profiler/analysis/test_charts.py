@@ -131,7 +131,7 @@ def test_of_a_job_that_has_left_nothing(tmp_path: Path) -> None:
     assert chart.find_time_annotations([1]) == {}
 
 
-def test_without_bokeh_it_is_said(
+def test_without_bokeh_a_message_says_so(
     maker: ProfileMaker, system: SystemMetricsReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "bokeh.io", None)

@@ -21,7 +21,8 @@ def compute_something() -> int:
 
 
 def make(folder: Path, begin: tuple[str, object, str], end: tuple[str, object, str], node: str = "0-algo-1") -> None:
-    profiles = PythonProfiles(folder, "pytorch", node, CProfiler("total_time"))
+    profiles = PythonProfiles(CProfiler("total_time"))
+    profiles.place(folder, "pytorch", node)
     profiles.begin(*begin)
     compute_something()
     profiles.end(*end)

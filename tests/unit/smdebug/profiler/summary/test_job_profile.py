@@ -34,7 +34,7 @@ def test_rows_become_samples_each_once(maker: ProfileMaker) -> None:
     assert profile.read_new() == ([], [])
 
 
-def test_nodes_are_kept_apart_and_other_files_passed_over(maker: ProfileMaker) -> None:
+def test_nodes_are_kept_apart_and_other_files_skipped(maker: ProfileMaker) -> None:
     maker.add_sample(0.0, cpu=[1.0])
     maker.add_sample(0.0, "algo-2", cpu=[2.0])
     (maker.locate_minute(0.0).parent / "notes.json").write_text("no profile")
@@ -72,7 +72,7 @@ def test_damaged_lines_are_counted_and_a_cut_one_is_waited_for(maker: ProfileMak
     assert profile.damaged == len(bad)
 
 
-def test_an_empty_file_is_no_sample(maker: ProfileMaker) -> None:
+def test_an_empty_file_is_not_a_sample(maker: ProfileMaker) -> None:
     maker.add_sample(0.0)
     maker.end()
     assert JobProfile(str(maker.folder)).read_new() == ([], [])

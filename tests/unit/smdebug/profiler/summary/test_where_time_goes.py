@@ -45,7 +45,7 @@ def test_time_is_split_where_waiting_was_traced(tmp_path: Path, capsys: pytest.C
     assert "not traced" not in text
 
 
-def test_what_was_not_traced_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_not_traced_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     maker = ProfileMaker(tmp_path)
     maker.add_events(build_loop(11, waits=False))
     text = say(maker, capsys)
@@ -66,7 +66,7 @@ def test_usage_of_each_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "no step was traced" in text
 
 
-def test_no_profile_and_damage_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_profile_and_damage_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "nothing")]) == 1
     assert "there is no profile: the job was not profiled" in capsys.readouterr().err
     maker = ProfileMaker(tmp_path)

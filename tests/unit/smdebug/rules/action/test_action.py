@@ -157,12 +157,14 @@ def test_no_action(text: str | None, jobs: Jobs, sns: Any, said: pytest.LogCaptu
         ('{"name": "stoptraining"}', "needs training_job_prefix"),
     ],
 )
-def test_what_is_no_action_is_said_and_left_out(text: str, said_of_it: str, said: pytest.LogCaptureFixture) -> None:
+def test_what_is_not_an_action_is_reported_and_left_out(
+    text: str, said_of_it: str, said: pytest.LogCaptureFixture
+) -> None:
     Actions(text, "R").invoke()
     assert any(said_of_it in record.message for record in said.records)
 
 
-def test_text_that_is_no_json() -> None:
+def test_text_that_is_not_json() -> None:
     with pytest.raises(json.JSONDecodeError):
         Actions("{", "R")
 
@@ -205,7 +207,7 @@ def test_parameters_in_an_object_of_their_own(jobs: Jobs) -> None:
     assert jobs.stopped == ["resnet-1"]
 
 
-def test_text_that_is_no_json_in_either_form() -> None:
+def test_text_that_is_not_json_in_either_form() -> None:
     for text in ("{", '[{\\"name\\": }]'):
-        with pytest.raises(SMDebugValueError, match="are no JSON"):
+        with pytest.raises(SMDebugValueError, match="are not JSON"):
             check_actions(text)

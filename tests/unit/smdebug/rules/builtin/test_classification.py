@@ -125,7 +125,7 @@ def test_labels_are_counted_over_steps_of_one_mode(tmp_path: Path) -> None:
     assert find_firing(ClassImbalance(trial)) == []
 
 
-def test_regression_targets_are_no_classes(tmp_path: Path) -> None:
+def test_regression_targets_are_not_classes(tmp_path: Path) -> None:
     trial = write_run(tmp_path, [{"labels": np.linspace(0, 1, 600)}])
     rule = ClassImbalance(trial)
     assert find_firing(rule) == []
@@ -228,7 +228,7 @@ def test_several_labels_go_with_their_own_predictions(tmp_path: Path) -> None:
     assert find_firing(Confusion(write_run(tmp_path / "swapped", [swapped], collections=collections))) == [0]
 
 
-def test_labels_that_the_loss_passes_over_are_no_class(tmp_path: Path) -> None:
+def test_labels_that_the_loss_skips_are_not_a_class(tmp_path: Path) -> None:
     labels = np.array([0, 1] * 300 + [-100] * 9000)
     tensors = {"CrossEntropyLoss_input_1": labels, "CrossEntropyLoss_input_0": np.eye(2)[labels.clip(0)]}
     assert find_firing(ClassImbalance(write_run(tmp_path, [tensors]))) == []
@@ -237,7 +237,7 @@ def test_labels_that_the_loss_passes_over_are_no_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loss", ["MSELoss", "SmoothL1Loss", "HuberLoss", "l2loss0", "huberloss0"])
-def test_whole_numbers_of_a_regression_are_no_classes(tmp_path: Path, loss: str) -> None:
+def test_whole_numbers_of_a_regression_are_not_classes(tmp_path: Path, loss: str) -> None:
     years = np.array([[2000.0]] * 900 + [[1999.0]])
     rule = ClassImbalance(write_run(tmp_path, [{f"{loss}_input_0": years + 0.5, f"{loss}_input_1": years}]))
     assert find_firing(rule) == []

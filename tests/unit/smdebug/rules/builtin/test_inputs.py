@@ -50,7 +50,7 @@ def test_images_of_modes_are_not_mixed(tmp_path: Path) -> None:
     assert find_firing(CheckInputImages(trial)) == [2, 3]
 
 
-def test_channels_last_collection_and_what_is_no_image(tmp_path: Path) -> None:
+def test_channels_last_collection_and_what_is_not_an_image(tmp_path: Path) -> None:
     images = make_images(500, 1.0, channels_last=True)
     trial = write_run(tmp_path / "a", [{"x": images}], collections={"input_image": {"x"}})
     assert find_firing(CheckInputImages(trial, channel="3")) == [0]

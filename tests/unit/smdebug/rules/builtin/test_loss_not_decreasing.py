@@ -123,7 +123,7 @@ def test_other_tensors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "metric", ["auc", "aucpr", "ndcg", "ndcg@5", "ndcg@5-", "map@3", "pre", "rmse", "mape", "auction"]
 )
-def test_a_metric_that_should_rise_is_no_loss(tmp_path: Path, metric: str) -> None:
+def test_a_metric_that_should_rise_is_not_a_loss(tmp_path: Path, metric: str) -> None:
     """XGBoost's hook puts most of these into the collection losses, as smdebug's does."""
     name = f"my-validation-{metric}"
     trial = write_run(tmp_path, [{name: 0.1 * step} for step in range(1, 13)], collections={"losses": {name}})
@@ -160,7 +160,7 @@ COLLECTIONS = {
 }
 
 
-def test_weights_are_no_losses(tmp_path: Path) -> None:
+def test_weights_are_not_losses(tmp_path: Path) -> None:
     """AWS's own example of the parameters chooses every tensor, of which only single numbers count."""
     steps = [
         {"loss": 0.9**step}

@@ -93,7 +93,7 @@ def test_means_are_those_of_a_phase(tmp_path: Path) -> None:
     assert get_finding(rule).value == pytest.approx((5.0 - 4.0) / 4.0)
 
 
-def test_arrays_are_no_losses(tmp_path: Path) -> None:
+def test_arrays_are_not_losses(tmp_path: Path) -> None:
     """With every tensor chosen, weights must neither hide overfitting nor make it up."""
     weights = {"Net_fc.weight": np.full((4, 4), 9.0), "Net_fc.bias": np.full(1, 9.0)}
     collections = {"losses": {"Loss_output_0"}, "weights": {"Net_fc.weight"}, "biases": {"Net_fc.bias"}}
@@ -181,7 +181,7 @@ def test_overtraining_one_step_short(tmp_path: Path) -> None:
     assert find_firing(Overtraining(trial, patience_train="4")) == [4]
 
 
-def test_nan_is_no_improvement(tmp_path: Path) -> None:
+def test_nan_is_not_an_improvement(tmp_path: Path) -> None:
     trial = write_run(tmp_path, [{"loss": 1.0}, *({"loss": np.nan} for _ in range(5))])
     assert find_firing(Overtraining(trial)) == [5]
 

@@ -218,7 +218,7 @@ def test_f1_scores_are_drawn_round_by_round() -> None:
     assert re.findall(r">(\w+ (?:average|\d))<", section) == [*averages, "class 0", "class 1"]
 
 
-def test_auc_is_no_loss_curve(tmp_path: Path) -> None:
+def test_auc_is_not_a_loss_curve(tmp_path: Path) -> None:
     page = make_report(tmp_path, write_run(tmp_path / "run", [{"train-auc": 0.7, "train-rmse": 1.0}]))
     assert "Loss curve: rmse" in page.text
     assert "Metric curve: auc" in page.text

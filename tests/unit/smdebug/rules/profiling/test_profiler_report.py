@@ -165,7 +165,7 @@ def test_of_every_job_there_is_a_page(samples: Any, events: Any, says: str) -> N
     assert conclude(report).details
 
 
-def test_while_the_job_runs_it_is_said_and_nothing_counts_twice() -> None:
+def test_while_the_job_runs_it_is_reported_and_nothing_counts_twice() -> None:
     samples, _, _, triggered, _ = SICK["CPUBottleneck"]
     report = build_report(samples[:350], finish=False, **SHORT)
     _, content = read_page(report, ProfiledJob("job", "somewhere", damaged=2))

@@ -185,7 +185,7 @@ def test_a_healthy_job_is_found_by_none(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, rule in list_profiler_rules().items() if rule().needs_gpu])
-def test_without_a_gpu_it_is_said(name: str) -> None:
+def test_without_a_gpu_a_remark_says_so(name: str) -> None:
     verdict = conclude(run(name, build_samples(2000, cpu=[99.0], wait=[99.0], memory=[50.0])))
     assert verdict.status == "NoIssuesFound"
     assert "There was no GPU" in verdict.details
@@ -225,7 +225,7 @@ def test_a_short_job_is_judged_by_what_there_is() -> None:
         ("SlowDataLoading", load(2), "it takes 10 batches of a process, and there was 1. Raise NumSteps of Data"),
     ],
 )
-def test_events_that_are_too_few_are_said(name: str, events: list[TraceEvent], lacks: str) -> None:
+def test_events_that_are_too_few_are_reported(name: str, events: list[TraceEvent], lacks: str) -> None:
     assert f"Nothing was judged: {lacks}" in conclude(run(name, (), events)).details
 
 
@@ -239,7 +239,9 @@ def test_events_that_are_too_few_are_said(name: str, events: list[TraceEvent], l
         ("LowGPUUtilization", {"gpu": [1.0]}, {"gpu": [90.0]}),
     ],
 )
-def test_a_short_pause_after_the_patience_is_no_issue(name: str, sick: dict[str, Any], healthy: dict[str, Any]) -> None:
+def test_a_short_pause_after_the_patience_is_not_an_issue(
+    name: str, sick: dict[str, Any], healthy: dict[str, Any]
+) -> None:
     """A first judgement of fewer samples than a rule takes would accuse a training that has just saved its model."""
     pause = build_samples(12, begin=49, **sick)
     samples = [*build_samples(49, **healthy), *pause, *build_samples(600, begin=61, **healthy)]
@@ -273,7 +275,7 @@ def test_batches_that_take_long_are_judged_over_several_scans() -> None:
 
 
 @pytest.mark.parametrize("name", list_profiler_rules())
-def test_nothing_at_all_is_said(name: str) -> None:
+def test_nothing_at_all_is_reported(name: str) -> None:
     verdict = conclude(run(name))
     assert verdict.status == "NoIssuesFound"
     assert verdict.details.startswith(f"Rule {name} had nothing to judge: it looks at ")
@@ -340,7 +342,7 @@ def test_slow_steps_are_found_beside_compiling_and_whatever_the_scan() -> None:
     assert run("StepOutlier", (), rare, n_outliers="100").triggered == 0
 
 
-def test_uneven_steps_and_a_slow_begin_are_no_outliers() -> None:
+def test_uneven_steps_and_a_slow_begin_are_not_outliers() -> None:
     assert run("StepOutlier", (), build_steps([30.0, 2.0, 1.0, *[0.1] * 300]), n_outliers="0").triggered == 0
     compiling = [*build_steps([0.1] * 300), *build_steps([1.5])]
     compiling[-1] = replace(compiling[-1], args={"step_num": "10", "compiles": True})
@@ -367,7 +369,7 @@ def test_no_step_at_all_is_too_late() -> None:
     assert "no step had begun 120 minutes" in run("MaxInitializationTime", samples, events).findings[0].text
 
 
-def test_overall_usage_and_phases_are_told(tmp_path: Path) -> None:
+def test_overall_usage_and_phases_are_reported(tmp_path: Path) -> None:
     usage = run("OverallSystemUsage", build_samples(101, cpu=lambda at: [float(at), float(at)], network=[3.0, 4.0]))
     assert usage.describe_details()["Usage"] == [
         {"node": "algo-1", "metric": "CPU", "unit": "percent", "max": 100, "p99": 99, "p95": 95, "p50": 50, "min": 0},

@@ -17,7 +17,6 @@ class _RefusingOnce(LocalProcesses):
     refused = 0
 
     def stop(self, container_id: str, grace_seconds: float) -> None:
-        """See ``ContainerRuntime``."""
         if not self.refused:
             self.refused += 1
             raise ContainerRuntimeError("it did not receive an exit event")

@@ -26,7 +26,6 @@ class _Together(LocalProcesses):
         self._all = Barrier(len(_HOSTS))
 
     def start(self, spec: ContainerSpec) -> str:
-        """See ``ContainerRuntime``."""
         self._all.wait(_DEADLINE_SECONDS)
         return super().start(spec)
 

@@ -18,7 +18,7 @@ def find_percent(used: float, busy: float, waited: float, seconds: int = 60, ste
 
 
 @pytest.mark.parametrize("step", [0.1, 2.0, 60.0])
-def test_a_container_that_others_leave_half_a_core_is_starved_and_it_is_said_once(step: float) -> None:
+def test_a_container_that_others_leave_half_a_core_is_starved_and_it_is_reported_once(step: float) -> None:
     assert find_percent(used=0.5, busy=1.0, waited=0.5, step=step) == [pytest.approx(50)]
 
 

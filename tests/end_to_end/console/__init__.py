@@ -1,0 +1,1 @@
+"""End-to-end tests of the console, in one browser, on the jobs of one emulator."""

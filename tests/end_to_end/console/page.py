@@ -1,0 +1,56 @@
+"""Console in a browser, and what tests ask of it."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.request import Request, urlopen
+
+from playwright.sync_api import Page
+
+from tests.running_emulator import RunningEmulator
+
+REGION = "us-east-1"
+HOSTILE_KEY = "hostile/<img src=x onerror=document.title='taken'>.html"
+RIGHT_TO_LEFT = "\u202etxt.<b>bold"
+# A machine at a standstill needs them; each is waited for no longer than it takes.
+PATIENCE_MS = 180_000
+
+
+@dataclass
+class Console:
+    """A page of the console.
+
+    Attributes:
+        complaints: what the browser has complained of.
+    """
+
+    page: Page
+    emulator: RunningEmulator
+    complaints: list[str] = field(default_factory=list)
+
+    def go(self, address: str) -> Page:
+        self.page.goto(f"{self.emulator.endpoint_url}/console#/{address}")
+        return self.page
+
+
+def ask_emulator(emulator: RunningEmulator, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    sent = None if body is None else json.dumps(body).encode()
+    request = Request(f"{emulator.endpoint_url}/_emulator/{path}", sent, method=method)
+    with urlopen(request, timeout=PATIENCE_MS / 1000) as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
+
+
+def run_command(console: Console, *arguments: str) -> str:
+    command = [sys.executable, "-P", "-m", "emulator", *arguments, "--state-dir", str(console.emulator.state_dir)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_MS / 1000)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def find_violations(page: Page, axe: str) -> list[tuple[str, list[Any]]]:
+    page.evaluate(axe)
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [(each["id"], [node["html"][:120] for node in each["nodes"]]) for each in found]
