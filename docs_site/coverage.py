@@ -160,7 +160,6 @@ def build_page() -> str:
 
 
 def _build_sdk_table(fates: Mapping[str, str]) -> list[str]:
-    """Build the section about the operations that the SDKs call."""
     lists = read_lists()
     lines = [
         "",

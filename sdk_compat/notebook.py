@@ -145,7 +145,6 @@ class TrainingJob:
         return f"TrainingJob({self.name!r}, status={self.status!r})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         job = self._describe()
         rules = [RuleResult(self._endpoint_url, self.region, each)._repr_html_() for each in job["rules"]]
         reason = f"<p>{escape(job['failureReason'])}</p>" if job["failureReason"] else ""
@@ -176,7 +175,6 @@ class TrainingJobs:
         return "\n".join(f"{job['name']}  {job['status']}" for job in self._list()) or "No training jobs yet."
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         rows = []
         for job in self._list():
             url = _locate_page(self._endpoint_url, job["region"], job["name"])
@@ -212,7 +210,6 @@ class RuleResult:
         return f"RuleResult({self.name!r}, status={self.status!r})"
 
     def _repr_html_(self) -> str:
-        """Return the notebook display: the status, the details and the plot."""
         details = escape(self.details).replace("\n", "<br>")
         plot = self._read_plot() if self._described["endMs"] else None
         # Scripts in an SVG do not run in an img element.

@@ -78,7 +78,6 @@ def _time_requests(client: Any, service: str, resources: int, folder: Path) -> s
 
 
 def _measure(send: Callable[[int], Any]) -> float:
-    """Return the median time of a request in milliseconds."""
     times = []
     for number in range(REQUESTS):
         started = time.perf_counter()

@@ -265,7 +265,6 @@ def _find_percentile(seconds: list[float], percent: int) -> float:
 
 
 def _list_family(pid: int) -> list[int]:
-    """Return the ids of a process and all of its descendants."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

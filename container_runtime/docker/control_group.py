@@ -148,7 +148,6 @@ def _read_cpu_limit(folder: Path) -> float | None:
 
 
 def _list_below(pid: int, processes: Path) -> list[int]:
-    """Return the ids of a process and of all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir(processes):  # noqa: PTH208 - numbers
         if entry.isdigit():

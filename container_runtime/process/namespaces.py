@@ -80,7 +80,6 @@ def _move(wanted: int) -> None:
 
 
 def _join(holder: int) -> None:
-    """Enter the network namespace of a process, and the user namespace that owns it."""
     user, network = (os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("user", "net"))
     if not os.path.samestat(os.fstat(user), os.stat("/proc/self/ns/user")):
         _check(_libc.setns(user, CLONE_NEWUSER), "setns")

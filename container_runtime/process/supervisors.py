@@ -79,7 +79,6 @@ class Supervisors:
             self._reap(watch.pid)
 
     def _reap(self, pid: int | None) -> None:
-        """Reap an ended supervisor that this process has started."""
         if pid in self._children:
             try:
                 reaped, _ = os.waitpid(pid, os.WNOHANG)

@@ -77,8 +77,6 @@ class _Commands(UserDict[str, click.Command]):
 
 
 class _GroupedCommands(click.Group):
-    """Lists its commands under headings."""
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
         width = max(map(len, self.commands))
         for heading, names in _GROUPS.items():

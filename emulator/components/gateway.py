@@ -223,7 +223,6 @@ class RequestsEnd(Component):
 
 
 def _build_checks(settings: Settings, keys: Keys) -> dict[str, Any]:
-    """Build the checks of signatures and tokens, if the settings require them."""
     if not settings.require_signature:
         return {}
     # Imported here: it needs a part of moto, which would delay the first answers.

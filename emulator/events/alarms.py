@@ -84,7 +84,6 @@ class Alarms:
         return min([_MAX_PAUSE_SECONDS, *pauses]) if found else None
 
     def _evaluate(self, alarm: Alarm, current: Collection[Alarm]) -> Alarm:
-        """Evaluate one alarm and return it with its new state."""
         now_ms = time.time_ns() // 1_000_000
         if alarm.rule is None:
             judgement = judge_alarm(alarm, store.read_samples(alarm, now_ms - find_range_ms(alarm)), now_ms)
@@ -99,7 +98,6 @@ class Alarms:
         return changed
 
     def _take_set_state(self, before: Alarm, after: Alarm) -> None:
-        """Handle a call of SetAlarmState."""
         self._held[after.arn] = time.monotonic() + _HOLD_SECONDS
         if after.state != before.state:
             self._announce(before, after)

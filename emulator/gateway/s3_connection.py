@@ -55,8 +55,6 @@ class _BodyFile(TempfileBasedBuffer):  # type: ignore[misc]
 
 
 class _Body(OverflowableBuffer):  # type: ignore[misc]
-    """The body of an incoming request."""
-
     folder: Path
     buf: Any
 

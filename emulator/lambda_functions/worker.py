@@ -193,7 +193,6 @@ class Worker:
         return [f"END RequestId: {invocation.request_id}", "\t".join([*report, ""])]
 
     def _stage_code(self) -> tuple[Mount, ...]:
-        """Unpack the function's zip and its layers, and return their mounts in the worker."""
         # As in AWS, /tmp is the only folder that a function can write to.
         scratch = Mount(self._folder / "tmp", "/tmp")  # noqa: S108 - inside the container
         scratch.source.mkdir(parents=True)

@@ -45,8 +45,6 @@ class BlockCapture(PartCapture[gluon.Block]):
 
 
 class _ForwardHook:
-    """A forward hook of one block."""
-
     def __init__(self, capture: BlockCapture, wanted: WantedPart[gluon.Block]) -> None:
         self._capture = capture
         self._wanted = wanted

@@ -363,7 +363,6 @@ class Trial:
     histogram = plot_histogram
 
     def _repr_html_(self) -> str:
-        """Return the summary that notebooks show."""
         steps = self.steps(show_incomplete_steps=True)
         span = f", {steps[0]} to {steps[-1]}" if steps else ""
         names = self.tensor_names()

@@ -243,8 +243,6 @@ class Hook(BaseHook, TrainingCallback):
             self.recorder.save(name, values)
 
     def _wants_features(self, plan: StepPlan, prefix: str, get_features: Callable[[], list[str]]) -> bool:
-        """Return whether the tensor of any feature with that prefix is wanted."""
-
         def get_names() -> list[str]:
             names = [f"{prefix}{feature}" for feature in get_features()]
             collection = prefix.partition("/")[0]

@@ -112,7 +112,6 @@ class _LostNode:
         self._stage.client("sagemaker").create_training_job(**request)
 
     def _count(self, names: dict[str, int]) -> int:
-        """Count the jobs that have ended, with their rules."""
         for name in names.keys() - self._ended.keys():
             job = self._stage.describe(name)
             assert job is not None
@@ -127,7 +126,6 @@ class _LostNode:
         return [each for each in services if not each.startswith("smdebug-agent-")]
 
     def _find_wrong(self, name: str, job: dict[str, Any]) -> str | None:
-        """Say what is wrong with a job."""
         if name.startswith("judged"):
             return find_wrong_end(
                 job, self._stage.read_job_log(name), sick=False, stored=self._stage.list_objects(name)

@@ -167,8 +167,6 @@ def run(course: Course) -> None:
 
 
 class _Once(threading.Event):
-    """Set once it was asked for."""
-
     def is_set(self) -> bool:
         if super().is_set():
             return True

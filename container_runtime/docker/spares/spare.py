@@ -212,7 +212,6 @@ def replace_folder(folder: Path, staged: Path) -> None:
 
 
 def _listen(folder: Path) -> socket.socket:
-    """Listen on a Unix socket in a folder."""
     # The address of a Unix socket holds 107 bytes, and the path of the folder may be longer.
     handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:

@@ -390,7 +390,6 @@ class Spares:
         return None if soonest == _NEVER else max(0.0, soonest - now)
 
     def _make(self, spare: Spare, kept: _Kept) -> None:
-        """Make one spare container, in a thread of its own."""
         is_ready = False
         try:
             spare.start(self._start, self._read_usage)

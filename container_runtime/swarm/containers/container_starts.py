@@ -167,7 +167,6 @@ class ContainerStarts:
         return name
 
     def _create(self, wanted: Wanted, service: dict[str, Any]) -> None:
-        """Create the service of a container on a node that has enough capacity."""
         if self._capacity.is_kept(wanted.name) and self._capacity.create(wanted.name, service):
             return
         deadline = time.monotonic() + _CAPACITY_SECONDS
@@ -212,7 +211,6 @@ class ContainerStarts:
             self._api.remove_container(created["Id"], force=True, v=True)
 
     def _await_start(self, spec: ContainerSpec, name: str, nodes: Collection[SwarmNode]) -> None:
-        """Wait until the task runs or has ended."""
         deadline = time.monotonic() + _START_SECONDS
         ready, next_poll = time.monotonic(), time.monotonic() + _NODE_POLL_SECONDS
         while True:

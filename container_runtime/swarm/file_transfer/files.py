@@ -158,7 +158,6 @@ class _Volume:
 
 
 def _do(volumes: list[_Volume], changes: _Changes, asked: dict[str, Any], source: BinaryIO, out: BinaryIO) -> None:
-    """Carry out a request."""
     match asked["do"]:
         case "put":
             volume = volumes[asked["volume"]]
@@ -309,7 +308,6 @@ class _Changes:
                 volume.known[path] = sent
 
     def _send_piece(self, large: _Large, size: int) -> int:
-        """Send a piece of a file; return its size."""
         outgoing = large.outgoing
         if outgoing is None:
             large.outgoing = outgoing = self._volumes[large.volume].tree.open_file(large.path)

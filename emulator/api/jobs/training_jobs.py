@@ -57,7 +57,6 @@ def build_jobs_pages(accounts: RequestAccounts) -> Blueprint:
 
 
 def _list_jobs(jobs: Jobs) -> dict[str, Any]:
-    """List the newest jobs of all regions that match the query parameters."""
     account = jobs.services
     wanted = replace(read_filter(), rule_status=read_choice("rule", _RULE_STATUSES))
     with_description = bool(request.args.get("descriptions"))

@@ -61,7 +61,6 @@ def env(
 
 
 def _print_remote(emulator: Emulator) -> NoReturn:
-    """Print the address of the emulator, the pin of its certificate, and its keys."""
     record, advertised = emulator.record, emulator.health["advertised"]
     variables = {REMOTE_VARIABLE: advertised or record.endpoint_url}
     if record.ca_bundle is not None:

@@ -326,7 +326,6 @@ def _list_needs(step: Mapping[str, Any]) -> set[str]:
 
 
 def _list_used(step: Mapping[str, Any]) -> set[str]:
-    """List the steps whose properties a step has."""
     own = {key: value for key, value in (step.get("Arguments") or {}).items() if key not in _BRANCHES.values()}
     paths = [*_find_paths(own), *_find_paths(step.get("FunctionArn")), *_find_paths(step.get("SqsQueueUrl"))]
     return {path.split(".")[1] for path in paths if path.startswith("Steps.")}

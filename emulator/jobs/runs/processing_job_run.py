@@ -46,7 +46,6 @@ class AnyProcessingJobRun(JobRun[J, A]):
     output = "Output is"
 
     def _run_phases(self) -> Outcome:
-        """Take the attempt through its remaining phases."""
         if not self._attempt.is_complete:
             # The folder of an interrupted attempt may hold a verdict, which would be read as this attempt's.
             remove_work_folder(self.context.folder)

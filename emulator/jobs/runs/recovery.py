@@ -186,7 +186,6 @@ def _recover_evaluation(evaluation: RuleEvaluation, containers: Mapping[str, Con
 
 
 def _finish_ended(owner: EndedJob, folder: Path, services: Services) -> None:
-    """Upload the remaining output of an ended job, and remove its folder."""
     if isinstance(owner, RuleEvaluation):
         training_job = services.ledger.store.find_training_job(owner.region, owner.training_job_name)
         assert training_job is not None

@@ -146,7 +146,6 @@ class RuleJobRun(AnyProcessingJobRun[RuleEvaluation, RuleAttempt]):
         return RuleAttempt(self.context, self._mount, self._output, containers, self.job.creation_ms)
 
     def _prepare(self) -> None:
-        """Write the rule's configuration into its /opt/ml."""
         evaluation, services = self.job, self.context.services
         check_local_path(evaluation)
         for folder in (self._mount.source / "config", self._mount.source / "output", self._output.source):

@@ -242,7 +242,6 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return Retry(str(error))
 
     def _upload_saved(self, *, last: bool) -> None:
-        """Kill containers that still run, and upload what the attempt saved."""
         with self._lock:
             self._attempt.updates_closed = True
         self._attempt.containers.kill(_KILL_SECONDS)
@@ -316,7 +315,6 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
             self._start_rules()
 
     def _start_rules(self) -> None:
-        """Start the rules that wait for this training job, unless a stop was requested."""
         services = self.context.services
         with services.threads.lock:
             self._rules_started = True
@@ -324,7 +322,6 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
                 start_rules(self.job, services)
 
     def _leave(self) -> None:
-        """Release the slot, and end the rules."""
         services = self.context.services
         services.admission.leave(self.arn)
         keep_instances_ready(self.job, services, self._attempt.spec)

@@ -239,7 +239,6 @@ class Properties:
 
 
 def _compare(found: Property, each: Mapping[str, Any]) -> ColumnElement[bool]:
-    """Build the condition of a filter on ``found``."""
     operator, value = each.get("Operator") or "Equals", each.get("Value")
     if operator in ("Exists", "NotExists"):
         if value is not None:

@@ -58,8 +58,6 @@ def parse_alarm_rule(text: str) -> AlarmRule:
 
 
 class _Parser:
-    """A recursive descent parser for one rule."""
-
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, int]] = []
         self._children: dict[str, None] = {}

@@ -100,7 +100,6 @@ def _find_alias(backend: Any, name: str, name_or_arn: str, qualifier: str | None
 
 
 def _choose_version(alias: Any) -> str:
-    """Choose a version of an alias by its weights."""
     weights: Mapping[str, float] = (alias.routing_config or {}).get("AdditionalVersionWeights") or {}
     rest = max(0.0, 1.0 - sum(weights.values()))
     (version,) = random.choices([*weights, alias.function_version], [*weights.values(), rest])  # noqa: S311

@@ -75,7 +75,6 @@ def _create(backend: Any, arn: str | None) -> None:
 
 @cache
 def _read_documents() -> dict[str, Any]:
-    """Read moto's copy of the policies, by name."""
     from moto.iam.aws_managed_policies import aws_managed_policies_data
 
     found: dict[str, Any] = json.loads(aws_managed_policies_data)

@@ -320,5 +320,4 @@ class ObjectStore:
 
 
 def _is_delete_marker(entry: Any) -> bool:
-    """Check whether ``entry`` is only a delete marker, in a bucket with versions."""
     return not hasattr(entry, "contentsize")

@@ -92,7 +92,6 @@ def _check_account_of_image(image: str, role_arn: str, context: Context) -> None
 
 @functools.cache
 def _load_image_accounts() -> Mapping[str, list[str]]:
-    """Return the accounts of AWS's images, by region."""
     accounts: dict[str, list[str]] = json.loads(files(__package__).joinpath("image_accounts.json").read_bytes())
     return accounts
 

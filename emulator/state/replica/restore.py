@@ -70,7 +70,6 @@ def _read_entries(bucket: Bucket, number: int, pool: ThreadPoolExecutor) -> Iter
 
 
 def _apply(bucket: Bucket, entry: Entry, folder: Path, pool: ThreadPoolExecutor) -> None:
-    """Apply the changes of an entry to a folder."""
     for path, keys in (entry.snapshot or {}).items():
         with _open_private(_locate(folder, path)) as file:
             for some in _cut(keys):

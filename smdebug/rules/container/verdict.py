@@ -27,7 +27,6 @@ class Verdict:
     step: int | None = None
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows."""
         colour = {ISSUES_FOUND: "#b42318", ERROR: "#b42318", NO_ISSUES_FOUND: "#14652f"}.get(self.status, "inherit")
         details = escape(self.details).replace("\n", "<br>")
         return f'<p><strong style="color:{colour}">{escape(self.status)}</strong></p><p>{details}</p>'

@@ -20,8 +20,6 @@ _MOST_KEPT = 16
 
 
 class _Slice(NamedTuple):
-    """The elements of one variable in the flat tensor of its group."""
-
     name: str
     start: int
     end: int

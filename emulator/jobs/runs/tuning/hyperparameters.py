@@ -149,7 +149,6 @@ def _build_distribution(kind: str, each: Mapping[str, Any]) -> BaseDistribution:
 
 
 def _encode(each: Mapping[str, Any], value: Any) -> str:
-    """Format a value as the text that a training job receives."""
     return str(1 - value if each.get("ScalingType") == _REVERSED else value)
 
 

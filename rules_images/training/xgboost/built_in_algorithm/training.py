@@ -86,8 +86,6 @@ def _train_on_hosts(training: _Training, hosts: Hosts) -> None:
 
 
 class _Training:
-    """A job's training on this host."""
-
     def __init__(self, base: Path, asked: JobHyperparameters) -> None:
         self.base = base
         self.asked = asked

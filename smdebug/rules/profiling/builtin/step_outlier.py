@@ -40,8 +40,6 @@ def find_outliers(durations: Sequence[float], stddev: float) -> list[int]:
 
 
 class _Steps:
-    """The steps of one process and mode, in the order of their events."""
-
     def __init__(self) -> None:
         self.numbers: list[str] = []
         self.durations = array("d")
