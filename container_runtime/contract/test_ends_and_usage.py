@@ -7,7 +7,7 @@ import pytest
 from container_runtime.back_ends import Traits
 from container_runtime.contract.programs import DEADLINE_SECONDS, MEBIBYTE, in_container, python, run, wait_until
 from container_runtime.meter import Load
-from container_runtime.runtime import ContainerNotFoundError, ContainerRuntime, Exit
+from container_runtime.runtime import ContainerNotFoundError, ContainerRuntime, Exit, Usage
 from container_runtime.spec import Mount
 
 
@@ -54,33 +54,7 @@ for worker in workers:
     assert run(runtime, python(source, memory_bytes=400 * MEBIBYTE))[0] == Exit(0)
 
 
-def test_usage_of_a_running_container(runtime: ContainerRuntime, shared: Mount) -> None:
-    source = f"""
-import os, pathlib, time
-block = bytearray(b"x") * (100 << 20)
-pid = os.fork()
-if pid == 0:
-    while time.process_time() < 1:
-        pass
-    os._exit(0)
-os.waitpid(pid, 0)
-pathlib.Path({in_container(runtime, shared, "worked")}).touch()
-time.sleep(600)
-"""
-    container = runtime.start(python(source, mounts=(shared,)))
-    wait_until((shared.source / "worked").exists)
-    usage = runtime.read_usage(container)
-    assert usage is not None
-    assert 1 <= usage.cpu_seconds < 60, "the processes that have ended count"
-    assert 100 * MEBIBYTE <= usage.memory_bytes < 180 * MEBIBYTE
-    runtime.stop(container, 0.0)
-    assert runtime.read_usage(container) is None
-    runtime.remove(container)
-    with pytest.raises(ContainerNotFoundError):
-        runtime.read_usage(container)
-
-
-def test_a_meter_reads_what_a_container_takes(runtime: ContainerRuntime, traits: Traits, shared: Mount) -> None:
+def test_usage_and_meter_of_a_running_container(runtime: ContainerRuntime, traits: Traits, shared: Mount) -> None:
     """Processor time of processes that have ended, memory that is held, bytes written: as its own, and for as long."""
     written = in_container(runtime, shared, "written")
     source = f"""
@@ -105,14 +79,21 @@ time.sleep(600)
     assert first is not None
     wait_until((shared.source / "worked").exists)
 
-    def holds_its_block() -> Load | None:
+    def find_load() -> Load | None:
         load = meter.read()
         assert load is not None
         return load if 100 * MEBIBYTE <= load.memory_bytes < 180 * MEBIBYTE else None
 
-    load = wait_until(holds_its_block)
+    def find_usage() -> Usage | None:
+        usage = runtime.read_usage(container)
+        assert usage is not None
+        return usage if 100 * MEBIBYTE <= usage.memory_bytes < 180 * MEBIBYTE else None
+
+    load, usage = wait_until(find_load), wait_until(find_usage)
     assert load is not None
+    assert usage is not None
     assert 1 <= load.cpu_seconds < 60, "the processes that have ended count"
+    assert 1 <= usage.cpu_seconds < 60
     assert load.cpu_seconds >= first.cpu_seconds
     if traits.counts_disk:
         assert 40 * MEBIBYTE <= load.written_bytes < 60 * MEBIBYTE
@@ -120,6 +101,8 @@ time.sleep(600)
     assert (load.received_bytes is None) == (load.sent_bytes is None) == (not traits.counts_network)
     runtime.stop(container, 0.0)
     assert meter.read() is None
+    assert runtime.read_usage(container) is None
     runtime.remove(container)
-    with pytest.raises(ContainerNotFoundError):
-        runtime.open_meter(container)
+    for measure in (runtime.open_meter, runtime.read_usage):
+        with pytest.raises(ContainerNotFoundError):
+            measure(container)

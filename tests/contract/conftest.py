@@ -17,7 +17,6 @@ from tests.swarm_nodes import SwarmNodes
 # Of one engine and of a Swarm's node alike, by the same code: `--swarm whole` runs these there, too.
 AS_ON_ONE_ENGINE = {
     "test_memory_that_forked_workers_share_counts_once",
-    "test_usage_of_a_running_container",
     "test_a_known_load_is_measured_as_psutil_does",
     "test_log_holds_both_streams",
     "test_log_shows_bytes_that_are_not_text",
@@ -81,7 +80,6 @@ AS_OF_ANY_CONTAINER = {
     "test_memory_that_forked_workers_share_counts_once",
     "test_one_container_is_waited_for_and_read_by_many",
     "test_stop_is_idempotent",
-    "test_usage_of_a_running_container",
 }
 
 

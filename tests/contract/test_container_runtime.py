@@ -3,7 +3,7 @@
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -228,14 +228,31 @@ print((cv2.imdecode(encoded, cv2.IMREAD_COLOR) == picture).all(), cv2.GaussianBl
 # What a container writes to
 
 
-@pytest.fixture
-def image_with_files(target: Target, tmp_path: Path) -> Iterator[str]:
-    """An image with files below /opt/ml, made of ours."""
-    if target.name == "process":
-        pytest.skip("a local process has no image")
+@pytest.fixture(scope="module")
+def build_image_with_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Builds an image with files below /opt/ml, made of ours, once on each engine."""
+    built: dict[str | None, str] = {}
+
+    def build() -> str:
+        engine = os.environ.get("DOCKER_HOST")
+        if engine not in built:
+            tag = f"image-with-files:{uuid.uuid4().hex[:12]}"
+            context = tmp_path_factory.mktemp("context")
+            write_image_with_files(context)
+            with closing(docker.DockerClient(engine)) as client:
+                client.images.build(path=str(context), tag=tag, network_mode="none", rm=True, forcerm=True)
+            built[engine] = tag
+        return built[engine]
+
+    yield build
+    for engine, tag in built.items():
+        with closing(docker.DockerClient(engine)) as client:
+            client.images.remove(tag, force=True)
+
+
+def write_image_with_files(context: Path) -> None:
     found = ImageCatalogue().resolve(IMAGE)
     assert found is not None
-    context = tmp_path / "context"
     for name in ("code/train.py", "code/sub/data", "model/weights", "input/config/hyperparameters.json"):
         (context / "ml" / name).parent.mkdir(parents=True, exist_ok=True)
         (context / "ml" / name).write_text(f"image's {name}")
@@ -246,11 +263,13 @@ def image_with_files(target: Target, tmp_path: Path) -> Iterator[str]:
     (context / "ml" / "link").symlink_to("/etc/hostname")
     (context / "ml" / "staged").symlink_to("/etc")
     (context / "Dockerfile").write_text(f"FROM {found.local}\nCOPY ml /opt/ml\n")
-    tag = f"image-with-files:{uuid.uuid4().hex[:12]}"
-    with closing(docker.from_env()) as client:
-        client.images.build(path=str(context), tag=tag, network_mode="none", rm=True, forcerm=True)
-        yield tag
-        client.images.remove(tag, force=True)
+
+
+@pytest.fixture
+def image_with_files(target: Target, build_image_with_files: Callable[[], str]) -> str:
+    if target.name == "process":
+        pytest.skip("a local process has no image")
+    return build_image_with_files()
 
 
 def test_files_of_the_image_are_beside_a_mount(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import numpy as np
 import pytest
 
 from container_runtime.back_ends import RuntimeOptions
@@ -30,8 +31,10 @@ from container_runtime.images.lock_files import read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
 from emulator.console.build import build_console
 from examples.frameworks.xgboost.algorithm import stage_cancer
+from sdk_compat.demo.training_job import BUCKET, build_rule, build_training_job
 from tests.registry import run_registry
-from tests.waiting import wait_until
+from tests.unit.smdebug.runs import RunMaker
+from tests.waiting import has_ended, wait_until
 
 StartContainer = Callable[..., str]
 
@@ -147,33 +150,41 @@ print(found["TrainingJobStatus"], *(each["RuleEvaluationStatus"] for each in fou
 """
 
 
-def train(endpoint_url: str) -> dict[str, Any]:
-    """Train by the SDK what learns nothing, until a rule and the stop handler end it; return its description.
-
-    All that the clients on the host know is the endpoint.
-    """
-    s3, sagemaker = client("s3", endpoint_url), client("sagemaker", endpoint_url)
-    stage_cancer(s3)
+def run_client(endpoint_url: str, *command: str) -> None:
+    """Run a client on the host, which knows the endpoint and nothing else."""
     keys = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SMDEBUG_"))}
     environment = {**kept, **keys, "AWS_ENDPOINT_URL": endpoint_url}
-    for command in (["-m", "emulator", "stop-handler", "deploy", "--remote", endpoint_url], ["-c", ESTIMATOR]):
-        done = subprocess.run(
-            [sys.executable, *command], check=False, capture_output=True, text=True, timeout=300, env=environment
-        )
-        assert done.returncode == 0, done.stderr
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
+    done = subprocess.run(
+        [sys.executable, *command], check=False, capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def deploy_stop_handler(endpoint_url: str) -> None:
+    run_client(endpoint_url, "-m", "emulator", "stop-handler", "deploy", "--remote", endpoint_url)
+
+
+def train(endpoint_url: str) -> None:
+    """Train by the SDK what learns nothing, until a rule and the stop handler end it."""
+    stage_cancer(client("s3", endpoint_url))
+    deploy_stop_handler(endpoint_url)
+    run_client(endpoint_url, "-c", ESTIMATOR)
+    assert_stopped_by_its_rule(endpoint_url)
+
+
+def assert_stopped_by_its_rule(endpoint_url: str) -> None:
+    sagemaker = client("sagemaker", endpoint_url)
+
+    def find_ended() -> dict[str, Any] | None:
         found: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName="learns-nothing")
-        (rule,) = found["DebugRuleEvaluationStatuses"]
-        if found["TrainingJobStatus"] not in ("InProgress", "Stopping") and rule["RuleEvaluationStatus"] not in (
-            "InProgress",
-            "Stopping",
-        ):
-            assert "<html" in run(*BROWSER, f"{endpoint_url}/console")
-            return found
-        time.sleep(0.2)
-    raise AssertionError(f"the job has not ended: {found}")
+        return found if has_ended(found) else None
+
+    ended = wait_until(find_ended, "the end of the job and its rule", seconds=300)
+    assert ended is not None
+    assert ended["TrainingJobStatus"] == "Stopped", ended
+    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "IssuesFound", ended
+    assert "<html" in run(*BROWSER, f"{endpoint_url}/console")
 
 
 def count_left(state_dir: Path) -> int:
@@ -190,26 +201,46 @@ def test_it_is_small() -> None:
     assert int(run("docker", "inspect", "--format", "{{.Size}}", IMAGE)) < 250_000_000
 
 
-def test_jobs_run_inside_the_container(start: StartContainer) -> None:
+def test_jobs_run_inside_the_container(start: StartContainer, tmp_path: Path) -> None:
+    """A job whose image the emulator's own interpreter runs, and a rule that judges what was saved for it before."""
+    saved = RunMaker(tmp_path / "run")
+    saved.write_steps("loss", dict.fromkeys(range(50), np.float32(1)))
+    url = start("inside")
+    s3 = client("s3", url)
+    s3.create_bucket(Bucket=BUCKET)
+    for path in (tmp_path / "run").rglob("*.*"):
+        name = path.relative_to(tmp_path / "run")
+        s3.upload_file(str(path), BUCKET, f"tensors/learns-nothing/debug-output/{name}")
+    deploy_stop_handler(url)
+    request = build_training_job(
+        "learns-nothing",
+        image="sagemaker-debugger-rules:latest",
+        hyperparameters={},
+        channels=(),
+        collections={},
+        rules=[build_rule("LossNotDecreasing")],
+    )
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["python", "-c", "import time; time.sleep(600)"]
+    client("sagemaker", url).create_training_job(**request)
+
+    assert_stopped_by_its_rule(url)
+
+
+@pytest.mark.nightly
+def test_an_environment_is_built_inside_the_container(start: StartContainer) -> None:
     xgboost = next(each for each in ImageCatalogue() if each.name == "sagemaker-xgboost")
     wheels = fetch_wheels(read_requirements(xgboost, IMAGE_PYTHON), locate_cache())
     mount = f"{wheels}:/state/cache/smdebug-emulator/wheels/{wheels.name}:ro"
 
-    url = start("inside", "--volume", mount)
-
-    ended = train(url)
-    assert ended["TrainingJobStatus"] == "Stopped", ended
-    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "IssuesFound", ended
+    train(start("inside", "--volume", mount))
 
 
 def test_jobs_run_beside_the_container(start: StartContainer, tmp_path: Path) -> None:
     name = draw_name()
     url = start("beside", name=name)
 
-    ended = train(url)
+    train(url)
 
-    assert ended["TrainingJobStatus"] == "Stopped", ended
-    assert ended["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "IssuesFound", ended
     assert count_left(tmp_path)  # its sidecars
     run("docker", "stop", "--time", "60", name)
     assert count_left(tmp_path) == 0
