@@ -262,8 +262,10 @@ class DurableBackends:
     def _keep_stray(self) -> None:
         """Write backends that were used outside of a unit of work, until ``close``."""
         while self._has_stray.wait():
-            closing = self._closing.wait(_STRAY_SECONDS)
+            self._closing.wait(_STRAY_SECONDS)
             self._has_stray.clear()
+            # Asked after the other event was cleared: whoever closes may have set both just before.
+            closing = self._closing.is_set()
             with self._guard:
                 stray, self._stray = self._stray, {}
             try:

@@ -4,12 +4,14 @@ import io
 import json
 import logging
 import shutil
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -17,12 +19,15 @@ import pytest
 
 from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
+from emulator.moto_services import durable
 from emulator.moto_services.backend_files import BackendFiles
+from emulator.moto_services.backend_pickle import find_backend
 from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.eventbridge.rules import Target, deliver_to_queue
 from emulator.moto_services.functions.backend import get_function
 from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import MotoApplication
+from tests.waiting import wait_until
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:kept"
@@ -244,3 +249,30 @@ def test_what_cannot_be_kept_is_reported_once_and_served(
         said = [r.getMessage() for r in caplog.records if "cannot be kept" in r.getMessage()]
         assert len(said) == 1
         monkeypatch.undo()
+
+
+def test_a_close_ends_that_comes_while_stray_changes_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of its own writes what is used outside of requests; it must not miss that it is to end."""
+    told = threading.Semaphore(0)
+
+    class ClosedBeforeItIsCleared(threading.Event):
+        def set(self) -> None:
+            super().set()
+            if threading.current_thread() is closer:
+                told.release()
+
+        def clear(self) -> None:
+            if closer.ident is None:
+                closer.start()
+                assert all(told.acquire(timeout=60) for _event in range(2))
+            super().clear()
+
+    monkeypatch.setattr(durable, "threading", SimpleNamespace(**vars(threading) | {"Event": ClosedBeforeItIsCleared}))
+    store = MotoStore(tmp_path)
+    closer = threading.Thread(target=store.close, daemon=True)
+    find_backend("sqs", ACCOUNT, REGION).create_queue("stray")
+    wait_until(lambda: closer.ident is not None)
+    closer.join(60)
+    assert not closer.is_alive()
+    with running(tmp_path) as aws:
+        assert aws.sqs.list_queues()["QueueUrls"]
