@@ -24,7 +24,8 @@ import pytest
 from container_runtime.back_ends import RuntimeOptions
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import INSTANCE_LABEL
-from container_runtime.docker.images.image_build import build_images
+from container_runtime.docker.images.image_build import build_images, plan_builds
+from container_runtime.docker.images.stored_images import list_images
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
 from container_runtime.images.lock_files import read_requirements
@@ -199,6 +200,13 @@ def count_left(state_dir: Path) -> int:
 
 def test_it_is_small() -> None:
     assert int(run("docker", "inspect", "--format", "{{.Size}}", IMAGE)) < 250_000_000
+
+
+def test_what_was_trimmed_is_kept_for_the_next_build() -> None:
+    (build,) = (each for each in plan_builds(ImageCatalogue()) if each.definition.name == "emulator")
+    kept = {stored.reference for stored in list_images() if not stored.is_outdated}
+    assert len(build.bases) == 2
+    assert build.bases <= kept
 
 
 def test_jobs_run_inside_the_container(start: StartContainer, tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ _SITE_PACKAGES = f"{_VENV}/lib/python3.11/site-packages"
 # What the engine calls the architectures of the kernel.
 _ENGINE_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ORIGIN = f"{NAMESPACE}/origin:bookworm"
+# Stage of a Dockerfile that depends on its base image alone.
+_TRIMMED = "trimmed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class Build:
     def name(self) -> str:
         """The image name that a back end looks up."""
         return local_name(self.definition)
+
+    @property
+    def bases(self) -> set[str]:
+        """The names of what it stands on: the base image, and what a Dockerfile has made of that one."""
+        return {self.base, f"{self.base}-{_TRIMMED}"}
 
 
 def plan_builds(catalogue: ImageCatalogue, root: Path = ROOT) -> list[Build]:
@@ -213,15 +220,16 @@ def _build_image(api: docker.APIClient, build: Build, root: Path) -> None:
         contents |= {f"smdebug/{name}": content for name, content in collect_smdebug(root).items()}
     if definition.with_emulator:
         contents |= {f"project/{name}": content for name, content in collect_emulator(root).items()}
+    labels = {IMAGE_LABEL: definition.name, KEY_LABEL: build.key}
+    stages: list[tuple[str | None, str, dict[str, str]]] = [(None, build.name, labels)]
+    if f"AS {_TRIMMED}\n" in dockerfile:
+        # With a name of its own this stage stays, and the next build begins after it.
+        stages.insert(0, (_TRIMMED, f"{build.base}-{_TRIMMED}", {IMAGE_LABEL: "base"}))
     with tempfile.TemporaryFile() as context:
         write_context(context, contents)
-        _run_build(
-            api,
-            context,
-            tag=build.name,
-            arguments={"BASE": build.base},
-            labels={IMAGE_LABEL: definition.name, KEY_LABEL: build.key},
-        )
+        for stage, tag, labels in stages:
+            context.seek(0)
+            _run_build(api, context, tag, {"BASE": build.base}, labels, stage)
 
 
 def _replace_command(name: str, module: str) -> str:
@@ -234,7 +242,12 @@ def _replace_command(name: str, module: str) -> str:
 
 
 def _run_build(
-    api: docker.APIClient, context: IO[bytes], tag: str, arguments: dict[str, str], labels: dict[str, str]
+    api: docker.APIClient,
+    context: IO[bytes],
+    tag: str,
+    arguments: dict[str, str],
+    labels: dict[str, str],
+    stage: str | None = None,
 ) -> None:
     last: list[str] = []
     try:
@@ -244,6 +257,7 @@ def _run_build(
             tag=tag,
             buildargs=arguments,
             labels=labels,
+            target=stage,
             network_mode="none",
             rm=True,
             forcerm=True,
@@ -263,7 +277,7 @@ def _remove_old(api: docker.APIClient, builds: Sequence[Build]) -> None:
 
     An image that somebody built from one of them has inherited its label, and another name: it stays.
     """
-    wanted = {build.name for build in builds} | {build.base for build in builds} | list_tags()
+    wanted = {name for build in builds for name in (build.name, *build.bases)} | list_tags()
     for image in api.images(filters={"label": IMAGE_LABEL}):
         names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
         for name in names:

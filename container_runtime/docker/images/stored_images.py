@@ -40,7 +40,7 @@ def list_images() -> list[StoredImage]:
     """
     builds = plan_builds(ImageCatalogue())
     keys = {build.name: build.key for build in builds}
-    bases = {build.base for build in builds}
+    bases = {name for build in builds for name in build.bases}
     found = []
     with closing(connect()) as api, translated("list images"):
         for image in api.images(filters={"label": IMAGE_LABEL}):
