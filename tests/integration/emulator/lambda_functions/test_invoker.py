@@ -45,8 +45,7 @@ def test_invoke_runs_the_handler_with_event_and_context(emulator: Emulator) -> N
     assert result["event"] == {"x": [1, "ü"]}
     assert (result["arn"], result["name"]) == (arn, "fn")
     assert 5_000 < result["left"] <= 10_000
-    assert answer["StatusCode"] == 200
-    assert answer["ExecutedVersion"] == "$LATEST"
+    assert (answer["StatusCode"], answer["ExecutedVersion"]) == (200, "$LATEST")
     assert "FunctionError" not in answer
 
 
