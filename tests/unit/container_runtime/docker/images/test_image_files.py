@@ -112,6 +112,16 @@ def test_an_empty_folder_of_the_service_gives_way_and_a_filled_one_does_not(tmp_
     assert list_files(tmp_path) == {"filled/staged": "staged"}
 
 
+@pytest.mark.parametrize("content", ["a file", "->/etc", "=>./other"])
+def test_what_the_image_has_in_the_place_of_the_services_folders_is_left_out(tmp_path: Path, content: str) -> None:
+    own = ("model", "input", "processing/input")
+    for name in own:
+        (tmp_path / name).mkdir(parents=True)
+    copy(tmp_path, ("./", ""), ("./model", content), ("./input", content), ("./processing", content), own=own)
+    assert all((tmp_path / name).is_dir() and not (tmp_path / name).is_symlink() for name in (*own, "processing"))
+    assert list_files(tmp_path) == {}
+
+
 def test_no_link_of_an_earlier_container_is_followed(tmp_path: Path) -> None:
     ours, folder = tmp_path / "ours", tmp_path / "ml"
     ours.mkdir()
