@@ -72,6 +72,8 @@ def _read_archive(api: docker.APIClient, container_id: str, path: str) -> Iterat
         if response.status_code == 404 and "No such container" not in response.text:
             yield None
             return
+        if response.status_code == 500 and "not a directory" in response.text:
+            raise NotADirectoryError(f"in the image, {path.removesuffix('/.')} is a file")
         raise_for_status(response)
         yield cast("IO[bytes]", response.raw)
 

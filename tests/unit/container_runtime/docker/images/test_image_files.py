@@ -2,11 +2,14 @@
 
 import io
 import tarfile
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
+import docker
 import docker.errors
 import pytest
 
@@ -149,3 +152,20 @@ def test_nothing_is_written_outside(tmp_path: Path, name: str) -> None:
 def test_a_container_that_is_gone_is_not_an_image_without_files() -> None:
     with closing(connect()) as api, pytest.raises(docker.errors.NotFound), _read_archive(api, "0" * 64, "/opt/ml/."):
         pass
+
+
+@pytest.mark.docker
+def test_a_file_in_the_place_of_the_folder_is_said(tmp_path: Path) -> None:
+    (tmp_path / "ml").write_text("a file")
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY ml /opt/ml\n")
+    with closing(docker.from_env()) as client:
+        tag = f"file-for-folder:{uuid.uuid4().hex[:12]}"
+        client.images.build(path=str(tmp_path), tag=tag, rm=True, forcerm=True)
+        container = client.containers.create(tag, ["none"])
+        try:
+            read = partial(_read_archive, client.api, str(container.id))
+            with pytest.raises(NotADirectoryError, match="/opt/ml is a file"):
+                _copy_into(Mount(tmp_path, "/opt/ml", own=()), read)
+        finally:
+            container.remove(force=True)
+            client.images.remove(tag, force=True)
