@@ -17,7 +17,7 @@ class Kind:
         status: its status member and the only status that it ever has.
         in_domain: whether the name is unique in a domain only.
         updated: whether SageMaker can update it.
-        has_properties: whether it has Properties, which an update merges, and answers that hold no more than its ARN.
+        has_properties: whether it has Properties, which an update merges; a delete is then answered with its ARN.
     """
 
     name: str

@@ -113,6 +113,7 @@ analytics = TrainingJobAnalytics(ended).dataframe()
 with Run(experiment_name=prefix, run_name="run", sagemaker_session=Session()) as run:
     run.log_metric("f1", 0.5, step=3)
     run.log_metric("f1", 0.75)
+    run.log_roc_curve([0, 1, 1, 0], [0.2, 0.8, 0.6, 0.4], title="curve")
 sagemaker = Session().sagemaker_client
 component = sagemaker.describe_trial_component(TrialComponentName=run._trial_component.trial_component_name)
 metrics = {
@@ -121,6 +122,10 @@ metrics = {
     "values": list(analytics["value"]),
     "final": [each["MetricName"] for each in Session().describe_training_job(ended)["FinalMetricDataList"]],
     "run": [[each["MetricName"], each["Last"], each["Count"]] for each in component["Metrics"]],
+    "charts": [
+        [each["AssociationType"], each["DestinationName"], each["DestinationType"]]
+        for each in sagemaker.list_associations(SourceArn=component["TrialComponentArn"])["AssociationSummaries"]
+    ],
 }
 print("METRICS", json.dumps(metrics))
 """
@@ -183,4 +188,5 @@ def test_metrics_of_the_log_and_of_a_run_are_read_by_the_sdk(attached: dict[tupl
     assert metrics["names"] == ["train:loss"]
     assert all(0 < value < 10 for value in metrics["values"])
     assert metrics["final"] == ["train:loss"]
+    assert metrics["charts"] == [["Produced", "curve", "ROCCurve"]]
     assert metrics["run"] == [["f1", 0.75, 2]], "the second has no step of its own and counts on"

@@ -4,6 +4,7 @@ moto only stores the filters.
 """
 
 import functools
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,10 +12,11 @@ from typing import Any
 
 from emulator.exceptions import LogPatternError
 from emulator.moto_services.cloudwatch.metrics import Datum, Metrics
+from emulator.moto_services.logs.log_conditions import Matcher
 from emulator.moto_services.logs.log_patterns import parse_log_pattern, read_field
 from emulator.moto_services.replacements import replaced
 
-_parse = functools.lru_cache(maxsize=256)(parse_log_pattern)
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -40,7 +42,7 @@ def count_log_events() -> Iterator[None]:
         backend: Any, filter_name: str, filter_pattern: str, log_group_name: str, *rest: Any, **named: Any
     ) -> None:
         try:
-            _parse(filter_pattern)
+            parse_log_pattern(filter_pattern)
         except LogPatternError as error:
             raise InvalidParameterException(f"Invalid metric filter pattern: {error}") from error
         backend.delete_metric_filter(filter_name, log_group_name)  # moto would keep both
@@ -53,8 +55,18 @@ def count_log_events() -> Iterator[None]:
         yield
 
 
+@functools.lru_cache(maxsize=256)
+def _parse_stored(pattern: str) -> Matcher:
+    """Compile the pattern of a stored filter. One that an earlier version accepted may be refused now."""
+    try:
+        return parse_log_pattern(pattern)
+    except LogPatternError as error:
+        logger.warning("Metric filters with the pattern %r match nothing (%s): put them again.", pattern, error)
+        return lambda _line: False
+
+
 def _count(metric_filter: Mapping[str, Any], log_events: list[dict[str, Any]], metrics: Metrics) -> None:
-    matches = _parse(metric_filter["filterPattern"])
+    matches = _parse_stored(metric_filter["filterPattern"])
     for transformation in metric_filter["metricTransformations"]:
         data = [
             Datum(

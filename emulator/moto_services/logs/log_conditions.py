@@ -28,6 +28,8 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
 }
 _ELLIPSIS = "..."
+# Each is a level of recursion, when a pattern is parsed and when a line is matched.
+_MOST_PARENTHESES = 50
 _ABSENT = object()
 
 
@@ -46,6 +48,8 @@ class _Tokens:
     """The tokens of a pattern, and the next one."""
 
     def __init__(self, text: str) -> None:
+        if text.count("(") > _MOST_PARENTHESES:
+            raise LogPatternError(f"it has more than {_MOST_PARENTHESES} parentheses")
         self._tokens: list[_Token] = []
         self._next = position = 0
         while position < len(text):

@@ -1,6 +1,8 @@
+import pytest
 from moto.logs.models import logs_backends
 
 from emulator.moto_services.cloudwatch.logs import MAX_MESSAGE_BYTES, LogGroups
+from emulator.moto_services.cloudwatch.metric_filters import count_log_events
 
 ACCOUNT, REGION = "123456789012", "ap-south-1"
 
@@ -32,3 +34,15 @@ def test_nothing_to_put_creates_nothing() -> None:
 def test_a_line_that_is_too_long_is_cut_between_characters() -> None:
     LogGroups(ACCOUNT, REGION).put("/d", "s", [(1, "ü" * MAX_MESSAGE_BYTES)])
     assert messages("/d", "s") == [(1, "ü" * (MAX_MESSAGE_BYTES // 2))]
+
+
+def test_a_filter_of_an_earlier_version_that_is_refused_now_matches_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    logs = LogGroups(ACCOUNT, REGION)
+    logs.ensure_stream("/e", "s")
+    stored = {"filterName": "f", "filterPattern": "loss=1", "logGroupName": "/e", "metricTransformations": []}
+    logs_backends[ACCOUNT][REGION].filters.metric_filters.append(stored)
+    with count_log_events():
+        for _ in range(2):
+            logs.put("/e", "s", [(1, "loss=1")])
+    assert messages("/e", "s") == [(1, "loss=1")] * 2
+    assert caplog.text.count("put them again") == 1

@@ -79,6 +79,7 @@ def test_pattern(pattern: str, line: str, matched: bool) -> None:
         ("{ $.a && $.b }", "operator"),
         ("{ $.a = %[% }", "regular expression"),
         ("{}", "the end"),
+        ("{ " + "(" * 400 + "$.a = 1" + ")" * 400 + " }", "more than 50 parentheses"),
         ("[ip, user", "is not closed"),
         ("[]", "the end"),
         ("[ip user]", "operator|expected"),
