@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from emulator.components.gateway import GatewayComponent
     from emulator.components.ports import Ports
     from emulator.components.storage import Moto, Stores
-    from emulator.events.outcomes import Outcome
+    from emulator.events.outcomes import DeliveryOutcome
     from emulator.events.publisher import Publisher
     from emulator.gateway.sagemaker import SageMaker
     from emulator.jobs import Jobs
@@ -166,7 +166,7 @@ class Retention(Component):
         self.closers.callback(pruner.close)
 
 
-def record_outcome(stores: AccountStores, outcome: Outcome) -> None:
+def record_outcome(stores: AccountStores, outcome: DeliveryOutcome) -> None:
     """Store the result of a delivery with the jobs of the event's account."""
     if (store := stores.find(outcome.account)) is not None:
         store.messages.add_outcome(outcome.event_id, asdict(outcome), time.time_ns() // 1_000_000)

@@ -9,7 +9,7 @@ _MAX_ANSWER = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryOutcome:
     """The outcome of one delivery.
 
     Attributes:
@@ -32,11 +32,11 @@ class Outcome:
 
 def describe_delivery(
     delivery: Delivery, *, error: str | None = None, result: InvocationResult | None = None
-) -> Outcome:
+) -> DeliveryOutcome:
     """Build the outcome of a delivery from its error or the function's result; with neither, it succeeded."""
     target, event = delivery.target, delivery.event
     answer = error or ("" if result is None else result.payload.decode(errors="replace"))
-    return Outcome(
+    return DeliveryOutcome(
         str(event.get("id")),
         str(event.get("account")),
         target.rule_arn,

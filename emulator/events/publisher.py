@@ -14,7 +14,7 @@ from typing import Any
 import tenacity
 
 from emulator.events.destinations import describe_end
-from emulator.events.outcomes import Outcome, describe_delivery
+from emulator.events.outcomes import DeliveryOutcome, describe_delivery
 from emulator.events.targets import Delivery, find_kind
 from emulator.exceptions import (
     FunctionCodeError,
@@ -83,7 +83,7 @@ class Publisher:
         invoker: FunctionInvoker,
         *,
         retry_seconds: float = 0.2,
-        record: Callable[[Outcome], None] = lambda _: None,
+        record: Callable[[DeliveryOutcome], None] = lambda _: None,
         start_pipeline: Callable[[Target, Mapping[str, Any]], None] = _refuse_pipeline,
         replacing_in: Callable[
             [str, Callable[[], AbstractContextManager[None]]], AbstractContextManager[None]
@@ -279,7 +279,7 @@ class Publisher:
         self._send_dead_letter(delivery, error)
         self._leave(published)
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: DeliveryOutcome) -> None:
         try:
             self._record(outcome)
         except Exception:

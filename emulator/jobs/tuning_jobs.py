@@ -7,7 +7,7 @@ from typing import Any
 from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
 from emulator.jobs.model.descriptions import describe_overall_best, describe_tuned_job, describe_tuning_job
-from emulator.jobs.model.tuning_job import Outcome, TuningJob, build_tuning_job_arn
+from emulator.jobs.model.tuning_job import TunedJob, TuningJob, build_tuning_job_arn
 from emulator.jobs.model.warm_start import find_warm_start_violation
 from emulator.jobs.runs.tuning.tuning_job_run import TuningJobRun
 from emulator.jobs.store.listing import cut_page, parse_list_query
@@ -90,10 +90,10 @@ class TuningJobs(JobsOfAKind):
             ValidationException: The token is invalid.
         """
         job = self.get(region, name)
-        outcomes = [job.read_outcome(each) for each in self._store.list_training_jobs_of(job)]
+        tuned = [job.read_tuned_job(each) for each in self._store.list_training_jobs_of(job)]
         if status := request.get("StatusEquals"):
-            outcomes = [each for each in outcomes if each.job.status == status]
-        keys: Mapping[str, Callable[[Outcome], Any]] = {
+            tuned = [each for each in tuned if each.job.status == status]
+        keys: Mapping[str, Callable[[TunedJob], Any]] = {
             "Name": lambda each: each.job.name,
             "CreationTime": lambda each: (each.job.creation_ms, each.job.name),
             "Status": lambda each: (each.job.status, each.job.name),
@@ -101,8 +101,8 @@ class TuningJobs(JobsOfAKind):
             "FinalObjectiveMetricValue": lambda each: (each.value is None, each.value or 0.0, each.job.name),
         }
         descending = request.get("SortOrder") == "Descending"
-        outcomes.sort(key=keys[request.get("SortBy", "Name")], reverse=descending)
-        page, next_token = cut_page(outcomes, request)
+        tuned.sort(key=keys[request.get("SortBy", "Name")], reverse=descending)
+        page, next_token = cut_page(tuned, request)
         return [describe_tuned_job(job, each) for each in page], next_token
 
     def stop(self, region: str, name: str) -> None:

@@ -11,7 +11,7 @@ from emulator.api.jobs.job_filters import read_filter
 from emulator.api.jobs.job_relations import find_execution
 from emulator.exceptions import ResourceNotFound
 from emulator.jobs import Jobs
-from emulator.jobs.model.tuning_job import Outcome, TuningJob
+from emulator.jobs.model.tuning_job import TunedJob, TuningJob
 
 _JOBS = f"{PREFIX}tuning-jobs"
 
@@ -24,7 +24,7 @@ def build_tuning_jobs_pages(accounts: RequestAccounts) -> Blueprint:
     def list_jobs() -> Any:
         jobs = accounts.find_jobs()
         listed, total = jobs.services.store.newest.list_tuning_jobs(read_filter())
-        return jsonify(jobs=[_summarize(job, _read_outcomes(jobs, job)) for job in listed], total=total)
+        return jsonify(jobs=[_summarize(job, _read_tuned_jobs(jobs, job)) for job in listed], total=total)
 
     @pages.get(f"{_JOBS}/<region>/<name>")
     def describe_job(region: str, name: str) -> Any:
@@ -47,13 +47,13 @@ def _find(jobs: Jobs, region: str, name: str) -> TuningJob:
         raise ResourceNotFound(f"There is no tuning job {name[:80]} in {region[:40]}.", status=404) from None
 
 
-def _read_outcomes(jobs: Jobs, job: TuningJob) -> list[Outcome]:
-    return [job.read_outcome(each) for each in jobs.services.store.list_training_jobs_of(job)]
+def _read_tuned_jobs(jobs: Jobs, job: TuningJob) -> list[TunedJob]:
+    return [job.read_tuned_job(each) for each in jobs.services.store.list_training_jobs_of(job)]
 
 
-def _summarize(job: TuningJob, outcomes: list[Outcome]) -> dict[str, Any]:
+def _summarize(job: TuningJob, tuned: list[TunedJob]) -> dict[str, Any]:
     objective = job.find_objective(job.definitions[0])
-    best = job.find_best(outcomes)
+    best = job.find_best(tuned)
     return {
         "name": job.name,
         "region": job.region,
@@ -64,26 +64,26 @@ def _summarize(job: TuningJob, outcomes: list[Outcome]) -> dict[str, Any]:
         "strategy": job.configuration["Strategy"],
         "objective": objective["MetricName"],
         "direction": objective["Type"],
-        "trials": len(outcomes),
+        "trials": len(tuned),
         "mostTrials": job.configuration["ResourceLimits"].get("MaxNumberOfTrainingJobs"),
         "best": None if best is None else _keep_finite(best.value),
     }
 
 
 def _describe(jobs: Jobs, job: TuningJob) -> dict[str, Any]:
-    outcomes = _read_outcomes(jobs, job)
-    best = job.find_best(outcomes)
+    tuned = _read_tuned_jobs(jobs, job)
+    best = job.find_best(tuned)
     return {
-        **_summarize(job, outcomes),
+        **_summarize(job, tuned),
         "execution": find_execution(jobs.services, job.arn),
         "bestTrial": None if best is None else best.job.name,
-        "trialJobs": [_describe_trial(each) for each in outcomes],
+        "trialJobs": [_describe_trial(each) for each in tuned],
         "description": jobs.tuning.describe(job),
     }
 
 
-def _describe_trial(outcome: Outcome) -> dict[str, Any]:
-    job = outcome.job
+def _describe_trial(tuned: TunedJob) -> dict[str, Any]:
+    job = tuned.job
     return {
         "name": job.name,
         "region": job.region,
@@ -91,11 +91,11 @@ def _describe_trial(outcome: Outcome) -> dict[str, Any]:
         "creationMs": job.creation_ms,
         "endMs": job.last_modified_ms if job.ended else None,
         "failureReason": job.failure_reason,
-        "definition": outcome.definition.get("DefinitionName", ""),
-        "parameters": dict(outcome.parameters),
-        "objective": outcome.objective["MetricName"],
-        "objectiveStatus": outcome.objective_status,
-        "value": _keep_finite(outcome.value),
+        "definition": tuned.definition.get("DefinitionName", ""),
+        "parameters": dict(tuned.parameters),
+        "objective": tuned.objective["MetricName"],
+        "objectiveStatus": tuned.objective_status,
+        "value": _keep_finite(tuned.value),
     }
 
 

@@ -11,7 +11,7 @@ from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.profiler_config import DEFAULT_INTERVAL_MS, is_profiled, is_profiler_rule
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import SecondaryStatusTransition, TrainingJob
-from emulator.jobs.model.tuning_job import Outcome, TuningJob, count_jobs
+from emulator.jobs.model.tuning_job import TunedJob, TuningJob, count_jobs
 
 # The two members of CreateTrainingJob that Describe does not give back.
 _NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
@@ -138,7 +138,7 @@ def _describe_rule(evaluation: RuleEvaluation, training_job: TrainingJob) -> dic
 
 def describe_tuning_job(job: TuningJob, training_jobs: Sequence[TrainingJob]) -> dict[str, Any]:
     """DescribeHyperParameterTuningJob's members that have a value, with those of its summary."""
-    outcomes = [job.read_outcome(each) for each in training_jobs]
+    tuned = [job.read_tuned_job(each) for each in training_jobs]
     end_ms = job.end_ms or job.last_modified_ms
     description: dict[str, Any] = {key: value for key, value in job.request.items() if key not in _NOT_DESCRIBED}
     description |= {
@@ -150,20 +150,20 @@ def describe_tuning_job(job: TuningJob, training_jobs: Sequence[TrainingJob]) ->
         "CreationTime": to_seconds(job.creation_ms),
         "LastModifiedTime": to_seconds(job.last_modified_ms),
         "ConsumedResources": {"RuntimeInSeconds": (end_ms - job.creation_ms) // 1000},
-        **count_jobs(outcomes),
+        **count_jobs(tuned),
     }
     if job.end_ms is not None:
         description["HyperParameterTuningEndTime"] = to_seconds(job.end_ms)
     if job.failure_reason is not None:
         description["FailureReason"] = job.failure_reason
-    if best := job.find_best(outcomes):
+    if best := job.find_best(tuned):
         description["BestTrainingJob"] = describe_tuned_job(job, best)
     return description
 
 
 def describe_overall_best(jobs: Sequence[tuple[TuningJob, Sequence[TrainingJob]]]) -> dict[str, Any] | None:
     """Describe the best training job of a warm start and its parents, the warm start first; None without any value."""
-    bests = [(job, job.find_best([job.read_outcome(each) for each in training_jobs])) for job, training_jobs in jobs]
+    bests = [(job, job.find_best([job.read_tuned_job(each) for each in training_jobs])) for job, training_jobs in jobs]
     valued = [(job, best) for job, best in bests if best is not None]
     if not valued:
         return None
@@ -171,28 +171,28 @@ def describe_overall_best(jobs: Sequence[tuple[TuningJob, Sequence[TrainingJob]]
     return {**describe_tuned_job(job, best), "TuningJobName": job.name}
 
 
-def describe_tuned_job(tuning_job: TuningJob, outcome: Outcome) -> dict[str, Any]:
+def describe_tuned_job(tuning_job: TuningJob, tuned: TunedJob) -> dict[str, Any]:
     """HyperParameterTrainingJobSummary of one of a tuning job's training jobs."""
-    job = outcome.job
+    job = tuned.job
     description: dict[str, Any] = {
         "TrainingJobName": job.name,
         "TrainingJobArn": job.arn,
         "CreationTime": to_seconds(job.creation_ms),
         "TrainingJobStatus": job.status,
-        "TunedHyperParameters": dict(outcome.parameters),
-        "ObjectiveStatus": outcome.objective_status,
+        "TunedHyperParameters": dict(tuned.parameters),
+        "ObjectiveStatus": tuned.objective_status,
     }
-    if name := outcome.definition.get("DefinitionName"):
+    if name := tuned.definition.get("DefinitionName"):
         description["TrainingJobDefinitionName"] = name
     for member, time_ms in (("TrainingStartTime", job.training_start_ms), ("TrainingEndTime", job.training_end_ms)):
         if time_ms is not None:
             description[member] = to_seconds(time_ms)
     if job.failure_reason is not None:
         description["FailureReason"] = job.failure_reason
-    if outcome.value is not None:
-        metric = {"MetricName": outcome.objective["MetricName"], "Value": outcome.value}
+    if tuned.value is not None:
+        metric = {"MetricName": tuned.objective["MetricName"], "Value": tuned.value}
         if tuning_job.definitions[0].get("TuningObjective") is not None:
-            metric["Type"] = outcome.objective["Type"]
+            metric["Type"] = tuned.objective["Type"]
         description["FinalHyperParameterTuningJobObjectiveMetric"] = metric
     return description
 

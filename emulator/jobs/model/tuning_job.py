@@ -100,7 +100,7 @@ class TuningJob(RequestedJob):
             **({DEFINITION_NAME: definition["DefinitionName"]} if "DefinitionName" in definition else {}),
         }
 
-    def read_outcome(self, job: TrainingJob) -> Outcome:
+    def read_tuned_job(self, job: TrainingJob) -> TunedJob:
         """Say what became of one of its training jobs."""
         definition = self.find_definition(job)
         objective = self.find_objective(definition)
@@ -109,16 +109,16 @@ class TuningJob(RequestedJob):
         metrics = {metric.name: metric.value for metric in job.final_metrics}
         value = metrics.get(objective["MetricName"]) if job.ended and job.status != "Failed" else None
         status: ObjectiveStatus = "Pending" if not job.ended else "Failed" if value is None else "Succeeded"
-        return Outcome(job, definition, objective, parameters, value, status)
+        return TunedJob(job, definition, objective, parameters, value, status)
 
-    def find_best(self, outcomes: Sequence[Outcome]) -> Outcome | None:
+    def find_best(self, tuned: Sequence[TunedJob]) -> TunedJob | None:
         """Find the training job with the best value of the first definition's objective; None without any."""
-        valued = [each for each in outcomes if each.value is not None]
+        valued = [each for each in tuned if each.value is not None]
         return max(valued, key=lambda each: each.score) if valued else None
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TunedJob:
     """A training job of a tuning job.
 
     Attributes:
@@ -148,10 +148,10 @@ def _define_metric(algorithm: Mapping[str, Any], metric: str) -> Mapping[str, An
     return {**algorithm, "MetricDefinitions": [{"Name": metric, "Regex": pattern}]}
 
 
-def count_jobs(outcomes: Sequence[Outcome]) -> dict[str, dict[str, int]]:
+def count_jobs(tuned: Sequence[TunedJob]) -> dict[str, dict[str, int]]:
     """Both counters of a tuning job's description."""
-    jobs = Counter(_count_as(each.job) for each in outcomes)
-    objectives = Counter(each.objective_status for each in outcomes)
+    jobs = Counter(_count_as(each.job) for each in tuned)
+    objectives = Counter(each.objective_status for each in tuned)
     kinds = ("Completed", "InProgress", "RetryableError", "NonRetryableError", "Stopped")
     return {
         "TrainingJobStatusCounters": {kind: jobs[kind] for kind in kinds},

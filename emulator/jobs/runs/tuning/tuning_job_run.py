@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any
 
 from emulator.exceptions import AwsError, ResourceLimitExceeded
-from emulator.jobs.model.tuning_job import Outcome, TuningJob, build_tuning_job_arn
+from emulator.jobs.model.tuning_job import TunedJob, TuningJob, build_tuning_job_arn
 from emulator.jobs.runs.training_job_run import TrainingJobRun
 from emulator.jobs.runs.tuning.hyperparameters import Trial, is_hopeless, suggest
 from emulator.services import Services
@@ -59,37 +59,37 @@ class TuningJobRun:
     def drive(self) -> None:
         """Drive the job from its current phase to its end."""
         try:
-            outcomes = self._tune()
-            self._end(outcomes)
+            tuned = self._tune()
+            self._end(tuned)
         except Exception as error:
             logger.exception("Tuning job %s failed by a defect of the emulator", self.name)
             reason = f"InternalServerError: {type(error).__name__}: {error}."
             self._services.threads.store_at_last(lambda: self._change(lambda job, now_ms: job.fail(now_ms, reason)))
 
-    def _tune(self) -> Sequence[Outcome]:
+    def _tune(self) -> Sequence[TunedJob]:
         """Run training jobs until the search is complete; return their results."""
         while True:
-            outcomes = self._read_outcomes()
-            running = [each for each in outcomes if not each.job.ended]
-            if self._stop_asked.is_set() or self._is_complete(outcomes):
+            tuned = self._read_tuned_jobs()
+            running = [each for each in tuned if not each.job.ended]
+            if self._stop_asked.is_set() or self._is_complete(tuned):
                 self._stop(running)
-            elif self._launch(outcomes, len(running)):
+            elif self._launch(tuned, len(running)):
                 continue
             else:
-                self._stop(self._find_hopeless(outcomes))
+                self._stop(self._find_hopeless(tuned))
             if not running:
-                return outcomes
+                return tuned
             self._services.threads.wait_for_news(_POLL_SECONDS)
 
-    def _read_outcomes(self) -> list[Outcome]:
+    def _read_tuned_jobs(self) -> list[TunedJob]:
         jobs = self._services.ledger.store.list_training_jobs_of(self._job)
-        outcomes = [self._job.read_outcome(job) for job in jobs]
-        for each in outcomes:
+        tuned = [self._job.read_tuned_job(job) for job in jobs]
+        for each in tuned:
             if isinstance(run := self._services.threads.find(each.job.arn), TrainingJobRun):
                 self._values[each.job.name] = run.list_metric_values(each.objective["MetricName"])
-        return outcomes
+        return tuned
 
-    def _launch(self, outcomes: Sequence[Outcome], running: int) -> bool:
+    def _launch(self, tuned: Sequence[TunedJob], running: int) -> bool:
         """Start the next training job if the limits allow it and values are left to try.
 
         Returns:
@@ -97,18 +97,18 @@ class TuningJobRun:
         """
         limits = self._job.configuration["ResourceLimits"]
         most = limits.get("MaxNumberOfTrainingJobs")
-        if running >= limits["MaxParallelTrainingJobs"] or (most is not None and len(outcomes) >= most):
+        if running >= limits["MaxParallelTrainingJobs"] or (most is not None and len(tuned) >= most):
             return False
         definitions = self._job.definitions
         for turn in range(len(definitions)):
-            definition = definitions[(len(outcomes) + turn) % len(definitions)]
-            own = [each for each in outcomes if each.definition is definition]
+            definition = definitions[(len(tuned) + turn) % len(definitions)]
+            own = [each for each in tuned if each.definition is definition]
             parameters = suggest(self._job, definition, self._list_trials(definition, own))
             if parameters is not None:
                 break
         else:
             return False
-        name = f"{self.name}-{len(outcomes) + 1:03d}-{uuid.uuid4().hex[:8]}"
+        name = f"{self.name}-{len(tuned) + 1:03d}-{uuid.uuid4().hex[:8]}"
         tags = self._services.ledger.store.list_tags(self.arn)
         request = self._job.build_training_request(definition, name, parameters, tags)
         try:
@@ -126,39 +126,39 @@ class TuningJobRun:
             self._stop_asked.set()
         return True
 
-    def _list_trials(self, definition: Mapping[str, Any], outcomes: Sequence[Outcome]) -> list[Trial]:
+    def _list_trials(self, definition: Mapping[str, Any], tuned: Sequence[TunedJob]) -> list[Trial]:
         """List the trials of the definition's ranges: those of parent jobs, then those of this job."""
         parents = [] if self._job.configuration["Strategy"] == "Grid" else self._read_parents()
         names = self._job.list_ranges(definition).keys()
         return [
             Trial(each.parameters, not each.job.ended, each.value, self._list_values(each))
-            for each in [*parents, *outcomes]
+            for each in [*parents, *tuned]
             if names <= each.parameters.keys()
         ]
 
-    def _list_values(self, outcome: Outcome) -> Sequence[float]:
+    def _list_values(self, tuned: TunedJob) -> Sequence[float]:
         """List the objective's values during the training; only the last one if none were read during it."""
-        last = () if outcome.value is None else (outcome.value,)
-        return self._values.get(outcome.job.name) or last
+        last = () if tuned.value is None else (tuned.value,)
+        return self._values.get(tuned.job.name) or last
 
-    def _read_parents(self) -> list[Outcome]:
-        outcomes = []
+    def _read_parents(self) -> list[TunedJob]:
+        tuned = []
         for each in (self._job.request.get("WarmStartConfig") or {}).get("ParentHyperParameterTuningJobs", ()):
             store = self._services.ledger.store
             name = each["HyperParameterTuningJobName"]
             parent = store.find_by_arn(TuningJob, build_tuning_job_arn(self._job.account_id, self._job.region, name))
             if parent is not None:
-                outcomes += [parent.read_outcome(job) for job in store.list_training_jobs_of(parent) if job.ended]
-        return outcomes
+                tuned += [parent.read_tuned_job(job) for job in store.list_training_jobs_of(parent) if job.ended]
+        return tuned
 
-    def _find_hopeless(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    def _find_hopeless(self, tuned: Sequence[TunedJob]) -> list[TunedJob]:
         """Find the training jobs that early stopping ends."""
         configuration = self._job.configuration
         if configuration["Strategy"] != "Hyperband" and configuration.get("TrainingJobEarlyStoppingType") != "Auto":
             return []
         hopeless = []
         for definition in self._job.definitions:
-            own = [each for each in outcomes if each.definition is definition]
+            own = [each for each in tuned if each.definition is definition]
             trials = self._list_trials(definition, own)
             before = len(trials) - len(own)
             for at, each in enumerate(own, start=before):
@@ -170,9 +170,9 @@ class TuningJobRun:
                     hopeless.append(each)
         return hopeless
 
-    def _is_complete(self, outcomes: Sequence[Outcome]) -> bool:
+    def _is_complete(self, tuned: Sequence[TunedJob]) -> bool:
         """Whether the search ends even if the limits allow more training jobs."""
-        ended = [each for each in outcomes if each.job.ended]
+        ended = [each for each in tuned if each.job.ended]
         valued = [each for each in ended if each.value is not None]
         if len(ended) >= _FAILURES and not valued:
             return True
@@ -190,14 +190,14 @@ class TuningJobRun:
         patience = criteria.get("BestObjectiveNotImproving", {}).get("MaxNumberOfTrainingJobsNotImproving")
         return patience is not None and len(ended) - 1 - ended.index(best) >= patience
 
-    def _stop(self, outcomes: Sequence[Outcome]) -> None:
-        for each in outcomes:
+    def _stop(self, tuned: Sequence[TunedJob]) -> None:
+        for each in tuned:
             if each.job.status == "InProgress":
                 with suppress(AwsError):  # it has just ended
                     self._stop_training_job(self._job.region, each.job.name)
 
-    def _end(self, outcomes: Sequence[Outcome]) -> None:
-        succeeded = any(each.objective_status == "Succeeded" for each in outcomes)
+    def _end(self, tuned: Sequence[TunedJob]) -> None:
+        succeeded = any(each.objective_status == "Succeeded" for each in tuned)
 
         def conclude(job: TuningJob, now_ms: int) -> TuningJob:
             if job.ended:
@@ -205,7 +205,7 @@ class TuningJobRun:
             if job.status == "Stopping":
                 return job.transition("Stopped", now_ms)
             if not succeeded:
-                return job.fail(now_ms, _NO_SUCCESS.format(len(outcomes)))
+                return job.fail(now_ms, _NO_SUCCESS.format(len(tuned)))
             return job.transition("Completed", now_ms)
 
         self._change(conclude)

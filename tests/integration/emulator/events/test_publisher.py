@@ -117,14 +117,14 @@ def test_event_that_is_published_again_reaches_only_whom_it_has_not_reached(emul
     """After a restart, that is: one target is known to have it, of another it is not known, but its queue has it."""
     from dataclasses import asdict
 
-    from emulator.events.outcomes import Outcome
+    from emulator.events.outcomes import DeliveryOutcome
 
     put_rule(emulator, *({"Arn": create_queue(emulator, name)} for name in ("known", "unknown", "new")))
     (rule,) = emulator.client("events").list_rules()["Rules"]
     event = build_event()
     queue = emulator.client("sqs").get_queue_url(QueueName="unknown")["QueueUrl"]
     emulator.client("sqs").send_message(QueueUrl=queue, MessageBody=json.dumps(event))
-    known = Outcome(event["id"], ACCOUNT, rule["Arn"], "0", "arn:of:known", succeeded=True)
+    known = DeliveryOutcome(event["id"], ACCOUNT, rule["Arn"], "0", "arn:of:known", succeeded=True)
     emulator.publisher.expect_again({event["id"]: [asdict(known)]})
     delivered = Deliveries()
     emulator.publisher.publish(event["id"], REGION, event, delivered)

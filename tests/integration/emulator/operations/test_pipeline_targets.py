@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulator.events.outcomes import Outcome
+from emulator.events.outcomes import DeliveryOutcome
 from emulator.events.pipeline_target import start_pipeline
 from emulator.events.publisher import Publisher
 from emulator.lambda_functions.invoker import FunctionInvoker
@@ -21,9 +21,9 @@ EVENT = {"Source": "mine", "DetailType": "data", "Detail": json.dumps({"key": "n
 
 
 @pytest.fixture
-def outcomes(service: Service, tmp_path: Path) -> Iterator[list[Outcome]]:
+def outcomes(service: Service, tmp_path: Path) -> Iterator[list[DeliveryOutcome]]:
     """Deliver events, and list what became of each."""
-    found: list[Outcome] = []
+    found: list[DeliveryOutcome] = []
     invoker = FunctionInvoker(service.harness.runtime, service.endpoint_url, tmp_path, CREDENTIALS)
     publisher = Publisher(
         invoker, record=found.append, start_pipeline=partial(start_pipeline, service.harness.settings)
@@ -53,7 +53,9 @@ def list_executions(service: Service, name: str) -> list[str]:
     return [each["PipelineExecutionArn"] for each in found]
 
 
-def test_a_rule_starts_an_execution_with_parameters_of_the_event(service: Service, outcomes: list[Outcome]) -> None:
+def test_a_rule_starts_an_execution_with_parameters_of_the_event(
+    service: Service, outcomes: list[DeliveryOutcome]
+) -> None:
     message = {"Std:Join": {"On": " ", "Values": [{"Get": "Parameters.mode"}, {"Get": "Parameters.key"}]}}
     parameters = [{"Name": name, "Type": "String"} for name in ("mode", "key")]
     create(service, "targeted", json.dumps({"Parameters": parameters, "Steps": [fail("End", message)]}))
@@ -64,7 +66,9 @@ def test_a_rule_starts_an_execution_with_parameters_of_the_event(service: Servic
     assert follow(service, arn)["End"]["FailureReason"] == "all new.csv"
 
 
-def test_an_event_that_is_delivered_twice_starts_one_execution(service: Service, outcomes: list[Outcome]) -> None:
+def test_an_event_that_is_delivered_twice_starts_one_execution(
+    service: Service, outcomes: list[DeliveryOutcome]
+) -> None:
     from emulator.moto_services.eventbridge.rules import matching_targets
 
     create(service, "twice", json.dumps({"Steps": [fail("End")]}))
@@ -85,7 +89,7 @@ def test_an_event_that_is_delivered_twice_starts_one_execution(service: Service,
     ],
 )
 def test_a_delivery_that_is_refused_is_recorded(
-    service: Service, outcomes: list[Outcome], name: str, parameters: list[tuple[str, str]], said: str
+    service: Service, outcomes: list[DeliveryOutcome], name: str, parameters: list[tuple[str, str]], said: str
 ) -> None:
     if parameters:
         create(service, name, json.dumps({"Steps": [fail("End")]}))
