@@ -54,7 +54,7 @@ def render(with_defaults: Verdicts, with_chosen: Verdicts) -> str:
     parts += ["What fired in healthy trainings, in the rules' own words:", _list_findings(with_defaults, list(HEALTHY))]
     fired = [judgement for verdicts in with_defaults.values() for judgement in verdicts.values() if judgement.finding]
     agreed = sum(bool(judgement.agrees) for judgement in fired)
-    parts.append(f"Of {len(fired)} findings, {agreed} are confirmed by the formula computed once more.")
+    parts.append(f"Of {len(fired)} findings, {agreed} are confirmed by computing the formula again.")
     parts.append(READING)
     rows = [
         f"| {name} | " + ", ".join(f"`{key}` {value}" for key, value in parameters.items()) + " |"

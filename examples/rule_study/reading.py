@@ -14,7 +14,7 @@ The steps differ a little from one machine to another."""
 READING = """## Reading
 
 A finding in a healthy training is not a fault of the rule: AWS's formula says the same. It is that AWS's defaults are
-made for long trainings whose steps are saved seldom. The defaults here are AWS's all the same, and each finding ends
+made for long trainings whose steps are saved seldom. The defaults here are AWS's nevertheless, and each finding ends
 with what to do, which names the parameter. In short: with the defaults Overfit and Overtraining fire in nearly every
 training that goes well to its end; the others are right, but for those named here.
 
