@@ -209,7 +209,7 @@ def time_orders(run: str, original: str) -> Iterator[str]:
             # The system's count of read bytes does not include those from a socket.
             amount = "" if run.startswith("s3:") else f"   {read / size:.1f} bytes read for each"
             yield f"  {f'{order}, {name}':<42}{figures}{amount}"
-        yield f"  {f'{order}, times the original':<42}{speeds[0] / speeds[1]:>8.1f}   goal: 10"
+        yield f"  {f'{order}, times upstream':<42}{speeds[0] / speeds[1]:>8.1f}   goal: 10"
 
 
 def measure_orders(folder: str, original: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-# What TensorFlow as it is on PyPI shows the original none of: gradients, layers, the optimizer's own variables.
+# What TensorFlow as it is on PyPI shows upstream none of: gradients, layers, the optimizer's own variables.
 HIDDEN = (
     r"^(inputs|labels|predictions)(_\d+)?$|^gradients/|^\w+/(inputs|outputs)$|^(Adam|SGD|RMSprop)/|"
     r"^smdebug/reductions/\w+/(gradients/|\w+/(inputs|outputs)$)"
@@ -19,7 +19,7 @@ WRAPPED = """
 optimizer = hook.wrap_optimizer(tf.keras.optimizers.legacy.{})
 net = model(optimizer)
 """
-# What save_tensor is given in the last step of a tape is lost by the original, which writes it in the next one.
+# What save_tensor is given in the last step of a tape is lost by upstream, which writes it in the next one.
 TAPE = """
 net = model()
 optimizer = hook.wrap_optimizer(tf.keras.optimizers.legacy.{})
@@ -252,7 +252,7 @@ def model(optimizer="legacy.SGD", **options):
     return net
 """
 
-# The original changes these classes for good, so that the hook of one script would hear the next one.
+# Upstream changes these classes for good, so that the hook of one script would hear the next one.
 _unchanged: dict[type, dict[str, Any]] = {}
 
 

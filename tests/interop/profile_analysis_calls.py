@@ -58,7 +58,7 @@ def analyze_frames() -> Iterator[tuple[str, Any]]:
     for device, ranges in product((None, CPU, [CPU, GPU]), (None, [(0, 30), (30, 100)])):
         yield f"devices {device} {ranges}", tell(make().get_device_usage_stats(device, ranges))
     moments = [f"2023-11-14T22:14:{second:02d}:{micros:06d}" for second in (1, 2, 5) for micros in (100_000, 600_000)]
-    # The original leaves the last moment out; at this one there is nothing.
+    # Upstream leaves the last moment out; at this one there is nothing.
     timed = [*moments, "2023-11-14T22:14:06:950000"]
     yield "at moments", frame.get_framework_metrics_by_timesteps(timed)
     yield "at moments, chosen", frame.get_framework_metrics_by_timesteps(timed, ["DataLoaderIter"])

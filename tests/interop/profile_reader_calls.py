@@ -31,7 +31,7 @@ def tell_measures(events: Iterable[Any]) -> list[Any]:
 
 
 def tell_events(events: Iterable[Any], *, sort: bool = False) -> list[Any]:
-    # A thread's number is made up anew by the original where the file tells none.
+    # A thread's number is made up anew by upstream where the file tells none.
     names = "event_phase event_name start_time duration end_time node_id pid phase_pid event_args file_type phase"
     found = [[getattr(each, name) for name in names.split()] for each in events]
     return sorted(found, key=repr) if sort else found
@@ -54,7 +54,7 @@ def read_events(make: Any) -> Iterator[tuple[str, Any]]:
         reader = make(str(folder), use_in_memory_cache=caches)
         for start, end in RANGES:
             yield f"{caches} {start} {end}", tell_events(reader.get_events(start, end, unit=Units.SECONDS), sort=True)
-        # With a cache, the original filters nothing of what it has read before.
+        # With a cache, upstream filters nothing of what it has read before.
         for suffix in () if caches else SUFFIXES:
             found = reader.get_events(0, 4e9, Units.SECONDS, file_suffix_filter=[suffix])
             yield suffix, tell_events(found)

@@ -14,7 +14,7 @@ ARCHIVE = Path(__file__).with_name("recorded_runs.tar.xz")
 
 @cache
 def read_answers() -> dict[str, Any]:
-    """What the original answered of each run, by the run's name; unpacks nothing, so tests can be named by it."""
+    """What upstream answered of each run, by the run's name; unpacks nothing, so tests can be named by it."""
     with tarfile.open(ARCHIVE) as archive:
         found = [(PurePath(member.name), member) for member in archive if member.name.endswith("/expected.json")]
         files = [(path, archive.extractfile(member)) for path, member in found]

@@ -5,7 +5,7 @@ python scenario_program.py read MODULE FOLDER...  prints what this smdebug reads
 
 A module has SCENARIOS (scripts by name), PREAMBLE (a script that is run before each), and `build_names(out)`, which
 returns what a script finds as its global names. It may have `clean_up()`, called after each script, and HIDDEN, a regex
-of names that the original cannot have. What a script puts into `seen` is compared as well.
+of names that upstream cannot have. What a script puts into `seen` is compared as well.
 """
 
 import importlib
@@ -113,7 +113,7 @@ def simplify(value: Any) -> Any:
 def answer(question: str, names: dict[str, Any]) -> Any:
     try:
         return simplify(eval(question, names))
-    except Exception as error:  # noqa: BLE001 - what the original raises is an answer, too
+    except Exception as error:  # noqa: BLE001 - what upstream raises is an answer, too
         return f"raises {type(error).__name__}"
 
 
@@ -188,14 +188,14 @@ def write(module: Any, folder: Path) -> None:
     found: dict[str, Any] = {}
     for name, script in module.SCENARIOS.items():
         out = folder / name
-        # One failure turns the original off for the rest of its process.
+        # One failure turns upstream off for the rest of its process.
         agent.disable_smdebug, agent.hook = False, None
         names = module.build_names(str(out))
         names["seen"] = {}
         error: str | None = None
         try:
             exec(compile(module.PREAMBLE + script, name, "exec"), names)
-        except Exception as raised:  # noqa: BLE001 - what the original raises is an answer, too
+        except Exception as raised:  # noqa: BLE001 - what upstream raises is an answer, too
             error = type(raised).__name__
             # Seen when a comparison is looked into by hand.
             sys.stderr.write(f"{name}: {traceback.format_exc()}")

@@ -46,7 +46,7 @@ def run_scenarios(
         python: interpreter with the framework.
         original: folder with the real smdebug; None if the interpreter has it installed.
         folder: an empty folder for the runs.
-        python_of_original: interpreter for the original, if it does not work with the framework of ``python``.
+        python_of_original: interpreter for upstream, if it does not work with the framework of ``python``.
     """
     pythons = {"original": python_of_original or python, "ours": python}
     paths = {"original": str(original or ""), "ours": str(CHECKOUT)}
@@ -76,9 +76,9 @@ def run_program(python: Path, path: str, *arguments: str | Path) -> str:
 
 
 def find_differences(runs: ScenarioRuns, scenario: str, hidden: str = NOTHING) -> list[str]:
-    """Return what differs between the original's run of a script and ours, each as a path and two values.
+    """Return what differs between upstream's run of a script and ours, each as a path and two values.
 
-    The original writes its collections file once, after the first step, so that names which come later are missing
+    Upstream writes its collections file once, after the first step, so that names which come later are missing
     from it, and settings which it has not used are null. Names that match `hidden` may be in our run alone; built-in
     collections, which are to select them, then have regexes of their own.
     """
@@ -87,7 +87,7 @@ def find_differences(runs: ScenarioRuns, scenario: str, hidden: str = NOTHING) -
     found = []
     for path, expected, actual in walk(original, ours, pattern):
         is_collections_file = path.startswith("/files/collections/")
-        # Of a tensor in several collections, the original shows the histogram of one of them, whichever comes first.
+        # Of a tensor in several collections, upstream shows the histogram of one of them, whichever comes first.
         if path.startswith("/files/boards/") and set(expected or ()) <= set(actual or ()):
             continue
         if is_collections_file and path.endswith("/tensor_names") and set(expected or ()) <= set(actual or ()):

@@ -81,7 +81,7 @@ for kind, (build, optimizer, options) in kinds.items():
             smd.del_hook()
 print(json.dumps(losses))
 """
-# By the original and by ours: a loop with a tape, and sessions of an estimator.
+# By upstream and by ours: a loop with a tape, and sessions of an estimator.
 BOTH = """
 import sys
 import numpy as np, tensorflow as tf

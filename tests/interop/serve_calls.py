@@ -16,7 +16,7 @@ for line in sys.stdin:
     module, folder = json.loads(line)
     answer: dict[str, Any]
     try:
-        # The original prints, and a line that is no answer must not stand among them.
+        # Upstream prints, and a line that is no answer must not stand among them.
         with contextlib.redirect_stdout(sys.stderr):
             answer = {"found": import_module(module).read(folder)}
     except Exception:  # noqa: BLE001 - whatever it is, the test that asked fails with it

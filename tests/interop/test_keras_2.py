@@ -164,7 +164,7 @@ def test_upstream_names_and_writes_the_same(
             return
         assert done.returncode == 0, done.stderr
     ours, original = (create_trial(str(tmp_path / whose)) for whose in ("ours", "original"))
-    # Of optimizers the original lists settings, and no variables; of a graph, whatever lies below `gradients/`.
+    # Of optimizers upstream lists settings, and no variables; of a graph, whatever lies below `gradients/`.
     shown = ("weights", "biases", "gradients", "losses")
     compared = {name for collection in shown for name in ours.tensor_names(collection=collection)}
     compared = {name for name in compared if not name.startswith("SGD/")}

@@ -15,15 +15,15 @@ from tests.interop.scenario_runs import HERE, ScenarioRuns, find_differences, ru
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 
-# The original takes Keras' variables for what it does not know in any later TensorFlow, and saves nothing.
+# Upstream takes Keras' variables for what it does not know in any later TensorFlow, and saves nothing.
 NEWEST_OF_ORIGINAL = "2.12"
-_OTHER_CALLBACKS = "Numbers of a batch are float32; the original's are float64 beside other callbacks."
+_OTHER_CALLBACKS = "Numbers of a batch are float32; upstream's are float64 beside other callbacks."
 DIFFERENT = {
-    "scalars_of_epochs": "The original replaces the last step's files by those of the last scalar.",
+    "scalars_of_epochs": "Upstream replaces the last step's files by those of the last scalar.",
     "scalars_of_batches": _OTHER_CALLBACKS,
     "scalars_of_batches_by_default": _OTHER_CALLBACKS,
-    "attributes": "The original's Keras hook never sets last_saved_step.",
-    "subclassed": "The original has no weights of subclassed models.",
+    "attributes": "upstream's Keras hook never sets last_saved_step.",
+    "subclassed": "Upstream has no weights of subclassed models.",
 }
 
 
@@ -34,7 +34,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def runs(version: str, tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
-    """What both libraries have written and read, the original always in the newest version that it works in."""
+    """What both libraries have written and read, upstream always in the newest version that it works in."""
     pythons = {each: find_python(each) for each in (version, NEWEST_OF_ORIGINAL)}
     original: Path = build_packages(HERE / "requirements-upstream-alone.txt", pythons[NEWEST_OF_ORIGINAL])
     folder = tmp_path_factory.mktemp("runs")

@@ -12,7 +12,7 @@ from tests.interop.scenario_runs import ScenarioRuns, check_scenario, run_scenar
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 
-_MODES = "The original saves the last step before a change of mode by the settings of the next mode."
+_MODES = "Upstream saves the last step before a change of mode by the settings of the next mode."
 DIFFERENT = {"epochs": _MODES, "epochs_of_modes": _MODES}
 
 

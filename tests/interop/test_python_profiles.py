@@ -41,7 +41,7 @@ def find_framework(folder: Path) -> Path:
     return found
 
 
-# The original takes the profile after the hook's close for the initialization: both begin in that mode.
+# Upstream takes the profile after the hook's close for the initialization: both begin in that mode.
 MIXED_UP = ("phases", "initialization", "finalization")
 
 
@@ -68,7 +68,7 @@ def test_pytorch_is_profiled_between_the_same_points(tmp_path: Path, upstream_sm
 
 
 def test_a_close_within_a_profiled_step_keeps_its_profile(tmp_path: Path) -> None:
-    """The original ends with an error there, and loses the profile in progress."""
+    """Upstream ends with an error there, and loses the profile in progress."""
     found = train(Path(sys.executable), CHECKOUT, "pytorch", tmp_path / "ours", "modes evaluated closed")
     assert "eval-3-forwardpassend_posthookclose-*-end" in found
     assert "prestepzero-*-end_posthookclose-*-end" in found

@@ -11,15 +11,15 @@ from tests.interop.scenario_runs import ScenarioRuns, check_scenario, run_scenar
 
 pytestmark = pytest.mark.timeout(600)
 
-_TURNED_OFF = "An error turns the original off, without a word to the script."
+_TURNED_OFF = "An error turns upstream off, without a word to the script."
 DIFFERENT = {
     "no_step": "Settings of collections that no step has prepared.",
     "no_model": "Settings of collections that no step has prepared.",
     "collection_empty": "Settings of collections that no step has prepared.",
-    "epochs_of_one_mode": "The original fails in the first step of a mode without a save_config.",
-    "train_in_eval_mode": "The original lists gradients that it does not save.",
+    "epochs_of_one_mode": "Upstream fails in the first step of a mode without a save_config.",
+    "train_in_eval_mode": "Upstream lists gradients that it does not save.",
     "regex_wrong": "A wrong regex is refused by the constructor, not by the first step.",
-    "reductions_of_modes": "The original fails at the mean of whole numbers.",
+    "reductions_of_modes": "Upstream fails at the mean of whole numbers.",
     "loss_of_wrong_type": _TURNED_OFF,
     "model_of_wrong_type": _TURNED_OFF,
     "registered_twice": _TURNED_OFF,
@@ -27,8 +27,8 @@ DIFFERENT = {
     "no_folder": _TURNED_OFF,
     "wrong_settings": _TURNED_OFF,
     "dry_run": "A dry run writes no collections file.",
-    "closed_early": "The original goes on after close().",
-    "questions_of_the_hook": "The original makes a collection of each name that it is asked about.",
+    "closed_early": "Upstream goes on after close().",
+    "questions_of_the_hook": "Upstream makes a collection of each name that it is asked about.",
 }
 
 

@@ -26,10 +26,10 @@ EXPECTED = read_answers()
 READABLE = sorted(case for case, expected in EXPECTED.items() if "create_trial" not in expected)
 REFUSED = sorted(set(EXPECTED) - set(READABLE))
 
-# Where the recording shows a defect of the original and we do better: what we answer instead.
-# Cut and unreadable files: the original let struct.error and IndexError through.
+# Where the recording shows a defect of upstream and we do better: what we answer instead.
+# Cut and unreadable files: upstream let struct.error and IndexError through.
 CUT = {"IndexError", "error"}
-# Types that the original could not read, or read as another type.
+# Types that upstream could not read, or read as another type.
 TRUE_VALUES = {
     "c64": np.array([1 + 2j], np.complex64),
     "empty_bool": np.zeros(0, np.bool_),
@@ -103,7 +103,7 @@ def test_tensors(case: str, open_case: Callable[[str], Trial]) -> None:
             step = int(step_text)
             assert tensor.workers(step) == sorted(worker_name(worker) for worker in answers["workers"])
             check_value_and_shape(case, trial, name, step, answers)
-            if name != "i8_negative":  # read as other numbers by the original
+            if name != "i8_negative":  # read as other numbers by upstream
                 check_reductions(tensor, step, answers)
             for worker, value in answers.get("value_by_worker", {}).items():
                 check_answer(value, partial(tensor.value, step, worker=worker_name(worker)))

@@ -78,7 +78,7 @@ def write_profile(folder: Path) -> None:
 
 
 def test_each_analysis_tells_the_same(tmp_path: Path, upstream_smdebug_python: Path) -> None:
-    """Loading that names no step is counted with the step in whose time it lies; rows come in the original's order."""
+    """Loading that names no step is counted with the step in whose time it lies; rows come in upstream's order."""
     folder = tmp_path / "profiler-output"
     write_profile(folder)
     ours, theirs = ask_both(CALLS, folder, upstream_smdebug_python)

@@ -17,7 +17,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.trials import Trial, create_trial
 from tests.interop.upstream import Upstream
 
-# What the original cannot hold is widened in the file; only our reader knows what it was.
+# What upstream cannot hold is widened in the file; only our reader knows what it was.
 WIDENED = {"int8", "int16", "uint16", "uint32", "uint64", "complex64"}
 
 
@@ -226,7 +226,7 @@ def read_ours(trial: Trial) -> dict[str, Any]:
 
 
 def hide_shaped_values(answers: dict[str, Any], trial: Trial) -> None:
-    """Where a shape was saved beside a value, the original cannot reach the value."""
+    """Where a shape was saved beside a value, upstream cannot reach the value."""
     for name, steps in answers["tensors"].items():
         for step, workers in steps.items():
             for worker, found in workers.items():

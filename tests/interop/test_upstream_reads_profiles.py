@@ -59,7 +59,7 @@ def write_profile_of_all_kinds(folder: Path) -> None:
     spans[1]["args"] = {"step_num": "1", "pid": 9, "thread_id": 11}
     model = events / f"{(MINUTE + 2) * 10**6}_0001_model_timeline.json"
     model.write_text(json.dumps([*rows, *threads, *spans]))
-    # With a name at each end: the original's parser dies of Horovod's own, which have none there.
+    # With a name at each end: upstream's parser dies of Horovod's own, which have none there.
     pairs = [
         {"ph": phase, "pid": 0, "tid": 1, "ts": 250_000 * at, "name": f"NEGOTIATE {at}"}
         for at, phase in enumerate("BEBBEE")
@@ -207,7 +207,7 @@ def test_a_training_with_traced_loading(tmp_path: Path, monkeypatch: pytest.Monk
     system, framework = frame.get_all_system_metrics(), frame.get_all_framework_metrics()
     analysis = PandasFrameAnalysis(system, framework)
     ours = [analysis.get_step_statistics(by) for by in (StatsBy.TRAINING_PHASE, StatsBy.PROCESS)]
-    # Row by row, in the order of the original.
+    # Row by row, in the order of upstream.
     ours.append(analysis.get_utilization_stats())
     for table, other in zip(ours, theirs["statistics"], strict=False):
         pd.testing.assert_frame_equal(table, pd.DataFrame(other), check_dtype=False)

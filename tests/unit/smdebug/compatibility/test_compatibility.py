@@ -35,7 +35,7 @@ from smdebug.mode_keys import ModeKeys
 from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.runs import RunMaker
 
-# What the original keeps to itself is for code that already uses it; the types do not show it.
+# What upstream keeps to itself is for code that already uses it; the types do not show it.
 untyped_utils: Any = utils
 
 

@@ -103,7 +103,7 @@ def test_steps_are_counted_for_each_mode(make_hook: MakeHook, training: Training
 def test_gradients_of_an_evaluation_are_saved_where_a_regex_selects_them(
     make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture, mode: Any
 ) -> None:
-    # As of an attack on the inputs; the collection gradients itself is of training alone, as in the original.
+    # As of an attack on the inputs; the collection gradients itself is of training alone, as in upstream.
     hook = make_hook(include_regex=["^gradient/.*fc2"], include_collections=["gradients"])
     hook.register_module(training.model)
     hook.set_mode(mode)

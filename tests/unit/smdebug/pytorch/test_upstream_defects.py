@@ -183,7 +183,7 @@ def test_19_a_claim_that_a_killed_job_left_stops_nobody(
 def test_20_an_error_turns_nothing_off(
     make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
 ) -> None:
-    # The default configuration, registered twice: the original gives up here.
+    # The default configuration, registered twice: upstream gives up here.
     hook = make_hook()
     hook.register_module(training.model)
     hook.register_module(training.model)

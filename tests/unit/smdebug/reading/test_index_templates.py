@@ -62,7 +62,7 @@ def test_a_step_like_one_before_is_read_without_being_parsed(tmp_path: Path) -> 
         (write([entry()]), write([entry()], {"event_file_name": "a\0b"})),
         (write([entry()]), write([entry()])[:-3]),
         (write([entry()]), b""),
-        # One without a checksum, as the original writes it; and what stands in another order.
+        # One without a checksum, as upstream writes it; and what stands in another order.
         (write([entry(), {"tensorname": "b", "start_idx": 9, "length": 9}]), None),
         (json.dumps({"tensor_payload": [], "meta": json.loads(write([]))["meta"]}).encode(), None),
         # A later key of the same name takes back what the head says.

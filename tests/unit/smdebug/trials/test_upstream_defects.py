@@ -64,7 +64,7 @@ def test_3_cut_event_file_names_file_step_and_tensor(tmp_path: Path) -> None:
 
 
 def test_3_true_checksums_are_read(tmp_path: Path) -> None:
-    """The original knows no other end of a record than a constant."""
+    """Upstream knows no other end of a record than a constant."""
     from smdebug.format.tfevent.framing import read_record
     from smdebug.reading.reader import FileReader
 
