@@ -154,7 +154,7 @@ def test_script_that_runs_for_too_long_is_stopped(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:
     request = build_script_request(staged, job_name, "import time\nprint('on', flush=True)\ntime.sleep(600)")
-    request["StoppingCondition"]["MaxRuntimeInSeconds"] = 5
+    request["StoppingCondition"]["MaxRuntimeInSeconds"] = 1
     staged.client("sagemaker").create_training_job(**request)
     description = wait_for_job(job_name)
     assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")

@@ -18,6 +18,22 @@ from tests.end_to_end.test_failures import build_script_request
 from tests.running_emulator import BACK_ENDS, RunningEmulator
 from tests.waiting import wait_until
 
+# It waits for an object that the next emulator has.
+OUTLIVES_AN_EMULATOR = f"""
+print("alive", flush=True)
+import os, pathlib, time, boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+s3 = boto3.client("s3", config=Config(retries={{"total_max_attempts": 1}}))
+while True:
+    try:
+        s3.head_object(Bucket="{BUCKET}", Key="go")
+        break
+    except (BotoCoreError, ClientError):
+        time.sleep(0.1)
+pathlib.Path(os.environ["SM_MODEL_DIR"], "model.txt").write_text("grown up")
+"""
+
 
 def list_processes_naming(text: str) -> list[str]:
     listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
@@ -42,11 +58,7 @@ def test_killed_emulator_takes_its_jobs_up_again(
 ) -> None:
     first = start_emulator(runtime, state_dir=tmp_path / "state")
     stage_inputs(first.client("s3"))
-    script = (
-        "import time, os, pathlib\nprint('alive', flush=True)\ntime.sleep(8)\n"
-        "pathlib.Path(os.environ['SM_MODEL_DIR'], 'model.txt').write_text('grown up')\nprint('finished', flush=True)"
-    )
-    request = build_script_request(first, "survivor", script)
+    request = build_script_request(first, "survivor", OUTLIVES_AN_EMULATOR)
     parameters = {"rule_to_invoke": "VanishingGradient"}
     rule = {
         "RuleConfigurationName": "R",
@@ -71,6 +83,8 @@ def test_killed_emulator_takes_its_jobs_up_again(
     first.kill()
 
     second = start_emulator(runtime, state_dir=tmp_path / "state", port=first.port)
+    assert status(second)["TrainingJobStatus"] == "InProgress"
+    second.client("s3").put_object(Bucket=BUCKET, Key="go", Body=b"")
     wait_until(lambda: status(second)["TrainingJobStatus"] != "InProgress", "the job to end")
     described = status(second)
     assert described["TrainingJobStatus"] == "Completed", (described, second.log_text())
