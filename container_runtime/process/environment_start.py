@@ -73,7 +73,7 @@ def main() -> None:
     os.environ.update(builder_environment)
     definition = next(found for found in ImageCatalogue(Path(folder)) if found.name == image)
     try:
-        environment = build_environment(definition, Path(cache), _say)
+        environment = build_environment(definition, Path(cache), _say, compiled=False)
         lay_own_packages(Path(scratch), environment)
     except ContainerRuntimeError as exc:
         _say(f"the environment of {image} cannot be built: {exc}")

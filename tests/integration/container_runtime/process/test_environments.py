@@ -45,6 +45,7 @@ for wheel in Path(sys.argv[sys.argv.index("--find-links") + 1]).glob("tiny*.whl"
 """
 STUCK_PIP = "import time; print('pip runs', flush=True); time.sleep(600)"
 FAILING_PIP = "raise SystemExit('ERROR: there is no such wheel')"
+PIP_THAT_REPEATS = "import sys; raise SystemExit(' '.join(sys.argv))"
 
 
 def write_wheel(folder: Path, name: str, version: str, files: dict[str, str | Path]) -> None:
@@ -228,6 +229,10 @@ def test_what_pip_says_is_what_the_error_says(definition: ImageDefinition, cache
     write_pip(wheels, FAILING_PIP)
     with pytest.raises(EnvironmentBuildError, match="ERROR: there is no such wheel"):
         build_environment(definition, cache)
+    write_pip(wheels, PIP_THAT_REPEATS)
+    with pytest.raises(EnvironmentBuildError, match="install --quiet ") as raised:
+        build_environment(definition, cache)
+    assert "--no-compile" not in str(raised.value), "whoever builds ahead has all of it compiled"
     assert not locate_environment(definition, cache).is_complete
 
 
@@ -332,9 +337,11 @@ def test_stopping_a_container_that_builds(
     ("command", "pip", "code", "said"),
     [
         (("python",), FAILING_PIP, 1, "cannot be built: .*ERROR: there is no such wheel"),
+        # A job that waits compiles what it imports.
+        (("python",), PIP_THAT_REPEATS, 1, "cannot be built: .*install .*--no-compile "),
         (("no-such-program",), QUICK_PIP, 127, "'no-such-program' is not an executable file on PATH=/"),
     ],
-    ids=["pip fails", "no program"],
+    ids=["pip fails", "what pip is told", "no program"],
 )
 def test_container_that_cannot_start(
     runtime: LocalProcesses, wheels: Path, command: tuple[str, ...], pip: str, code: int, said: str
