@@ -49,8 +49,8 @@ class ForkingInterpreter:
     order alone: the framework is there before the start-up file runs. That is how jobs start in warm interpreters.
     """
 
-    def __init__(self, *modules: str, **environment: str) -> None:
-        self._modules = modules
+    def __init__(self, *modules: str, python: str = sys.executable, **environment: str) -> None:
+        self._command = [python, str(Path(__file__).with_name("fork_scripts.py")), *modules]
         self._environment = {**BASE_ENVIRONMENT, **environment}
         self._process: subprocess.Popen[str] | None = None
 
@@ -58,7 +58,7 @@ class ForkingInterpreter:
         self, script: Path, arguments: tuple[str, ...], environment: dict[str, str], seconds: int
     ) -> subprocess.CompletedProcess[str]:
         process = self._process = self._process or subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("fork_scripts.py"), *self._modules],
+            self._command,
             env=self._environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -78,8 +78,8 @@ class ForkingInterpreter:
         finally:
             limit.cancel()
         if not answer:
-            self.close()
-            raise subprocess.TimeoutExpired([str(script), *arguments], seconds)
+            self._process = None
+            raise AssertionError(f"the interpreter ended with {process.wait()}, at the latest after {seconds} s")
         stdout, stderr = (Path(path).read_text() for path in outputs.values())
         return subprocess.CompletedProcess([str(script), *arguments], int(answer), stdout, stderr)
 

@@ -5,7 +5,7 @@ The processes are started as a job starts them.
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from smdebug import modes
 from smdebug.trials import create_trial
-from tests.unit.smdebug.scripts import RunScript
+from tests.unit.smdebug.scripts import START, ForkingInterpreter, RunScript
 
 pytestmark = pytest.mark.slow
 
@@ -45,24 +45,40 @@ ALL = {"HookParameters": {"save_interval": "2", "save_all": "true"}}
 Capture = Callable[..., tuple[subprocess.CompletedProcess[str], Path]]
 
 
-@pytest.fixture
-def capture(run_script: RunScript, tmp_path: Path) -> Capture:
-    """Runs the script with an `autoload` as the image's Python does it, and returns (process, folder of its run)."""
+@pytest.fixture(scope="module")
+def interpreter(mxnet_python: Path) -> Iterator[ForkingInterpreter]:
+    interpreter = ForkingInterpreter("mxnet", "mxnet.gluon", python=str(mxnet_python), OMP_NUM_THREADS="1")
+    yield interpreter
+    interpreter.close()
 
+
+@pytest.fixture
+def capture(interpreter: ForkingInterpreter, tmp_path: Path) -> Capture:
+    """Runs the script in an interpreter that has imported MXNet, and returns (process, folder of its run)."""
+    return build_capture(interpreter.build_script_runner(tmp_path), tmp_path, START)
+
+
+@pytest.fixture
+def capture_anew(run_script: RunScript, tmp_path: Path) -> Capture:
+    """Runs the script with an `autoload` as the image's Python does it, and returns (process, folder of its run)."""
+    return build_capture(run_script, tmp_path)
+
+
+def build_capture(run_script: RunScript, tmp_path: Path, first: str = "") -> Capture:
     def start(
         before: str = "", inside: str = "", config: dict[str, Any] | None = ALL, **environment: str
     ) -> tuple[subprocess.CompletedProcess[str], Path]:
         path = tmp_path / "debughookconfig.json"
         if config is not None:
             path.write_text(json.dumps({"LocalPath": str(tmp_path / "run"), **config}))
-        text = SCRIPT.replace("BEFORE", before).replace("    INSIDE", f"    {inside}" if inside else "")
+        text = first + SCRIPT.replace("BEFORE", before).replace("    INSIDE", f"    {inside}" if inside else "")
         return run_script(text, SMDEBUG_CONFIG_FILE_PATH=str(path), **environment), tmp_path / "run"
 
     return start
 
 
-def test_an_untouched_script_is_captured(capture: Capture) -> None:
-    ran, run = capture(config={"HookParameters": {"save_all": "true", "train.save_interval": "3"}})
+def test_an_untouched_script_is_captured(capture_anew: Capture) -> None:
+    ran, run = capture_anew(config={"HookParameters": {"save_all": "true", "train.save_interval": "3"}})
     assert ran.returncode == 0, ran.stderr
     trial = create_trial(str(run))
     assert trial.steps() == [0, 3, 4]
