@@ -248,6 +248,13 @@ def test_upstream_reads_what_we_read(write: Callable[[str], None], tmp_path: Pat
     assert ours["loaded_all_steps"]
 
 
+def test_an_error_of_upstream_is_told_and_the_next_run_is_read(tmp_path: Path, upstream: Upstream) -> None:
+    with pytest.raises(AssertionError, match="ModuleNotFoundError: No module named 'no_reader'"):
+        upstream.read("no_reader", tmp_path)
+    write_default(str(tmp_path / "run"))
+    assert upstream.read_run(tmp_path / "run")["steps"]["TRAIN"] == [0, 2, 4]
+
+
 def test_our_values_are_those_that_were_written(tmp_path: Path) -> None:
     write_arrays(str(tmp_path))
     trial = create_trial(str(tmp_path))

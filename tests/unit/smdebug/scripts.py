@@ -57,6 +57,8 @@ class ForkingInterpreter:
     def run(
         self, script: Path, arguments: tuple[str, ...], environment: dict[str, str], seconds: int
     ) -> subprocess.CompletedProcess[str]:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
         process = self._process = self._process or subprocess.Popen(
             self._command,
             env=self._environment,
@@ -78,8 +80,8 @@ class ForkingInterpreter:
         finally:
             limit.cancel()
         if not answer:
-            self._process = None
-            raise AssertionError(f"the interpreter ended with {process.wait()}, at the latest after {seconds} s")
+            self.close()
+            raise AssertionError(f"the interpreter ended with {process.returncode}, at the latest after {seconds} s")
         stdout, stderr = (Path(path).read_text() for path in outputs.values())
         return subprocess.CompletedProcess([str(script), *arguments], int(answer), stdout, stderr)
 
