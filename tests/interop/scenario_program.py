@@ -16,6 +16,7 @@ import struct
 import sys
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 # Asked of every run; an answer is a value or the name of an exception.
@@ -236,11 +237,24 @@ def read(module: Any, folder: Path) -> dict[str, Any]:
     return read_runs
 
 
+def import_scenarios(module: str) -> Any:
+    """Import a module of this folder by the name that the tests have for it.
+
+    The checkout is not on the path of upstream's interpreter, since it has a smdebug of its own.
+    """
+    folder = Path(__file__).parent
+    for name, path in (("tests", folder.parent), ("tests.interop", folder)):
+        package = sys.modules[name] = ModuleType(name)
+        package.__path__ = [str(path)]
+    return importlib.import_module(f"tests.interop.{module}")
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    command, module, *folders = sys.argv[1:]
+    command, scenarios, *folders = sys.argv[1:]
+    module = import_scenarios(scenarios)
     if command == "write":
-        write(importlib.import_module(module), Path(folders[0]))
+        write(module, Path(folders[0]))
     else:
-        found = [json.dumps(read(importlib.import_module(module), Path(folder))) for folder in folders]
+        found = [json.dumps(read(module, Path(folder))) for folder in folders]
         sys.stdout.write("".join(f"\n{answers}" for answers in found))

@@ -144,11 +144,7 @@ def test_no_folder_of_the_packages_holds_too_many_modules() -> None:
 
 
 MOST_LINES = 450
-# Generated; a table that two interpreters load by its name.
-LONG = {
-    "emulator/console/web/src/api_types.ts",
-    "tests/interop/pytorch_scenarios.py",
-}
+LONG = {"emulator/console/web/src/api_types.ts"}  # generated
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
