@@ -15,7 +15,8 @@ import pytest
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from smdebug import modes
 from smdebug.trials import create_trial
-from tests.end_to_end.finished_jobs import JobsByKind, download_model, download_run
+from tests.end_to_end.finished_jobs import JobsByKind, download_model, download_run, read_log
+from tests.end_to_end.test_failures import build_script_request
 from tests.running_emulator import RunningEmulator
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
@@ -98,3 +99,35 @@ def test_a_loop_with_a_hook_is_captured(read_job: Any) -> None:
     )
     assert "scalar/epoch" in trial.tensor_names()
     assert "hidden/outputs" in trial.tensor_names(collection="layers")
+
+
+def test_a_script_saves_and_reads_at_a_path_of_s3(staged: RunningEmulator, job_name: str, wait_for_job: Any) -> None:
+    """The SDK gives each script of TensorFlow such a model_dir; this one does nothing for it."""
+    script = """
+import argparse, keras, numpy, tensorflow as tf
+parser = argparse.ArgumentParser()
+parser.add_argument("--model_dir")
+folder = parser.parse_known_args()[0].model_dir
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+model.save(folder + "/last.keras")
+model.export(folder + "/served/1", verbose=False)
+same = keras.models.load_model(folder + "/last.keras")(numpy.ones((1, 3))) == model(numpy.ones((1, 3)))
+print("FOUND", bool(tf.reduce_all(same)), sorted(tf.io.gfile.listdir(folder)))
+left_open = tf.io.gfile.GFile(folder + "/note.txt", "w")
+left_open.write("saved")
+left_open.flush()
+"""
+    request = build_script_request(staged, job_name, script)
+    request["AlgorithmSpecification"]["TrainingImage"] = build_request("tensorflow", job_name, "train.py", epochs=1)[
+        "AlgorithmSpecification"
+    ]["TrainingImage"]
+    request["HyperParameters"]["model_dir"] = f'"s3://{BUCKET}/{job_name}/model"'
+    staged.client("s3").create_bucket(Bucket=BUCKET)
+    staged.client("sagemaker").create_training_job(**request)
+    description, log = wait_for_job(job_name), read_log(staged, job_name)
+    assert description["TrainingJobStatus"] == "Completed", log[-3000:]
+    assert "FOUND True ['last.keras', 'served']" in log
+    assert "no file system" not in log
+    assert "only once the script has imported" not in log
+    written = staged.client("s3").get_object(Bucket=BUCKET, Key=f"{job_name}/model/note.txt")["Body"].read()
+    assert written == b"saved"
