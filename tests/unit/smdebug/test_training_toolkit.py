@@ -236,3 +236,14 @@ def test_a_substitute_is_there_for_the_script_that_imports_it(tmp_path: Path, pa
     script = "from sagemaker_containers import entry_point; print(entry_point.__file__)"
     ended = train(OURS, tmp_path / "ours", packages, script)
     assert (ended["code"], ended["said"]) == (0, [])
+
+
+def test_the_older_toolkit_knows_the_job(tmp_path: Path, packages: Path) -> None:
+    script = (
+        "import os, sagemaker_containers\n"
+        "env = sagemaker_containers.training_env()\n"
+        "assert (env.current_host, env.model_dir) == (os.environ['SM_CURRENT_HOST'], os.environ['SM_MODEL_DIR'])\n"
+        "assert env.current_host in env.hosts and env.channel_input_dirs is not None and env.num_gpus == 0\n"
+    )
+    ended = train(OURS, tmp_path / "ours", packages, script)
+    assert (ended["code"], ended["said"]) == (0, [])
