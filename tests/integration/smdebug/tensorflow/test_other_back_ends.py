@@ -136,7 +136,7 @@ json.dump(noted, open(f"{out}/noted.json", "w"))
 
 
 # At night each; by day one of each way that the hook has to see a step, to read values and to tell the end.
-BY_DAY = {"torch": "plain,subclassed,own step,half,scaled,ended", "jax": "plain,late,half"}
+BY_DAY = {"torch": "plain,subclassed,own step,half,scaled,ended", "jax": "plain,late,half,scaled"}
 COUNTS = {"torch": 11, "jax": 6}
 
 
