@@ -174,12 +174,12 @@ except OSError as error:
     assert runtime.wait(container, DEADLINE_SECONDS) == Exit(0)
     assert lines == (["Read-only file system"] if runtime.name in LIKE_DOCKER else [])
     if runtime.name in LIKE_DOCKER:
-        api = runtime._api  # type: ignore[attr-defined]
-        if runtime.name == "docker":
-            limit = api.inspect_container(container)["HostConfig"]["NanoCpus"]
-        else:
-            task = api.inspect_service(container)["Spec"]["TaskTemplate"]
-            limit = task["Resources"]["Limits"].get("NanoCPUs", 0)
+        with closing(docker.DockerClient(os.environ.get("DOCKER_HOST"))) as client:
+            if runtime.name == "docker":
+                limit = client.api.inspect_container(container)["HostConfig"]["NanoCpus"]
+            else:
+                task = client.api.inspect_service(container)["Spec"]["TaskTemplate"]
+                limit = task["Resources"]["Limits"].get("NanoCPUs", 0)
         assert limit == (0 if os.cpu_count() == 1 else 10**9)
 
 
