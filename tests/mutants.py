@@ -96,7 +96,9 @@ def main(names: tuple[str, ...], workers: int) -> None:
         listed = subprocess.run(
             [mutmut, "results", "--all", "true"], cwd=copy, check=True, capture_output=True, text=True
         ).stdout
-        states = dict(line.strip().rsplit(": ", 1) for line in listed.splitlines() if ": " in line)
+        states = read_states(listed)
+        if set(states.values()) <= {"not checked"}:
+            raise click.ClickException(f"No change of {name} was checked: its tests fail in {copy} without one.")
         survivors = [mutant for mutant, state in states.items() if state in ("survived", "no tests")]
         report = COPIES / f"{name}.txt"
         with report.open("w", encoding="utf-8") as file:
@@ -105,6 +107,11 @@ def main(names: tuple[str, ...], workers: int) -> None:
                 file.write(f"{states[mutant]}: {shown.stdout}\n")
         counts = ", ".join(f"{count} {state}" for state, count in sorted(Counter(states.values()).items()))
         click.echo(f"{name}: {len(states)} changes: {counts}. What no test noticed is in {report}.")
+
+
+def read_states(listed: str) -> dict[str, str]:
+    """Return what became of each change, of mutmut's list of them."""
+    return dict(line.strip().rsplit(": ", 1) for line in listed.splitlines() if ": " in line)
 
 
 def copy_checkout(name: str, subject: Subject) -> Path:
