@@ -1,5 +1,6 @@
 """Tests of spare containers on a Docker engine."""
 
+import io
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ from container_runtime.docker.border import connect
 from container_runtime.docker.engine import DockerEngine
 from container_runtime.docker.spares.spare import SPARE_LABEL
 from container_runtime.docker.spares.spares import SpareOptions
+from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import STARTED_COLD, Exit
 from container_runtime.spec import ContainerSpec, Mount
 from tests.waiting import wait_until
@@ -43,17 +46,22 @@ def make_engine(tmp_path: Path) -> Iterator[Callable[..., DockerEngine]]:
         return made[-1]
 
     make.instance = instance  # type: ignore[attr-defined]
+    make.made = made  # type: ignore[attr-defined]
     yield make
     for engine in made:
-        for container in engine.find({}):
-            engine.remove(container.id)
-        engine.close()
+        remove_all(engine)
     assert list_containers(instance) == []
 
 
-def build_engine(folder: Path, instance: str, memory_bytes: int = MOST_BYTES, **options: Any) -> DockerEngine:
+def build_engine(
+    folder: Path,
+    instance: str,
+    memory_bytes: int = MOST_BYTES,
+    catalogue: ImageCatalogue | None = None,
+    **options: Any,
+) -> DockerEngine:
     spares = SpareOptions(folder / "spares", memory_bytes, **options)
-    return DockerEngine(instance, sidecars=folder / "sidecars", spares=spares)
+    return DockerEngine(instance, catalogue, sidecars=folder / "sidecars", spares=spares)
 
 
 def list_containers(instance: str, **labels: str) -> list[dict[str, Any]]:
@@ -302,3 +310,38 @@ def test_a_spare_container_killed_during_its_imports_is_replaced(
     finally:
         api.close()
     wait_until(lambda: engine.is_ready(spec))
+
+
+def test_spare_containers_of_an_image_that_was_built_again_are_replaced(
+    make_engine: Callable[..., DockerEngine], tmp_path: Path
+) -> None:
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    definition = tmp_path / "images" / name / "image.toml"
+    definition.parent.mkdir(parents=True)
+    definition.write_text(f'name = "{name}"\nwarm_modules = ["decimal"]\n')
+    with closing(connect()) as api:
+        api.tag(f"smdebug-emulator/{IMAGE}:latest", f"smdebug-emulator/{name}", "latest")
+        try:
+            engine = make_engine(catalogue=ImageCatalogue(definition.parent.parent))
+            spec = replace(build_spec(tmp_path, "pass"), image=name)
+            engine.keep_ready(spec)
+            wait_until(lambda: engine.is_ready(spec))
+            (before,) = list_containers(make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+            source = io.BytesIO(f"FROM smdebug-emulator/{IMAGE}:latest\nENV BUILT=again\n".encode())
+            list(api.build(fileobj=source, tag=f"smdebug-emulator/{name}:latest", rm=True))
+            container = engine.start(replace(spec, command=("import os; print(os.environ['BUILT'])",)))
+            assert read_log(engine, container) == ["again"]
+            spares = partial(list_containers, make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+            wait_until(lambda: before["Id"] not in [each["Id"] for each in spares()])
+            wait_until(lambda: engine.is_ready(spec))
+        finally:
+            for each in make_engine.made:  # type: ignore[attr-defined]
+                remove_all(each)
+            api.remove_image(f"smdebug-emulator/{name}:latest", force=True)
+
+
+def remove_all(engine: DockerEngine) -> None:
+    """Remove an engine's containers, and close it."""
+    for container in engine.find({}):
+        engine.remove(container.id)
+    engine.close()
