@@ -381,6 +381,7 @@ def test_patterns_are_tried_and_refused_before_there_is_a_rule(emulator: Emulato
         return bool(answer["Result"])
 
     assert try_pattern({"detail": {"number": [{"numeric": ["<", 2]}]}})
+    assert try_pattern({"detail": {"number": [1.0]}})  # 1 and 1.0 are one number
     assert not try_pattern({"detail": {"number": [True]}})
     refused = {"detail": {"number": [{"about": 1}]}}
     said = "Event pattern is not valid. Reason: Unrecognized match type about"
