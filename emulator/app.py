@@ -85,6 +85,7 @@ class Emulator:
             ]
         )
         self._components.start()
+        pages.open()
         self.settings: Settings = ports.settings
         self.chosen: ChosenRuntime = containers.chosen
         self.advertised_url = administration.advertised_url

@@ -6,10 +6,11 @@ import threading
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from emulator import VERSION
+from emulator.api import PREFIX
 from emulator.components.component import Component
 from emulator.gateway.addresses import check_advertised
 from emulator.gateway.authentication import HOST_OF_CONTAINERS, LOOPBACK_HOSTS
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 class Pages(Component):
     """The emulator's own API and console.
 
-    They are built by their first request, or by ``preload``: the first answers of AWS's services do not wait for them.
+    They are built once the emulator has started: the first answers of AWS's services do not wait for them, and no
+    request imports what the start is importing. Two threads that import a package with circular imports, such as moto,
+    at different modules, get modules that are not complete. Until then only the emulator's health is answered.
     """
 
     def __init__(self, ports: Ports, faults: Faults, administration: Administration) -> None:
@@ -39,17 +42,25 @@ class Pages(Component):
         self._ports = ports
         self._administration = administration
         self._lock = threading.Lock()
+        self._started = threading.Event()
         self._built: WSGIApplication | None = None
         self._streams: Streams | None = None
         self._closed = False
 
     def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Serve a request. Those about jobs wait until the jobs are recovered.
+        """Serve a request. All but the one for the emulator's health wait until it has started.
 
         Raises:
             CancelledError: the emulator stops.
         """
+        if not self._started.is_set() and environ["PATH_INFO"] == f"{PREFIX}health":
+            return self._health_page(environ, start_response)
+        self._started.wait()
         return self._find_application()(environ, start_response)
+
+    def open(self) -> None:
+        """Answer the requests that wait, and all others: every component has started."""
+        self._started.set()
 
     def preload(self) -> None:
         """Build the pages, so that their first request does not wait for it."""
@@ -60,12 +71,19 @@ class Pages(Component):
         """End the open streams of changes; no page is built any more. Idempotent."""
         with self._lock:
             self._closed = True
+        self._started.set()
         if self._streams is not None:
             self._streams.close()
 
     def stop(self) -> None:
         self.close_streams()
         super().stop()
+
+    @cached_property
+    def _health_page(self) -> WSGIApplication:
+        from emulator.api.application import build_pages
+
+        return build_pages(self._administration.describe)
 
     def _find_application(self) -> WSGIApplication:
         with self._lock:

@@ -37,11 +37,32 @@ def test_first_requests_build_the_pages_once(pages: Pages, monkeypatch: pytest.M
         return built[-1]
 
     monkeypatch.setattr(pages, "_build", count)
+    pages.open()
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: Client(pages.answer).get("/_emulator/health"), range(4)))
     assert [answer.json["status"] for answer in answers if answer.json] == ["starting"] * 4
     pages.preload()
     assert len(built) == 1
+
+
+def test_only_the_health_is_answered_before_the_emulator_has_started(pages: Pages) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        front_page = pool.submit(lambda: Client(pages.answer).get("/"))
+        health = Client(pages.answer).get("/_emulator/health")
+        assert health.json is not None
+        assert health.json["status"] == "starting"
+        assert pages._built is None
+        assert not front_page.done()
+        pages.open()
+        assert "SageMaker Debugger" in front_page.result(60).text
+
+
+def test_requests_that_wait_end_with_a_start_that_fails(pages: Pages) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        front_page = pool.submit(lambda: Client(pages.answer).get("/"))
+        pages.stop()
+        with pytest.raises(CancelledError):
+            front_page.result(60)
 
 
 def test_no_page_is_built_after_the_stop(pages: Pages) -> None:
