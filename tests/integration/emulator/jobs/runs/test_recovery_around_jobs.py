@@ -45,17 +45,23 @@ def test_job_whose_folder_is_gone_begins_again_though_its_container_runs(tmp_pat
 def test_rule_whose_container_is_gone_judges_again(tmp_path: Path, losses: int, status: str) -> None:
     condition = "harness.describe()['SecondaryStatus'] == 'Training' and len(harness.runtime.find({})) == 2"
     condition += " and any(each.start_ms for each in harness.store.list_running_jobs(RuleEvaluation))"
-    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition=condition, rules=[("R", "pass")])
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition=condition, rules=[("R", "pass when let go")])
     with recover(tmp_path, bucket) as harness:
+
+        def rule_has_ended() -> bool:
+            for folder in (harness.settings.state_dir / "jobs").glob("job-R-*/ml/output"):
+                (folder / "go").touch()
+            return harness.describe()["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == status
+
         for container in harness.runtime.find({}):
             if not container.name.endswith("algo-1"):
                 lose(harness, container, losses)
         harness.jobs.recover()
+        wait_until(rule_has_ended, harness.describe)
         let_go(harness)
         done = harness.wait()
         assert done["TrainingJobStatus"] == "Completed"
         rule = done["DebugRuleEvaluationStatuses"][0]
-        assert rule["RuleEvaluationStatus"] == status
         assert ("lost too often" in rule.get("StatusDetails", "")) == (losses > 0)
         wait_until(lambda: list((harness.settings.state_dir / "jobs").iterdir()) == [])
 
