@@ -8,6 +8,7 @@ from moto.core.utils import utcnow
 
 from emulator.exceptions import AwsError
 from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker.responses import read_member
 
 # Members of UpdateDomain, with moto's attributes.
 _UPDATED_OF_DOMAINS = {
@@ -44,7 +45,7 @@ def describing_like_sagemaker() -> Iterator[None]:
     def create_domain_with_id(response: Any) -> Any:
         created = create_domain(response).result
         domain = _find_domain(response, created["DomainArn"].rpartition("/")[2])
-        domain.tag_propagation = _read(response, "TagPropagation") or "DISABLED"
+        domain.tag_propagation = read_member(response, "TagPropagation") or "DISABLED"
         return ActionResult({**created, "DomainId": created["DomainArn"].rpartition("/")[2]})
 
     def define_feature_group(backend: Any, *, offline_store_config: dict[str, Any] | None, **named: Any) -> Any:
@@ -58,11 +59,11 @@ def describing_like_sagemaker() -> Iterator[None]:
     def create_feature_group(response: Any) -> Any:
         answer = create_group(response)
         group = response.sagemaker_backend.feature_groups[answer.result["FeatureGroupArn"]]
-        group.online_members = {name: value for name in _ONLINE_MEMBERS if (value := _read(response, name))}
+        group.online_members = {name: value for name in _ONLINE_MEMBERS if (value := read_member(response, name))}
         return answer
 
     def describe_feature_group(response: Any) -> Any:
-        name = _read(response, "FeatureGroupName").rpartition("/")[2]
+        name = read_member(response, "FeatureGroupName").rpartition("/")[2]
         group = _find_group(response.sagemaker_backend, name)
         return ActionResult({**group.describe(), **vars(group).get("online_members", {})})
 
@@ -81,10 +82,6 @@ def describing_like_sagemaker() -> Iterator[None]:
         yield
 
 
-def _read(response: Any, member: str) -> Any:
-    return response._get_param(member)  # noqa: SLF001 - moto has no other
-
-
 def _find_domain(response: Any, domain_id: str) -> Any:
     found = response.sagemaker_backend.domains.get(domain_id)
     if found is None:
@@ -95,16 +92,16 @@ def _find_domain(response: Any, domain_id: str) -> Any:
 def _describe_domain(response: Any) -> Any:
     from moto.core.responses import ActionResult
 
-    domain = _find_domain(response, _read(response, "DomainId"))
+    domain = _find_domain(response, read_member(response, "DomainId"))
     return ActionResult({**domain.describe(), "TagPropagation": vars(domain).get("tag_propagation", "DISABLED")})
 
 
 def _update_domain(response: Any) -> Any:
     from moto.core.responses import ActionResult
 
-    domain = _find_domain(response, _read(response, "DomainId"))
+    domain = _find_domain(response, read_member(response, "DomainId"))
     for member, attribute in _UPDATED_OF_DOMAINS.items():
-        if (value := _read(response, member)) is not None:
+        if (value := read_member(response, member)) is not None:
             setattr(domain, attribute, value)
     domain.last_modified_time = utcnow()
     return ActionResult({"DomainArn": domain.arn})
@@ -122,5 +119,5 @@ def _delete_group(response: Any) -> Any:
     from moto.core.responses import EmptyResult
 
     backend = response.sagemaker_backend
-    del backend.feature_groups[_find_group(backend, _read(response, "FeatureGroupName").rpartition("/")[2]).arn]
+    del backend.feature_groups[_find_group(backend, read_member(response, "FeatureGroupName").rpartition("/")[2]).arn]
     return EmptyResult()

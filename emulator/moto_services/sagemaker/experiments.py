@@ -1,16 +1,17 @@
 """Experiments, trials and trial components, as SageMaker stores and finds them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from emulator.exceptions import ResourceNotFound, ValidationException
-from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker.experiment_search import select_results
+from emulator.moto_services.sagemaker.responses import Answer, answering, build_answer, cut_page, read_member
 
 _TEXTS = {"display_name": "DisplayName", "description": "Description"}
+_PAGE = 10
 _SUMMARY = ("Arn", "DisplayName", "CreationTime", "LastModifiedTime")
 _COMPONENT_SUMMARY = (*_SUMMARY, "Status", "StartTime", "EndTime", "TrialComponentSource")
 
@@ -60,7 +61,7 @@ def keeping_experiments() -> Iterator[None]:
     """Make moto keep what a request gives, refuse names that exist, and find components by their parents."""
     from moto.sagemaker.responses import SageMakerResponse
 
-    replacements: dict[str, Callable[[Any], Any]] = {
+    answers: dict[str, Answer] = {
         "list_experiments": _list_experiments,
         "list_trials": _list_trials,
         "list_trial_components": _list_components,
@@ -70,40 +71,24 @@ def keeping_experiments() -> Iterator[None]:
     }
     for kind in (_EXPERIMENT, _TRIAL, _COMPONENT):
         end = kind.attribute.removesuffix("s")
-        replacements[f"create_{end}"] = partial(_create, kind, vars(SageMakerResponse)[f"create_{end}"])
-        replacements[f"describe_{end}"] = partial(_describe, kind)
-        replacements[f"delete_{end}"] = partial(_delete, kind)
+        answers[f"create_{end}"] = partial(_create, kind, vars(SageMakerResponse)[f"create_{end}"])
+        answers[f"describe_{end}"] = partial(_describe, kind)
+        answers[f"delete_{end}"] = partial(_delete, kind)
     for kind in (_EXPERIMENT, _TRIAL):
-        replacements[f"update_{kind.attribute.removesuffix('s')}"] = partial(_update, kind)
-    replacements["update_trial_component"] = _update_component
-    with ExitStack() as closers:
-        for name, answer in replacements.items():
-            closers.enter_context(replaced(SageMakerResponse, name, _as_method(answer)))
+        answers[f"update_{kind.attribute.removesuffix('s')}"] = partial(_update, kind)
+    answers["update_trial_component"] = _update_component
+    with answering(answers):
         yield
 
 
-def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda response: answer(response)  # a partial is not a method
-
-
-def _answer(content: Mapping[str, Any]) -> Any:
-    from moto.core.responses import ActionResult
-
-    return ActionResult(dict(content))
-
-
-def _read(response: Any, member: str) -> Any:
-    return response._get_param(member)  # noqa: SLF001 - moto has no other
-
-
 def _create(kind: _Kind, create: Callable[[Any], Any], response: Any) -> Any:
-    backend, name = response.sagemaker_backend, _read(response, f"{kind.member}Name")
+    backend, name = response.sagemaker_backend, read_member(response, f"{kind.member}Name")
     if kind.find(backend, name) is not None:
         raise ValidationException(
             f"{kind.noun} names must be unique within an AWS account and region. {kind.noun} with name ({name}) "
             "already exists."
         )
-    experiment = _EXPERIMENT.get(backend, _read(response, "ExperimentName")) if kind is _TRIAL else None
+    experiment = _EXPERIMENT.get(backend, read_member(response, "ExperimentName")) if kind is _TRIAL else None
     answer = create(response)
     record = getattr(backend, kind.attribute)[name]
     _set_texts(record, response)
@@ -114,45 +99,45 @@ def _create(kind: _Kind, create: Callable[[Any], Any], response: Any) -> Any:
 
 def _set_texts(record: Any, response: Any) -> None:
     for attribute, member in _TEXTS.items():
-        if (text := _read(response, member)) is not None:
+        if (text := read_member(response, member)) is not None:
             setattr(record, attribute, text)
 
 
 def _update(kind: _Kind, response: Any) -> Any:
     from moto.core.utils import utcnow
 
-    record = kind.get(response.sagemaker_backend, _read(response, f"{kind.member}Name"))
+    record = kind.get(response.sagemaker_backend, read_member(response, f"{kind.member}Name"))
     _set_texts(record, response)
     record.last_modified_time = utcnow()
-    return _answer({f"{kind.member}Arn": record.arn})
+    return build_answer({f"{kind.member}Arn": record.arn})
 
 
 def _update_component(response: Any) -> Any:
     """Merge what is given into the component; moto would replace its parameters and artifacts as a whole."""
     from moto.core.utils import utcnow
 
-    record = _COMPONENT.get(response.sagemaker_backend, _read(response, "TrialComponentName"))
+    record = _COMPONENT.get(response.sagemaker_backend, read_member(response, "TrialComponentName"))
     for attribute in ("status", "start_time", "end_time", "display_name"):
         member = "".join(word.capitalize() for word in attribute.split("_"))
-        if (value := _read(response, member)) is not None:
+        if (value := read_member(response, member)) is not None:
             setattr(record, attribute, value)
     for attribute, member in (
         ("parameters", "Parameters"),
         ("input_artifacts", "InputArtifacts"),
         ("output_artifacts", "OutputArtifacts"),
     ):
-        removed = set(_read(response, f"{member}ToRemove") or ())
-        merged = {**getattr(record, attribute), **(_read(response, member) or {})}
+        removed = set(read_member(response, f"{member}ToRemove") or ())
+        merged = {**getattr(record, attribute), **(read_member(response, member) or {})}
         # What the request gives and removes is removed.
         setattr(record, attribute, {name: value for name, value in merged.items() if name not in removed})
     record.last_modified_time = utcnow()
-    return _answer({"TrialComponentArn": record.arn})
+    return build_answer({"TrialComponentArn": record.arn})
 
 
 def _delete(kind: _Kind, response: Any) -> Any:
     """Delete what nothing is linked to: moto would delete an experiment and leave its trials without one."""
     backend = response.sagemaker_backend
-    record = kind.get(backend, _read(response, f"{kind.member}Name"))
+    record = kind.get(backend, read_member(response, f"{kind.member}Name"))
     name = kind.read_name(record)
     if kind is _EXPERIMENT:
         linked = any(trial.experiment_name == name for trial in backend.trials.values())
@@ -166,12 +151,12 @@ def _delete(kind: _Kind, response: Any) -> Any:
             f"{kind.member} '{record.arn}' is linked to 1 or more {others} and cannot be deleted."
         )
     del getattr(backend, kind.attribute)[name]
-    return _answer({f"{kind.member}Arn": record.arn})
+    return build_answer({f"{kind.member}Arn": record.arn})
 
 
 def _describe(kind: _Kind, response: Any) -> Any:
     backend = response.sagemaker_backend
-    return _answer(_describe_record(kind, kind.get(backend, _read(response, f"{kind.member}Name"))))
+    return build_answer(_describe_record(kind, kind.get(backend, read_member(response, f"{kind.member}Name"))))
 
 
 def _describe_record(kind: _Kind, record: Any) -> dict[str, Any]:
@@ -193,7 +178,7 @@ def _list_experiments(response: Any) -> Any:
 
 
 def _list_trials(response: Any) -> Any:
-    experiment, component = _read(response, "ExperimentName"), _read(response, "TrialComponentName")
+    experiment, component = read_member(response, "ExperimentName"), read_member(response, "TrialComponentName")
     if experiment is not None:
         experiment = _EXPERIMENT.get(response.sagemaker_backend, experiment).experiment_name
     if component is not None:
@@ -208,7 +193,7 @@ def _list_trials(response: Any) -> Any:
 
 def _list_components(response: Any) -> Any:
     backend = response.sagemaker_backend
-    experiment, trial, source = (_read(response, name) for name in ("ExperimentName", "TrialName", "SourceArn"))
+    experiment, trial, source = (read_member(response, name) for name in ("ExperimentName", "TrialName", "SourceArn"))
     if experiment is not None:
         experiment = _EXPERIMENT.get(backend, experiment).experiment_name
     if trial is not None:
@@ -230,60 +215,52 @@ def _list_components(response: Any) -> Any:
 
 def _list(kind: _Kind, response: Any, records: Iterable[Any], members: tuple[str, ...]) -> Any:
     """Return one page of summaries, the newest first by default."""
-    after, before = _read(response, "CreatedAfter"), _read(response, "CreatedBefore")
+    after, before = read_member(response, "CreatedAfter"), read_member(response, "CreatedBefore")
     listed = [
         record
         for record in records
         if (after is None or record.creation_time.timestamp() >= _to_seconds(after))
         and (before is None or record.creation_time.timestamp() <= _to_seconds(before))
     ]
-    by_name = _read(response, "SortBy") == "Name"
+    by_name = read_member(response, "SortBy") == "Name"
     listed.sort(
         key=lambda record: kind.read_name(record) if by_name else record.creation_time,
-        reverse=_read(response, "SortOrder") != "Ascending",
+        reverse=read_member(response, "SortOrder") != "Ascending",
     )
-    first = _read_token(response)
-    end = first + int(_read(response, "MaxResults") or 10)
+    summarised = f"{kind.member}Summaries"
+    page = cut_page(response, summarised, listed, _PAGE)
     wanted = {f"{kind.member}Name", *members} | {f"{kind.member}Arn", "TrialComponentSource"}
     summaries = [
         {key: value for key, value in _describe_record(kind, record).items() if key in wanted}
-        for record in listed[first:end]
+        for record in page[summarised]
     ]
-    more = {"NextToken": str(end)} if end < len(listed) else {}
-    return _answer({f"{kind.member}Summaries": summaries, **more})
+    return build_answer(page | {summarised: summaries})
 
 
 def _to_seconds(time: Any) -> float:
     return float(time.timestamp() if hasattr(time, "timestamp") else time)
 
 
-def _read_token(response: Any) -> int:
-    token = _read(response, "NextToken") or "0"
-    if not token.isdecimal():
-        raise ValidationException("The NextToken is invalid: give the one of the last answer.")
-    return int(token)
-
-
 def _associate(response: Any) -> Any:
     backend = response.sagemaker_backend
-    trial = _TRIAL.get(backend, _read(response, "TrialName"))
-    component = _COMPONENT.get(backend, _read(response, "TrialComponentName"))
+    trial = _TRIAL.get(backend, read_member(response, "TrialName"))
+    component = _COMPONENT.get(backend, read_member(response, "TrialComponentName"))
     if component.trial_component_name not in trial.trial_components:
         trial.trial_components.append(component.trial_component_name)
     component.trial_name = trial.trial_name
-    return _answer({"TrialComponentArn": component.arn, "TrialArn": trial.arn})
+    return build_answer({"TrialComponentArn": component.arn, "TrialArn": trial.arn})
 
 
 def _disassociate(response: Any) -> Any:
     backend = response.sagemaker_backend
-    trial = _TRIAL.get(backend, _read(response, "TrialName"))
-    component = _COMPONENT.get(backend, _read(response, "TrialComponentName"))
+    trial = _TRIAL.get(backend, read_member(response, "TrialName"))
+    component = _COMPONENT.get(backend, read_member(response, "TrialComponentName"))
     name = component.trial_component_name
     trial.trial_components = [each for each in trial.trial_components if each != name]
     if component.trial_name == trial.trial_name:
         others = [each.trial_name for each in backend.trials.values() if name in each.trial_components]
         component.trial_name = others[0] if others else None
-    return _answer({"TrialComponentArn": component.arn, "TrialArn": trial.arn})
+    return build_answer({"TrialComponentArn": component.arn, "TrialArn": trial.arn})
 
 
 def _list_parents(backend: Any, component: Any) -> list[dict[str, str]]:
@@ -295,7 +272,7 @@ def _list_parents(backend: Any, component: Any) -> list[dict[str, str]]:
 
 
 def _search(search: Callable[[Any], Any], response: Any) -> Any:
-    resource, backend = _read(response, "Resource"), response.sagemaker_backend
+    resource, backend = read_member(response, "Resource"), response.sagemaker_backend
     kind = _SEARCHED.get(resource)
     if kind is None:
         return search(response)
@@ -309,13 +286,10 @@ def _search(search: Callable[[Any], Any], response: Any) -> Any:
         described.append(found)
     results = select_results(
         described,
-        _read(response, "SearchExpression") or {},
-        _read(response, "SortBy") or "CreationTime",
-        descending=_read(response, "SortOrder") != "Ascending",
+        read_member(response, "SearchExpression") or {},
+        read_member(response, "SortBy") or "CreationTime",
+        descending=read_member(response, "SortOrder") != "Ascending",
     )
-    first = _read_token(response)
-    end = first + int(_read(response, "MaxResults") or 10)
-    more = {"NextToken": str(end)} if end < len(results) else {}
     total = {"Value": len(results), "Relation": "EqualTo"}
-    page = [{kind.member: each} for each in results[first:end]]
-    return _answer({"Results": page, "TotalHits": total, **more})
+    page = cut_page(response, "Results", [{kind.member: each} for each in results], _PAGE)
+    return build_answer({"TotalHits": total, **page})

@@ -1,48 +1,37 @@
 """Lineage: artifacts and associations, as the SDK's ``Run`` records its charts."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from moto.core.utils import utcnow
 
 from emulator.exceptions import ResourceNotFound, ValidationException
-from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker.responses import answering, build_answer, read_member
 from emulator.moto_services.sagemaker.stored_kinds import find_stored, list_stored, read_page
 
 _Members = dict[str, Any]
 
 
-@contextmanager
-def tracking_lineage() -> Iterator[None]:
+def tracking_lineage() -> AbstractContextManager[None]:
     """Answer the operations of artifacts and associations."""
-    from moto.sagemaker.responses import SageMakerResponse
-
-    answers: dict[str, Callable[[Any], Any]] = {
-        "create_artifact": _create_artifact,
-        "describe_artifact": _describe_artifact,
-        "update_artifact": _update_artifact,
-        "delete_artifact": _delete_artifact,
-        "list_artifacts": _list_artifacts,
-        "add_association": _add_association,
-        "delete_association": _delete_association,
-        "list_associations": _list_associations,
-    }
-    with ExitStack() as closers:
-        for name, answer in answers.items():
-            closers.enter_context(replaced(SageMakerResponse, name, answer))
-        yield
-
-
-def _answer(content: Mapping[str, Any]) -> Any:
-    from moto.core.responses import ActionResult
-
-    return ActionResult(dict(content))
+    return answering(
+        {
+            "create_artifact": _create_artifact,
+            "describe_artifact": _describe_artifact,
+            "update_artifact": _update_artifact,
+            "delete_artifact": _delete_artifact,
+            "list_artifacts": _list_artifacts,
+            "add_association": _add_association,
+            "delete_association": _delete_association,
+            "list_associations": _list_associations,
+        }
+    )
 
 
 def _ask(response: Any, *members: str) -> list[Any]:
-    return [response._get_param(member) for member in members]  # noqa: SLF001 - moto has no other
+    return [read_member(response, member) for member in members]
 
 
 def _list_kind(response: Any, kind: str) -> list[Any]:
@@ -77,7 +66,7 @@ def _create_artifact(response: Any) -> Any:
     names = ("ArtifactName", "ArtifactType", "Properties", "MetadataProperties")
     given = {name: value for name, value in zip(names, _ask(response, *names), strict=True) if value is not None}
     _store(response, "Artifact", arn, {**given, "Source": source, "ArtifactArn": arn}, tags or ())
-    return _answer({"ArtifactArn": arn})
+    return build_answer({"ArtifactArn": arn})
 
 
 def _is_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -86,7 +75,7 @@ def _is_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _describe_artifact(response: Any) -> Any:
     members = _find_artifact(response, *_ask(response, "ArtifactArn")).members
-    return _answer({"LastModifiedTime": members["CreationTime"], **members})
+    return build_answer({"LastModifiedTime": members["CreationTime"], **members})
 
 
 def _update_artifact(response: Any) -> Any:
@@ -97,7 +86,7 @@ def _update_artifact(response: Any) -> Any:
     members["LastModifiedTime"] = utcnow()
     if name is not None:
         members["ArtifactName"] = name
-    return _answer({"ArtifactArn": arn})
+    return build_answer({"ArtifactArn": arn})
 
 
 def _delete_artifact(response: Any) -> Any:
@@ -113,7 +102,7 @@ def _delete_artifact(response: Any) -> Any:
     if any(arn in (each.members["SourceArn"], each.members["DestinationArn"]) for each in _list_associated(response)):
         raise ValidationException(f"Artifact '{arn}' has associations: delete them first.")
     del list_stored(response.sagemaker_backend)["Artifact", "", arn]
-    return _answer({"ArtifactArn": arn})
+    return build_answer({"ArtifactArn": arn})
 
 
 def _list_artifacts(response: Any) -> Any:
@@ -123,7 +112,7 @@ def _list_artifacts(response: Any) -> Any:
         for each in _list_kind(response, "Artifact")
         if uri in (None, each.members["Source"]["SourceUri"]) and kind in (None, each.members["ArtifactType"])
     ]
-    return _answer(read_page(response, "ArtifactSummaries", found))
+    return build_answer(read_page(response, "ArtifactSummaries", found))
 
 
 def _list_associated(response: Any) -> list[Any]:
@@ -157,14 +146,14 @@ def _add_association(response: Any) -> Any:
     if any(ends.items() <= each.members.items() for each in _list_associated(response)):
         raise ValidationException(f"An association from {source} to {destination} already exists.")
     _store(response, "Association", f"{source} {destination}", {**ends, **({"AssociationType": kind} if kind else {})})
-    return _answer(ends)
+    return build_answer(ends)
 
 
 def _delete_association(response: Any) -> Any:
     source, destination = _ask(response, "SourceArn", "DestinationArn")
     if list_stored(response.sagemaker_backend).pop(("Association", "", f"{source} {destination}"), None) is None:
         raise ResourceNotFound(f"There is no association from {source} to {destination}.")
-    return _answer({"SourceArn": source, "DestinationArn": destination})
+    return build_answer({"SourceArn": source, "DestinationArn": destination})
 
 
 def _list_associations(response: Any) -> Any:
@@ -182,4 +171,4 @@ def _list_associations(response: Any) -> Any:
         described = {key: value for key, value in described.items() if value is not None}
         if all(value in (None, described.get(key)) for key, value in wanted.items()):
             found.append(described)
-    return _answer(read_page(response, "AssociationSummaries", found))
+    return build_answer(read_page(response, "AssociationSummaries", found))

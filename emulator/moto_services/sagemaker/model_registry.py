@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from emulator.exceptions import AwsError, ValidationException
 from emulator.moto_services.locks import service_lock
-from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker.responses import Answer, answering, build_answer, read_member
 
 _STATE_CHANGE = "SageMaker Model Package State Change"
 _NO_SKIP = "None"
@@ -22,7 +22,7 @@ def keeping_model_packages() -> Iterator[None]:
     """Let model packages be deleted, keep what an update does not name, and send an event for each change."""
     from moto.sagemaker.responses import SageMakerResponse
 
-    own: dict[str, Callable[[Any], Any]] = {
+    own: dict[str, Answer] = {
         "create_model_package": partial(_create_package, SageMakerResponse.create_model_package),
         "describe_model_package": _describe_package,
         "update_model_package": _update_package,
@@ -34,18 +34,8 @@ def keeping_model_packages() -> Iterator[None]:
         "get_model_package_group_policy": _get_policy,
         "delete_model_package_group_policy": _delete_policy,
     }
-    with ExitStack() as closers:
-        for name, answer in own.items():
-            closers.enter_context(replaced(SageMakerResponse, name, _as_method(answer)))
+    with answering(own):
         yield
-
-
-def _as_method(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda response: answer(response)  # a partial is not a method
-
-
-def _read(response: Any, member: str) -> Any:
-    return response._get_param(member)  # noqa: SLF001 - moto has no other
 
 
 def _find_package(backend: Any, name: str) -> Any:
@@ -64,8 +54,6 @@ def _find_group(backend: Any, name: str) -> Any:
 
 
 def _create_package(create: Callable[[Any], Any], response: Any) -> Any:
-    from moto.core.responses import ActionResult
-
     backend = response.sagemaker_backend
     before = dict(backend.model_packages)
     answer = create(response)
@@ -79,9 +67,9 @@ def _create_package(create: Callable[[Any], Any], response: Any) -> Any:
         _renumber(package, before)
         backend.model_packages[package.arn] = package
         backend.model_package_name_mapping[package.arn] = package.arn
-    package.skip_model_validation = _read(response, "SkipModelValidation") or _NO_SKIP
+    package.skip_model_validation = read_member(response, "SkipModelValidation") or _NO_SKIP
     _announce(backend, package)
-    return ActionResult({"ModelPackageArn": package.arn})
+    return build_answer({"ModelPackageArn": package.arn})
 
 
 def _renumber(package: Any, others: dict[str, Any]) -> None:
@@ -100,57 +88,52 @@ def _describe(package: Any) -> dict[str, Any]:
 
 
 def _describe_package(response: Any) -> Any:
-    from moto.core.responses import ActionResult
-
-    return ActionResult(_describe(_find_package(response.sagemaker_backend, _read(response, "ModelPackageName"))))
+    return build_answer(_describe(_find_package(response.sagemaker_backend, read_member(response, "ModelPackageName"))))
 
 
 def _update_package(response: Any) -> Any:
-    from moto.core.responses import ActionResult
-
     backend = response.sagemaker_backend
-    package = _find_package(backend, _read(response, "ModelPackageArn"))
-    package.add_additional_inference_specifications(_read(response, "AdditionalInferenceSpecificationsToAdd"))
+    package = _find_package(backend, read_member(response, "ModelPackageArn"))
+    package.add_additional_inference_specifications(read_member(response, "AdditionalInferenceSpecificationsToAdd"))
     for member, attribute in _REPLACED.items():
-        if (value := _read(response, member)) is not None:
+        if (value := read_member(response, member)) is not None:
             setattr(package, attribute, value)
-    removed = set(_read(response, "CustomerMetadataPropertiesToRemove") or ())
+    removed = set(read_member(response, "CustomerMetadataPropertiesToRemove") or ())
     kept = {key: value for key, value in (package.customer_metadata_properties or {}).items() if key not in removed}
-    package.customer_metadata_properties = {**kept, **(_read(response, "CustomerMetadataProperties") or {})} or None
+    package.customer_metadata_properties = {
+        **kept,
+        **(read_member(response, "CustomerMetadataProperties") or {}),
+    } or None
     package.modifications_done()
     _announce(backend, package)
-    return ActionResult({"ModelPackageArn": package.arn})
+    return build_answer({"ModelPackageArn": package.arn})
 
 
 def _delete_package(response: Any) -> Any:
-    from moto.core.responses import EmptyResult
-
     backend = response.sagemaker_backend
-    package = _find_package(backend, _read(response, "ModelPackageName"))
+    package = _find_package(backend, read_member(response, "ModelPackageName"))
     del backend.model_packages[package.arn]
     mapping = backend.model_package_name_mapping
     for name in [name for name, arn in mapping.items() if arn == package.arn]:
         del mapping[name]
-    return EmptyResult()
+    return build_answer()
 
 
 def _create_group(create: Callable[[Any], Any], response: Any) -> Any:
-    found = response.sagemaker_backend.model_package_groups.get(_read(response, "ModelPackageGroupName"))
+    found = response.sagemaker_backend.model_package_groups.get(read_member(response, "ModelPackageGroupName"))
     if found is not None:
         raise ValidationException(f"Model Package Group already exists: {found.arn}")
     return create(response)
 
 
 def _describe_group(describe: Callable[[Any], Any], response: Any) -> Any:
-    _find_group(response.sagemaker_backend, _read(response, "ModelPackageGroupName"))
+    _find_group(response.sagemaker_backend, read_member(response, "ModelPackageGroupName"))
     return describe(response)
 
 
 def _delete_group(response: Any) -> Any:
-    from moto.core.responses import EmptyResult
-
     backend = response.sagemaker_backend
-    group = _find_group(backend, _read(response, "ModelPackageGroupName"))
+    group = _find_group(backend, read_member(response, "ModelPackageGroupName"))
     name = group.model_package_group_name
     if any(each.model_package_group_name == name for each in backend.model_packages.values()):
         raise AwsError(
@@ -159,33 +142,27 @@ def _delete_group(response: Any) -> Any:
             status=400,
         )
     del backend.model_package_groups[name]
-    return EmptyResult()
+    return build_answer()
 
 
 def _put_policy(response: Any) -> Any:
-    from moto.core.responses import ActionResult
-
-    group = _find_group(response.sagemaker_backend, _read(response, "ModelPackageGroupName"))
-    group.resource_policy = _read(response, "ResourcePolicy")
-    return ActionResult({"ModelPackageGroupArn": group.arn})
+    group = _find_group(response.sagemaker_backend, read_member(response, "ModelPackageGroupName"))
+    group.resource_policy = read_member(response, "ResourcePolicy")
+    return build_answer({"ModelPackageGroupArn": group.arn})
 
 
 def _get_policy(response: Any) -> Any:
-    from moto.core.responses import ActionResult
-
-    return ActionResult({"ResourcePolicy": _find_policy(response).resource_policy})
+    return build_answer({"ResourcePolicy": _find_policy(response).resource_policy})
 
 
 def _delete_policy(response: Any) -> Any:
-    from moto.core.responses import EmptyResult
-
     del _find_policy(response).resource_policy
-    return EmptyResult()
+    return build_answer()
 
 
 def _find_policy(response: Any) -> Any:
     """Find the group of a request, if it has a resource policy."""
-    group = _find_group(response.sagemaker_backend, _read(response, "ModelPackageGroupName"))
+    group = _find_group(response.sagemaker_backend, read_member(response, "ModelPackageGroupName"))
     if "resource_policy" not in vars(group):
         raise ValidationException(f"Cannot find resource policy for: {group.arn}.")
     return group

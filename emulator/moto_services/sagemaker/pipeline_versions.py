@@ -10,6 +10,7 @@ from emulator.exceptions import ConflictException, ResourceNotFound, ValidationE
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker.pipelines import read_definition
+from emulator.moto_services.sagemaker.responses import read_member
 from emulator.moto_services.unit_of_work import keeping, reading
 
 Version = dict[str, Any]
@@ -168,11 +169,11 @@ def _refuse_taken(aliases: Collection[str], versions: Collection[Version]) -> No
 
 
 def _read_aliases(response: Any) -> list[str]:
-    return response._get_param("PipelineVersionAliases") or []  # noqa: SLF001 - moto has no other
+    return read_member(response, "PipelineVersionAliases") or []
 
 
 def _read_name(response: Any) -> str:
-    return str(response._get_param("PipelineName"))  # noqa: SLF001 - moto has no other
+    return str(read_member(response, "PipelineName"))
 
 
 def _encode_time(value: Any) -> Any:

@@ -1,33 +1,27 @@
 """SageMaker resources that moto lacks, stored and described as they came."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from moto.core.utils import utcnow
 
 from emulator.exceptions import AwsError, ValidationException
-from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker.responses import Answer, answering, build_answer, cut_page, read_member
 from emulator.moto_services.sagemaker_kinds import KINDS, Kind
 
 _PAGE = 10
 
 
-def list_methods() -> dict[str, Callable[[Any], Any]]:
+def list_methods() -> dict[str, Answer]:
     """Return how each operation of the kinds is answered, by its name in snake case."""
     answers = {"create": _create, "describe": _describe, "update": _update, "delete": _delete, "list": _list}
     return {name: _for_kind(kind, answers[verb]) for kind in KINDS for verb, name in kind.list_operations()}
 
 
-@contextmanager
-def storing_more_kinds() -> Iterator[None]:
+def storing_more_kinds() -> AbstractContextManager[None]:
     """Answer the operations of ``KINDS``."""
-    from moto.sagemaker.responses import SageMakerResponse
-
-    with ExitStack() as closers:
-        for name, answer in list_methods().items():
-            closers.enter_context(replaced(SageMakerResponse, name, answer))
-        yield
+    return answering(list_methods())
 
 
 def find_stored(backend: Any, arn: str) -> Any:
@@ -35,23 +29,13 @@ def find_stored(backend: Any, arn: str) -> Any:
     return next((each for each in vars(backend).get("stored_kinds", {}).values() if each.arn == arn), None)
 
 
-def _for_kind(kind: Kind, answer: Callable[[Kind, Any], Any]) -> Callable[[Any], Any]:
+def _for_kind(kind: Kind, answer: Callable[[Kind, Any], Any]) -> Answer:
     return lambda response: answer(kind, response)
 
 
-def _answer(content: dict[str, Any] | None) -> Any:
-    from moto.core.responses import ActionResult, EmptyResult
-
-    return EmptyResult() if content is None else ActionResult(content)
-
-
-def _read(response: Any, member: str) -> Any:
-    return response._get_param(member)  # noqa: SLF001 - moto has no other
-
-
 def _find_key(kind: Kind, response: Any) -> tuple[str, str, str]:
-    domain = _read(response, "DomainId") if kind.in_domain else ""
-    return kind.name, domain, _read(response, f"{kind.name}Name")
+    domain = read_member(response, "DomainId") if kind.in_domain else ""
+    return kind.name, domain, read_member(response, f"{kind.name}Name")
 
 
 def list_stored(backend: Any) -> dict[tuple[str, str, str], Any]:
@@ -88,7 +72,7 @@ def _create(kind: Kind, response: Any) -> Any:
             raise ValidationException(text)
         raise AwsError(text, code="ResourceInUse", status=400)
     stored: Any = BaseObject()
-    stored.arn, stored.tags = arn, _read(response, "Tags") or []
+    stored.arn, stored.tags = arn, read_member(response, "Tags") or []
     stored.members = {
         **{name: value for name, value in response._get_params().items() if name != "Tags"},  # noqa: SLF001
         f"{kind.name}Arn": arn,
@@ -97,11 +81,11 @@ def _create(kind: Kind, response: Any) -> Any:
         **dict([kind.status] if kind.status else []),
     }
     list_stored(response.sagemaker_backend)[key] = stored
-    return _answer({f"{kind.name}Arn": arn})
+    return build_answer({f"{kind.name}Arn": arn})
 
 
 def _describe(kind: Kind, response: Any) -> Any:
-    return _answer(dict(_find(kind, response).members))
+    return build_answer(dict(_find(kind, response).members))
 
 
 def _update(kind: Kind, response: Any) -> Any:
@@ -115,19 +99,19 @@ def _update(kind: Kind, response: Any) -> Any:
             merged.pop(name, None)
         changed["Properties"] = merged
     stored.members = {**kept, **changed, "LastModifiedTime": utcnow()}
-    return _answer({f"{kind.name}Arn": stored.arn})
+    return build_answer({f"{kind.name}Arn": stored.arn})
 
 
 def _delete(kind: Kind, response: Any) -> Any:
     stored = _find(kind, response)
     del list_stored(response.sagemaker_backend)[_find_key(kind, response)]
-    return _answer({f"{kind.name}Arn": stored.arn} if kind.has_properties else None)
+    return build_answer({f"{kind.name}Arn": stored.arn} if kind.has_properties else None)
 
 
 def _list(kind: Kind, response: Any) -> Any:
     prefix = kind.name if kind.in_domain else ""
-    part, domain = _read(response, f"{prefix}NameContains") or "", _read(response, "DomainIdEquals")
-    source, typed = _read(response, "SourceUri"), _read(response, f"{kind.name}Type")
+    part, domain = read_member(response, f"{prefix}NameContains") or "", read_member(response, "DomainIdEquals")
+    source, typed = read_member(response, "SourceUri"), read_member(response, f"{kind.name}Type")
     members = [
         stored.members
         for key, stored in list_stored(response.sagemaker_backend).items()
@@ -137,9 +121,11 @@ def _list(kind: Kind, response: Any) -> Any:
         and source in (None, stored.members.get("Source", {}).get("SourceUri"))
         and typed in (None, stored.members.get(f"{kind.name}Type"))
     ]
-    by_name = (_read(response, "SortBy") or "").upper() == "NAME"
+    by_name = (read_member(response, "SortBy") or "").upper() == "NAME"
     sort_by = f"{kind.name}Name" if by_name else "CreationTime"
-    return _answer(read_page(response, kind.listed, members, sort_by, "Ascending" if kind.in_domain else "Descending"))
+    return build_answer(
+        read_page(response, kind.listed, members, sort_by, "Ascending" if kind.in_domain else "Descending")
+    )
 
 
 def read_page(
@@ -161,16 +147,11 @@ def read_page(
     Raises:
         ValidationException: the token is not one of ours.
     """
-    key = sort_by or _read(response, "SortBy") or "CreationTime"
-    descending = (_read(response, "SortOrder") or order).upper()[0] == "D"
+    key = sort_by or read_member(response, "SortBy") or "CreationTime"
+    descending = (read_member(response, "SortOrder") or order).upper()[0] == "D"
     # Those that lack the member are the least.
     known = [each for each in members if key in each]
     known.sort(key=lambda each: each[key], reverse=descending)
     unknown = [each for each in members if key not in each]
     members = known + unknown if descending else unknown + known
-    token = _read(response, "NextToken") or "0"
-    if not token.isdecimal():
-        raise ValidationException("The NextToken is invalid: give the one of the last answer.")
-    end = int(token) + int(_read(response, "MaxResults") or _PAGE)
-    more = {"NextToken": str(end)} if end < len(members) else {}
-    return {listed: members[int(token) : end], **more}
+    return cut_page(response, listed, members, _PAGE)

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
+from emulator.moto_services.sagemaker.responses import read_member
 from emulator.moto_services.sagemaker.stored_kinds import find_stored
 
 # Operations whose tags moto drops, by the member of the answer that holds the ARN.
@@ -62,7 +63,7 @@ def _keep_tags(create: Callable[[Any], Any], arn_member: str) -> Callable[[Any],
     @wraps(create)
     def create_with_tags(response: Any) -> Any:
         answer = create(response)
-        tags = response._get_param("Tags")  # noqa: SLF001
+        tags = read_member(response, "Tags")
         if tags:
             response.sagemaker_backend.add_tags(answer.result[arn_member], tags)
         return answer
