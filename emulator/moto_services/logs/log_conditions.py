@@ -1,12 +1,17 @@
 """Conditions in filter patterns of CloudWatch Logs, on JSON and on fields."""
 
 import json
+import logging
 import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import regex
+
 from emulator.exceptions import LogPatternError
+
+logger = logging.getLogger(__name__)
 
 Matcher = Callable[[str], bool]
 _Test = Callable[[Any], bool]
@@ -30,6 +35,8 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 _ELLIPSIS = "..."
 # Each is a level of recursion, when a pattern is parsed and when a line is matched.
 _MOST_PARENTHESES = 50
+# A regular expression that backtracks excessively must not stop everything else.
+_REGEX_SECONDS = 0.05
 _ABSENT = object()
 
 
@@ -143,21 +150,34 @@ def read_selected(event: Any, selector: str) -> Any:
 
 def build_text_test(wanted: str) -> Callable[[str], bool]:
     """Build a comparison with a text, in which ``*`` stands for any characters."""
-    expression = re.compile(".*".join(map(re.escape, wanted.split("*"))), re.DOTALL)
+    first, *rest = map(re.escape, wanted.split("*"))
+    # Atomic groups: what lies between two asterisks is looked for once, not at each place where it may be.
+    ends = [*(f"(?>.*?{part})" for part in rest[:-1]), *(f".*{part}" for part in rest[-1:])]
+    expression = re.compile("".join([first, *ends]), re.DOTALL)
     return lambda text: expression.fullmatch(text) is not None
 
 
 def build_regex_test(expression: str) -> Callable[[str], bool]:
-    """Build a search for a regular expression.
+    """Build a search for a regular expression. A text for which the search takes too long does not match.
 
     Raises:
         LogPatternError: it is not valid.
     """
     try:
-        compiled = re.compile(expression)
-    except re.error as error:
+        compiled = regex.compile(expression)
+    except regex.error as error:
         raise LogPatternError(f"the regular expression {expression!r} is not valid: {error}") from error
-    return lambda text: compiled.search(text) is not None
+
+    def matches(text: str) -> bool:
+        try:
+            return compiled.search(text, timeout=_REGEX_SECONDS) is not None
+        except TimeoutError:
+            logger.warning(
+                "The regular expression %s of a filter pattern takes too long: a line is left out.", expression
+            )
+            return False
+
+    return matches
 
 
 def _parse_any(tokens: _Tokens, parse_comparison: Callable[[_Tokens], _Test]) -> _Test:

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from emulator.exceptions import LogPatternError
@@ -94,3 +96,9 @@ def test_pattern(pattern: str, line: str, matched: bool) -> None:
 def test_pattern_that_is_not_valid_is_refused(pattern: str, reason: str) -> None:
     with pytest.raises(LogPatternError, match=reason):
         parse_log_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["%(a+)+b%", "{ $.text = %(a+)+b% }", '{ $.text = "' + "a*" * 30 + 'b" }'])
+def test_a_pattern_that_backtracks_excessively_does_not_match(pattern: str) -> None:
+    line = json.dumps({"text": "a" * 2000})
+    assert not parse_log_pattern(pattern)(line)  # or it would take years
