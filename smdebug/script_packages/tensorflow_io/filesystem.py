@@ -180,8 +180,7 @@ class S3Filesystem:
 
     def _stat(self, _filesystem: Any, path: str, found: Any) -> None:
         is_file = self._get_kind(path) == "file"
-        length = objects.measure(self._connect(), path) if is_file else 0
-        changed = objects.tell_changed(self._connect(), path) if is_file else 0
+        length, changed = objects.describe(self._connect(), path) if is_file else (0, 0)
         found[0] = Statistics(length, changed, not is_file)
 
     def _is_directory(self, _filesystem: Any, path: str) -> bool:

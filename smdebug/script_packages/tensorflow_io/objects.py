@@ -100,9 +100,10 @@ def measure(client: Any, path: str) -> int:
     return int(_head(client, path)["ContentLength"])
 
 
-def tell_changed(client: Any, path: str) -> int:
-    """Return when an object was stored, in nanoseconds since the epoch."""
-    return int(_head(client, path)["LastModified"].timestamp() * 1e9)
+def describe(client: Any, path: str) -> tuple[int, int]:
+    """Return the size of an object in bytes, and when it was stored, in nanoseconds since the epoch."""
+    head = _head(client, path)
+    return int(head["ContentLength"]), int(head["LastModified"].timestamp() * 1e9)
 
 
 def _head(client: Any, path: str) -> Any:
