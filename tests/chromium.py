@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 _APT_SECONDS = 280
 
@@ -24,6 +27,15 @@ def find_chromium() -> str:
     if found is None:
         found = _install()
     return found
+
+
+@contextmanager
+def opened_chromium() -> Iterator[Browser]:
+    """Start chromium without a window; it is closed afterwards."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 def _install() -> str:

@@ -11,11 +11,11 @@ from html import escape
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from emulator.console.build import build_console
 from sdk_compat.demo.training_job import HEALTHY, SICK, build_request, stage_inputs
-from tests.chromium import find_chromium
+from tests.chromium import opened_chromium
 from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.end_to_end.profiled_jobs import profile
 from tests.running_emulator import RunningEmulator
@@ -57,12 +57,10 @@ def main() -> int:
             emulator.client("sagemaker").create_training_job(**request)
         for name in jobs:
             wait_until_ended(emulator, name)
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        with opened_chromium() as browser:
             take_console(browser, emulator.endpoint_url)
             state = ["--state-dir", str(emulator.state_dir)]
             take_terminal(browser, [[*command, "jobs", *state], [*command, "describe", "sick", *state]])
-            browser.close()
     return 0
 
 

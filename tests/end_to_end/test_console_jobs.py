@@ -12,11 +12,11 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Page, Route, expect, sync_playwright
+from playwright.sync_api import Page, Route, expect
 
 from emulator.console.build import build_console, install_packages
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
-from tests.chromium import find_chromium
+from tests.chromium import opened_chromium
 from tests.end_to_end.api_answers import find_differences, list_described
 from tests.end_to_end.many_jobs import FAILED_EVERY, REGION, TRIALS, TUNING, store_jobs
 from tests.waiting import wait_until
@@ -115,12 +115,10 @@ def ask(emulator: RunningEmulator, path: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+    with opened_chromium() as opened:
         expect.set_options(timeout=PATIENCE_MS)
         yield opened
         expect.set_options(timeout=5000)
-        opened.close()
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from emulator.console.build import build_console
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
-from tests.chromium import find_chromium
+from tests.chromium import opened_chromium
 from tests.end_to_end.guarded import Guarded
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ API = f"/_emulator/jobs/us-east-1/{JOB}"
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+    with opened_chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

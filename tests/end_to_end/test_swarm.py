@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from container_runtime.runtime import EngineUnavailableError
 from container_runtime.swarm.engine import SwarmEngine
@@ -27,7 +27,7 @@ from emulator.console.build import build_console
 from sdk_compat.demo.training_job import build_rule
 from sdk_compat.emulator_process import EmulatorStartError
 from smdebug.trials import create_trial
-from tests.chromium import find_chromium
+from tests.chromium import opened_chromium
 from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import LARGE, create_job
 from tests.end_to_end.test_stopped_by_rule import find_handler_lines
@@ -178,8 +178,7 @@ def check_places(emulator: RunningEmulator, job: str) -> None:
 def check_console(emulator: RunningEmulator, nodes: SwarmNodes, job: str, folder: Path) -> None:
     """The console shows what runs where, in a browser."""
     build_console()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+    with opened_chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(60_000)
         page.goto(f"{emulator.endpoint_url}/console")
@@ -187,7 +186,6 @@ def check_console(emulator: RunningEmulator, nodes: SwarmNodes, job: str, folder
             row = page.locator(f"[data-node='{node.address}']")
             expect(row).to_contain_text(re.compile(rf"ready.*\d+ processors.*smdebug-{job}-\w+-algo-\d"))
         page.screenshot(path=folder / "nodes.png", full_page=True)
-        browser.close()
 
 
 def test_an_engine_that_commands_no_swarm_is_refused(

@@ -9,14 +9,14 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from benchmarks.shared.tensorboard import build_tensorboard
 from emulator.console.build import build_console, install_packages
 from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
 from smdebug.mode_keys import ModeKeys
-from tests.chromium import find_chromium
+from tests.chromium import opened_chromium
 from tests.end_to_end.console.jobs_from_elsewhere import (
     CLASSES,
     LAYERS,
@@ -43,11 +43,9 @@ HOSTILE_SVG = "<svg xmlns='http://www.w3.org/2000/svg' onload='document.title=1'
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+    with opened_chromium() as opened:
         expect.set_options(timeout=PATIENCE_MS)
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="package")

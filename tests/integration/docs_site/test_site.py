@@ -14,10 +14,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from release.documentation import write_versions
-from tests.chromium import find_chromium
+from tests.chromium import opened_chromium
 
 pytestmark = pytest.mark.slow
 
@@ -99,15 +99,13 @@ def test_the_header_leads_to_other_versions(site: Path) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site.parent)))
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        with opened_chromium() as browser:
             page = browser.new_page()
             page.goto(f"http://127.0.0.1:{server.server_port}/")
             expect(page.locator(".md-version__link")).to_have_text([VERSION, "0.0.9"], timeout=60_000)
             page.locator(".md-version__current").focus()
             page.locator(".md-version__link", has_text="0.0.9").press("Enter")
             expect(page).to_have_title("An earlier version", timeout=60_000)
-            browser.close()
     finally:
         server.shutdown()
         server.server_close()

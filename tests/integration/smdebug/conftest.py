@@ -1,20 +1,3 @@
-"""Fixtures of the library's tests that start processes and servers.
+"""Fixtures of the library's tests that start processes and servers: those of its unit tests."""
 
-They are those of its unit tests.
-"""
-
-from tests.unit.smdebug.conftest import plain_environment, run, said
-from tests.unit.smdebug.object_storage import moto_endpoint, storage
-from tests.unit.smdebug.scripts import config, forking_torch, run_script, run_torch_script
-
-__all__ = [
-    "config",
-    "forking_torch",
-    "moto_endpoint",
-    "plain_environment",
-    "run",
-    "run_script",
-    "run_torch_script",
-    "said",
-    "storage",
-]
+from tests.unit.smdebug.conftest import *  # noqa: F403 - pytest finds fixtures by their names here

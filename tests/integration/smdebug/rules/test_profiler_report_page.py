@@ -4,11 +4,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
-
 from smdebug.profiler.system_samples import Sample
 from smdebug.profiler.trace_events import TraceEvent
-from tests.chromium import find_chromium
+from tests.chromium import opened_chromium
 from tests.unit.smdebug.rules.profiling.test_profiler_report import JOB, SHORT, build_report
 from tests.unit.smdebug.rules.profiling.test_profiler_rules import SICK
 
@@ -28,8 +26,7 @@ def test_the_summary_of_a_job_with_every_fault_takes_three_screens(tmp_path: Pat
     assert sum(bool(rule.triggered) for rule in report.rules) >= 10
     path = tmp_path / "profiler-report.html"
     path.write_text(report.render_files(JOB)[path.name])
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+    with opened_chromium() as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto(path.as_uri())
         headings = page.locator("h2").all_inner_texts()
@@ -44,4 +41,3 @@ def test_the_summary_of_a_job_with_every_fault_takes_three_screens(tmp_path: Pat
         text = page.locator("body").inner_text()
         assert not re.search(r"`|\*\*", text)
         assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
-        browser.close()
