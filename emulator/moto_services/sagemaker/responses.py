@@ -1,4 +1,4 @@
-"""Requests and answers of moto's SageMaker, and our answers in the place of its own."""
+"""SageMaker operations: requests as moto reads them, and answers of ours."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
