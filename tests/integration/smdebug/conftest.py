@@ -1,3 +1,3 @@
-"""Fixtures of the library's tests that start processes and servers: those of its unit tests."""
+"""Fixtures of the library's integration tests: those of its unit tests."""
 
 from tests.unit.smdebug.conftest import *  # noqa: F403 - pytest finds fixtures by their names here
