@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -132,6 +133,7 @@ class Gateway:
         # The first handler that returns an answer wins.
         self._error_handlers: list[Callable[[Request, Exception], WireAnswer | None]] = [
             encode_aws_error,
+            encode_failed_start,
             log_and_encode_failure,
         ]
 
@@ -267,6 +269,14 @@ def add_request_id(headers: Headers) -> Headers:
 def encode_aws_error(_request: Request, error: Exception) -> WireAnswer | None:
     """Encode one of the emulator's own errors as AWS does."""
     return encode_error(error) if isinstance(error, AwsError) else None
+
+
+def encode_failed_start(_request: Request, error: Exception) -> WireAnswer | None:
+    """Refuse a request whose service does not start any more; what stopped the start is said elsewhere."""
+    if not isinstance(error, CancelledError):
+        return None
+    said = "The emulator stops, or could not start: its own message says why."
+    return encode_error(AwsError(said, code="ServiceUnavailable", status=503))
 
 
 def log_and_encode_failure(request: Request, error: Exception) -> WireAnswer:

@@ -261,8 +261,10 @@ def test_a_request_for_a_service_that_never_starts_is_answered(caplog: pytest.Lo
     with ThreadPoolExecutor(1) as client:
         waiting = client.submit(ask, services, "/bucket")
         services.cancel()
-        assert waiting.result(60)[0] == "500 Internal Server Error"
-    assert "GET /bucket failed" in caplog.text
+        status, _, body = waiting.result(60)
+    assert status == "503 Service Unavailable"
+    assert json.loads(body)["message"].startswith("The emulator stops, or could not start")
+    assert not caplog.text
 
 
 def test_a_service_that_raises_is_an_internal_failure(caplog: pytest.LogCaptureFixture) -> None:
