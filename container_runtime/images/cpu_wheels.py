@@ -12,8 +12,6 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from container_runtime.images.absent_libraries import build_placeholders
-from container_runtime.images.shared_objects import unlink_libraries
 from container_runtime.runtime import WheelhouseError
 
 CPU_ONLY_PACKAGES = ("torchaudio", "torchvision")
@@ -57,6 +55,8 @@ def fit_wheel(wheel: Path) -> Path:
     Raises:
         WheelhouseError: the wheel has a library that cannot be adapted.
     """
+    from container_runtime.images.shared_objects import unlink_libraries  # not at the start of the emulator
+
     name, version, tags = wheel.name.split("-", 2)
     old, new = (f"{name}-{each}.dist-info/" for each in (version, version + CPU_ONLY))
     fitted = wheel.with_name(f"{name}-{version}{CPU_ONLY}-{tags}")
@@ -94,6 +94,8 @@ def build_placeholder_wheels(lines: Iterable[str], folder: Path) -> list[Path]:
     Raises:
         WheelhouseError: a wheel of PyTorch's cannot be read.
     """
+    from container_runtime.images.absent_libraries import build_placeholders  # not at the start of the emulator
+
     wheels = sorted(path for name in ("torch", *CPU_ONLY_PACKAGES) for path in folder.glob(f"{name}-*.whl"))
     libraries = {f"torch/lib/{name}": content for name, content in build_placeholders(wheels).items()}
     made = []

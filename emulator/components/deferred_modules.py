@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-# Of moto: certificates of IAM, and files of recorded answers, which moto's own library for tests reads. Of the docker
-# package: engines behind SSH. Of ours: regular expressions, and retries (with tornado, where that is installed).
-_DEFERRED = ("cryptography.x509", "yaml", "paramiko", "regex", "tenacity")
+# Of moto: certificates of IAM, files of recorded answers, which moto's own library for tests reads, and XML in requests
+# to S3. Of the docker package: engines behind SSH, and archives. Of ours: regular expressions, and retries (with
+# tornado, where that is installed).
+_DEFERRED = ("cryptography.x509", "yaml", "xml.dom.minidom", "paramiko", "regex", "tenacity", "tarfile")
 # Those that every job needs.
 _OF_JOBS = ("regex", "tenacity")
 

@@ -7,7 +7,6 @@ import io
 import json
 import shutil
 import sqlite3
-import tarfile
 import tempfile
 import uuid
 from contextlib import closing
@@ -24,6 +23,8 @@ _STAGED, _LAST = "import", "last-import"
 
 def write_archive(state_dir: Path, target: Path) -> None:
     """Write the archive; the objects of S3 and the files of moto must not change in the meantime."""
+    import tarfile  # not at the start of the emulator
+
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(target, "w") as archive:
         description = json.dumps(_FORMAT).encode()
         member = tarfile.TarInfo(_DESCRIPTION)
@@ -56,6 +57,8 @@ def stage_archive(source: Path, state_dir: Path) -> str:
     Raises:
         ValidationException: ``source`` is not a state archive; no files are left behind.
     """
+    import tarfile  # not at the start of the emulator
+
     with tempfile.TemporaryDirectory(dir=state_dir) as scratch:
         try:
             with tarfile.open(source, "r:") as archive:
