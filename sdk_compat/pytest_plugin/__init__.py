@@ -26,7 +26,11 @@ _jobs = pytest.StashKey[list[dict[str, Any]]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Define the command-line options."""
-    group = parser.getgroup("sagemaker", "SageMaker emulator")
+    group = parser.getgroup(
+        "sagemaker",
+        "SageMaker emulator. Other settings are environment variables, such as SMDEBUG_EMULATOR_MAX_JOBS=2: see "
+        "`smdebug-emulator start --help`",
+    )
     group.addoption(
         "--sagemaker-runtime",
         metavar="NAME",

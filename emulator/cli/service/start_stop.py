@@ -86,6 +86,9 @@ def start(
 
     Prints one line when it is ready; the log goes to standard error. At the end, all jobs are stopped and all
     containers removed.
+
+    An option that is given once can be an environment variable, too: SMDEBUG_EMULATOR_MAX_JOBS=2 is --max-jobs 2, and
+    SMDEBUG_EMULATOR_NO_WARM=1 is --no-warm.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for package in ("emulator", "container_runtime"):
