@@ -200,6 +200,7 @@ def _build_bases(
                     arguments={"ORIGIN": origin.result()},
                     labels={IMAGE_LABEL: "base", KEY_LABEL: base.rpartition(":")[2]},
                 )
+            _remove_unnamed(api)  # the stage that held the wheels: gigabytes, which may be all that the disk has
             record_build(cache, "docker", definition.name, time.monotonic() - started)
 
 
@@ -279,12 +280,16 @@ def _remove_old(api: docker.APIClient, builds: Sequence[Build]) -> None:
     """
     wanted = {name for build in builds for name in (build.name, *build.bases)} | list_tags()
     for image in api.images(filters={"label": IMAGE_LABEL}):
-        names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
-        for name in names:
+        for name in image["RepoTags"] or ():
             if name.startswith(f"{NAMESPACE}/") and name not in wanted:
                 _remove_image(api, name)
-        if not names:
-            _remove_image(api, image["Id"])
+    _remove_unnamed(api)
+
+
+def _remove_unnamed(api: docker.APIClient) -> None:
+    """Remove images of this project that have no name, as stages of finished builds."""
+    for image in api.images(filters={"label": IMAGE_LABEL, "dangling": True}):
+        _remove_image(api, image["Id"])
 
 
 def _remove_image(api: docker.APIClient, name: str) -> None:

@@ -11,6 +11,11 @@ from container_runtime.docker.images.image_build import _remove_old
 OLD = "smdebug-emulator/training:old"
 
 
+def list_images(filters: dict[str, Any]) -> list[dict[str, Any]]:
+    unnamed = {"RepoTags": ["<none>:<none>"], "Id": "sha256:1"}
+    return [unnamed] if "dangling" in filters else [unnamed, {"RepoTags": [OLD], "Id": "sha256:2"}]
+
+
 @pytest.mark.parametrize("error", [None, requests.exceptions.ReadTimeout("timed out")])
 def test_an_engine_that_takes_minutes_to_remove_layers_does_not_fail_the_build(error: Exception | None) -> None:
     removed: list[str] = []
@@ -20,15 +25,14 @@ def test_an_engine_that_takes_minutes_to_remove_layers_does_not_fail_the_build(e
         if error is not None:
             raise error
 
-    images: list[dict[str, Any]] = [{"RepoTags": None, "Id": "sha256:1"}, {"RepoTags": [OLD], "Id": "sha256:2"}]
-    _remove_old(Mock(images=Mock(return_value=images), remove_image=remove), [])
+    _remove_old(Mock(images=list_images, remove_image=remove), [])
 
-    assert removed == ["sha256:1", OLD]
+    assert removed == [OLD, "sha256:1"]
 
 
 def test_an_image_that_somebody_built_from_ours_stays() -> None:
     """It has the label of what it was built from."""
     remove = Mock()
     images = [{"RepoTags": ["my/training:2.3"], "Id": "sha256:1"}, {"RepoTags": ["mine:1", OLD], "Id": "sha256:2"}]
-    _remove_old(Mock(images=Mock(return_value=images), remove_image=remove), [])
+    _remove_old(Mock(images=lambda filters: [] if "dangling" in filters else images, remove_image=remove), [])
     remove.assert_called_once_with(OLD)
