@@ -20,12 +20,14 @@ request = build_training_job(
 )
 boto3.client("sagemaker").create_training_job(**request)
 """
+# nbclient takes the outputs of a cell until the cell has ended, so this one waits for the thread that updates them.
 WATCHED = """
+%training_job of-a-notebook
 import threading, time
 while any(thread.name.startswith("Thread-") and "_follow" in thread.name for thread in threading.enumerate()):
     time.sleep(0.1)
 """
-CELLS = ("%load_ext smdebug_emulator", CREATE, "%training_job of-a-notebook", WATCHED, "%unload_ext smdebug_emulator")
+CELLS = ("%load_ext smdebug_emulator", CREATE, WATCHED, "%unload_ext smdebug_emulator")
 
 
 def run_cells(folder: Path, cells: tuple[str, ...]) -> list[list[Any]]:
@@ -42,7 +44,7 @@ def read_text(outputs: list[Any]) -> str:
 @pytest.mark.slow
 def test_an_emulator_is_started_for_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
-    loaded, _, shown, *_ = run_cells(tmp_path, CELLS)
+    loaded, _, shown, _ = run_cells(tmp_path, CELLS)
     assert "which ends with this kernel" in read_text(loaded)
     (display,) = [each for each in shown if each["output_type"] == "display_data"]
     assert "Failed" in display["data"]["text/html"], "it was displayed anew when the job had ended"
