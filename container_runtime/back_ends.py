@@ -6,7 +6,6 @@ An entry point of the group ``smdebug_emulator.runtimes`` has the name that ``--
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -65,6 +64,8 @@ class RuntimeOptions:
     @property
     def instance_id(self) -> str:
         """The emulator's id, 12 hexadecimal digits: one with the same state folder has the same."""
+        import hashlib  # loads OpenSSL, for which a command that opens no back end would wait
+
         return hashlib.sha256(str(self.state_dir.resolve()).encode()).hexdigest()[:12]
 
     @property

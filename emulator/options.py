@@ -150,9 +150,10 @@ def parse_runtime(text: str) -> str:
     Raises:
         ValueError: there is no such back end.
     """
-    from container_runtime.selection import list_choices  # looks at what is installed
+    from container_runtime.selection import AUTO, list_choices
 
-    if text not in (choices := list_choices()):
+    # The list is looked up among all that is installed, for which most commands would wait.
+    if text != AUTO and text not in (choices := list_choices()):
         raise ValueError(f"{text!r} is not a container back end: use one of {', '.join(choices)}")
     return text
 

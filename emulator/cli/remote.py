@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -77,6 +76,8 @@ def ask_remote(url: str) -> RunningEmulator:
     """
     # What clients elsewhere have to know is on their side of HTTP.
     command = [sys.executable, "-P", "-m", "sdk_compat", "remote", url]
+    import subprocess  # needed for an emulator elsewhere only
+
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         raise StartupError(done.stderr.strip())

@@ -4,7 +4,6 @@ What clients need is known on their side of HTTP: this process becomes a program
 keeps the current folder off its path. Every command that is run waits for what is imported here: it is little.
 """
 
-import hashlib
 import os
 import shlex
 import sys
@@ -64,6 +63,8 @@ def _print_remote(emulator: Emulator) -> NoReturn:
     record, advertised = emulator.record, emulator.health["advertised"]
     variables = {REMOTE_VARIABLE: advertised or record.endpoint_url}
     if record.ca_bundle is not None:
+        import hashlib  # loads OpenSSL, which `run` does not need
+
         variables[REMOTE_VARIABLE] += f"#sha256:{hashlib.sha256(Path(record.ca_bundle).read_bytes()).hexdigest()}"
     if advertised is None:
         click.echo("No other machine reaches this emulator: start it with --host for that.", err=True)
