@@ -126,6 +126,11 @@ class Faults:
         with self._lock:
             self._by_scope = dict(faults)
 
+    @property
+    def are_set(self) -> bool:
+        """Whether there are active faults."""
+        return bool(self._by_scope)
+
     def describe(self) -> dict[str, Any]:
         """Return all active faults, as the API shows them."""
         with self._lock:
@@ -133,7 +138,7 @@ class Faults:
 
     def strikes(self, scope: str, kind: str) -> bool:
         """Decide at random whether a fault strikes now, and count it if so."""
-        if not self._by_scope:
+        if not self.are_set:
             return False
         with self._lock:
             fault = self._by_scope.get(scope)

@@ -19,6 +19,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from socket import socket
 
@@ -68,9 +69,9 @@ class LocalProcesses(OneMachine):
 
     name = "process"
 
-    @property
+    @cached_property
     def hands_gpus(self) -> bool:
-        """Whether this machine has GPUs: its processes see them all."""
+        """Whether this machine has GPUs: its processes see them all. They are looked up once."""
         return bool(list_gpus())
 
     host_address = "127.0.0.1"

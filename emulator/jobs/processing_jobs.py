@@ -33,13 +33,18 @@ class ProcessingJobs(JobsOfAKind):
             services.settings.quotas, partial(services.store.list_running_jobs, ProcessingJob)
         )
 
-    def create(self, region: str, request: Mapping[str, Any], client_note: str | None = None) -> ProcessingJob:
+    def create(
+        self, region: str, request: Mapping[str, Any], client_note: str | None = None
+    ) -> tuple[ProcessingJob, list[JobWarning]]:
         """Store a processing job and start it.
 
         Args:
             region: Region of the request.
             request: Members of CreateProcessingJob, validated.
             client_note: Warning about the client that sent the request.
+
+        Returns:
+            The job, and the warnings about its request.
 
         Raises:
             ValidationException: The request is invalid.
@@ -53,19 +58,17 @@ class ProcessingJobs(JobsOfAKind):
         except VersionRefusedError as error:
             raise ValidationException(str(error)) from error
         hands_gpus = self._services.runtime.hands_gpus
+        warnings = list(find_processing_warnings(request, substitution, client_note, hands_gpus=hands_gpus))
         with self._quotas.admit(region, request):
-            return self._create(
+            job = self._create(
                 ProcessingJob,
                 request["ProcessingJobName"],
                 region,
                 request,
                 lambda job: ProcessingJobRun(job, self._services),
-                list(find_processing_warnings(request, substitution, client_note, hands_gpus=hands_gpus)),
+                warnings,
             )
-
-    def list_warnings(self, job: ProcessingJob) -> Sequence[JobWarning]:
-        """List the warnings of a job."""
-        return self._store.list_warnings(job.arn)
+        return job, warnings
 
     def get(self, region: str, name: str) -> ProcessingJob | RuleEvaluation:
         """Return the processing job ``name``, which may be a rule evaluation.

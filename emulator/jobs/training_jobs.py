@@ -39,13 +39,18 @@ class TrainingJobs(JobsOfAKind):
         super().__init__(services)
         self.quotas = InstanceQuotas(services.settings.quotas, partial(services.store.list_running_jobs, TrainingJob))
 
-    def create(self, region: str, request: Mapping[str, Any], client_note: str | None = None) -> TrainingJob:
+    def create(
+        self, region: str, request: Mapping[str, Any], client_note: str | None = None
+    ) -> tuple[TrainingJob, list[JobWarning]]:
         """Store a job and start it.
 
         Args:
             region: Region of the request.
             request: Members of CreateTrainingJob, validated against the service model.
             client_note: Warning about the client that sent the request.
+
+        Returns:
+            The job, and the warnings about its request.
 
         Raises:
             ValidationException: The request is invalid.
@@ -70,7 +75,7 @@ class TrainingJobs(JobsOfAKind):
                 TrainingJobRun(job, self._services),
                 lambda: self._ledger.create_training_job(job, evaluations, request.get("Tags") or (), warnings),
             )
-        return job
+        return job, warnings
 
     def _build_evaluations(self, job: TrainingJob) -> list[RuleEvaluation]:
         """Build the evaluations of a job's rules; profiler rules come last."""
@@ -102,10 +107,6 @@ class TrainingJobs(JobsOfAKind):
         if job is None:
             raise ValidationException(self._describe_missing(TrainingJob, name))
         return job
-
-    def list_warnings(self, job: TrainingJob) -> Sequence[JobWarning]:
-        """List the warnings of a job."""
-        return self._store.list_warnings(job.arn)
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TrainingJob], str | None]:
         """Return one page of jobs, and the token of the next page.

@@ -24,10 +24,10 @@ def create_training_job(request: Request, context: Context) -> Response:
     check_surroundings(request, context)
     if "ExperimentConfig" in request:
         context.jobs.experiments.check(context.region, request)
-    job = context.jobs.training.create(context.region, request, context.client_note)
+    job, warnings = context.jobs.training.create(context.region, request, context.client_note)
     if "ExperimentConfig" in request:
         context.jobs.experiments.add(job)
-    context.headers.update(build_header(context.jobs.training.list_warnings(job)))
+    context.headers.update(build_header(warnings))
     return {"TrainingJobArn": job.arn}
 
 

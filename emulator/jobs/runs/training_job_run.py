@@ -322,12 +322,12 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
                 start_rules(self.job, services)
 
     def _leave(self) -> None:
-        services = self.context.services
+        services, job = self.context.services, self.job
         services.admission.leave(self.arn)
-        keep_instances_ready(self.job, services, self._attempt.spec)
-        if services.ledger.store.list_rule_evaluations_of(self.job):
+        keep_instances_ready(job, services, self._attempt.spec)
+        if services.ledger.store.list_rule_evaluations_of(job):
             with services.threads.lock:
-                end_rules(self.job, self._attempt.uploads, services)
+                end_rules(job, self._attempt.uploads, services)
 
 
 def _move_to(stage: SecondaryStatus) -> Callable[[TrainingJob, int], TrainingJob]:

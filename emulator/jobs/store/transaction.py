@@ -3,7 +3,7 @@
 They hold its rules, tags and messages as well.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -192,8 +192,10 @@ class StoreTransaction:
         )
         return [load_record(TrainingJob, row) for row in self._connection.execute(statement)]
 
-    def add_warnings(self, arn: str, warnings: Iterable[JobWarning]) -> list[JobWarning]:
+    def add_warnings(self, arn: str, warnings: Sequence[JobWarning]) -> list[JobWarning]:
         """Add warnings to a job, up to its maximum number; return those that are new."""
+        if not warnings:
+            return []
         table = tables.job_warnings
         known = self._connection.execute(_COUNT_WARNINGS, {"of_arn": arn}).scalar_one()
         added: list[JobWarning] = []

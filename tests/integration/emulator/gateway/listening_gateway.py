@@ -39,7 +39,9 @@ class MemoryTrainingJobs:
         self.stopped: list[str] = []
         self._tags = tags
 
-    def create(self, region: str, request: dict[str, Any], client_note: str | None = None) -> MemoryJob:
+    def create(
+        self, region: str, request: dict[str, Any], client_note: str | None = None
+    ) -> tuple[MemoryJob, list[JobWarning]]:
         self.client_note = client_note
         name = request["TrainingJobName"]
         if name == "job-that-breaks":
@@ -51,10 +53,7 @@ class MemoryTrainingJobs:
         job = MemoryJob({**request, **state})
         self.jobs[region, name] = job
         self._tags[arn] = list(request.get("Tags", []))
-        return job
-
-    def list_warnings(self, job: MemoryJob) -> list[JobWarning]:
-        return [] if self.client_note is None else [build_warning("ClientNotTried", said=self.client_note)]
+        return job, [] if client_note is None else [build_warning("ClientNotTried", said=client_note)]
 
     def get(self, region: str, name: str) -> dict[str, Any]:
         if (region, name) not in self.jobs:

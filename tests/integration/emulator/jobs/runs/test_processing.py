@@ -241,7 +241,8 @@ def test_time_that_is_up_stops_the_job(harness: JobHarness) -> None:
 
 def test_a_job_is_found_by_the_name_in_its_arn(harness: JobHarness) -> None:
     request = build_request(harness, "time.sleep(600)", name="Work-A", Tags=[{"Key": "team", "Value": "a"}])
-    arn = harness.jobs.processing.create(REGION, request).arn
+    job, _ = harness.jobs.processing.create(REGION, request)
+    arn = job.arn
     assert arn.endswith("/work-a")
     assert describe(harness, "work-a")["ProcessingJobName"] == "Work-A"
     for asked in (arn, arn.replace("work-a", "Work-A")):

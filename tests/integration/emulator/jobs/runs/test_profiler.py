@@ -130,12 +130,12 @@ def test_a_job_that_waits_for_cores_has_a_warning(harness: JobHarness, monkeypat
     profiled = {"S3OutputPath": f"s3://{harness.bucket}/p", "ProfilingIntervalInMilliseconds": 100}
     harness.jobs.training.create(REGION, harness.request("starved", script="time.sleep(600)", ProfilerConfig=profiled))
     job = harness.jobs.training.get(REGION, "starved")
-    (warning,) = wait_until(lambda: harness.jobs.training.list_warnings(job))
+    (warning,) = wait_until(lambda: harness.store.list_warnings(job.arn))
     harness.jobs.training.stop(REGION, "starved")
     harness.wait("starved")
     assert warning.code == "ContainerStarved"
     assert warning.text.startswith("On algo-1, the training waited for a core in ")
-    assert harness.jobs.training.list_warnings(job) == [warning]
+    assert harness.store.list_warnings(job.arn) == [warning]
 
 
 def test_a_bucket_that_is_not_there(harness: JobHarness) -> None:

@@ -10,7 +10,7 @@ from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 
 
 def test_name_taken_unknown_job_bad_name_and_no_data(harness: JobHarness) -> None:
-    job = harness.jobs.training.create(REGION, harness.request())
+    job, _ = harness.jobs.training.create(REGION, harness.request())
     with pytest.raises(ResourceInUse, match=rf"already exists \({job.arn}\)"):
         harness.jobs.training.create(REGION, harness.request())
     for call in (

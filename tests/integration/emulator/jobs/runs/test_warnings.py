@@ -35,7 +35,7 @@ path.with_suffix(".tmp").rename(path)
 
 def list_codes(harness: JobHarness, name: str = "job") -> list[str]:
     job = harness.jobs.training.get(REGION, name)
-    return [each.code for each in harness.jobs.training.list_warnings(job)]
+    return [each.code for each in harness.store.list_warnings(job.arn)]
 
 
 def write_image(tmp_path: Path, name: str, *lines: str) -> None:
