@@ -28,8 +28,6 @@ from emulator.jobs.store.rows import K, R, find_table, load_record
 from emulator.jobs.store.transaction import StoreTransaction
 from emulator.state.write_ahead import use_write_ahead_log
 
-# Option of connections that execute one statement.
-_ONE_STATEMENT = "one_statement"
 # A store up to this size is checked when it is opened, which takes about 0.1 s.
 _CHECKED_BYTES = 64 * 1024**2
 _TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
@@ -83,7 +81,8 @@ class JobStore:
         )
         event.listen(self._engine, "connect", partial(_configure_connection, followed=followed))
         event.listen(self._engine, "begin", _begin)
-        self._one_statement = self._engine.execution_options(**{_ONE_STATEMENT: True})
+        # The same connections, without transactions: a single statement sees one state anyway.
+        self._one_statement = create_engine("sqlite://", pool=self._engine.pool)
         self.pages = JobPages(self._engine)
         self.newest = NewestJobs(self._engine)
         self.by_prefix = JobsByPrefix(self._engine, self._writing)
@@ -149,7 +148,7 @@ class JobStore:
 
     @contextmanager
     def _reading(self) -> Iterator[StoreTransaction]:
-        """Give access for one statement, which sees one state without a transaction."""
+        """Give access for one statement."""
         with self._one_statement.connect() as connection:
             yield StoreTransaction(connection)
 
@@ -268,8 +267,7 @@ class JobStore:
 
 
 def _begin(connection: Connection) -> None:
-    if _ONE_STATEMENT not in connection.get_execution_options():
-        connection.exec_driver_sql("BEGIN")
+    connection.exec_driver_sql("BEGIN")
 
 
 def _configure_connection(connection: Any, _record: object, *, followed: bool) -> None:

@@ -12,7 +12,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from emulator.exceptions import ResourceInUse, StartupError, ValidationException
 from emulator.jobs.model.rule_evaluation import new_rule_evaluation
@@ -107,16 +107,18 @@ def test_a_page_looks_at_its_own_jobs_only(tmp_path: Path, sort_by: str) -> None
     path = tmp_path / "jobs.sqlite"
     store = JobStore(path)
     statements: list[tuple[str, Any]] = []
-    event.listen(
-        store._engine,
-        "before_cursor_execute",
-        lambda _1, _2, text, parameters, *_: statements.append((text, parameters)),
-    )
+
+    def note(_connection: Any, _cursor: Any, text: str, parameters: Any, *_others: Any) -> None:
+        statements.append((text, parameters))
+
     job = add(store, "one")
-    statements.clear()
-    store.pages.list_training_jobs("us-east-1", parse_list_query({"SortBy": sort_by}))
-    store.find_training_job("us-east-1", "one")
-    store.list_rule_evaluations_of(job)
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        store.pages.list_training_jobs("us-east-1", parse_list_query({"SortBy": sort_by}))
+        store.find_training_job("us-east-1", "one")
+        store.list_rule_evaluations_of(job)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
     with closing(sqlite3.connect(path)) as database:
         plans = [
             [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {text}", parameters)]
