@@ -61,7 +61,7 @@ def emulator(tmp_path: Path, moto_application: Any, warm_options: WarmOptions | 
     emulator.invoker = FunctionInvoker(
         emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS, idle_seconds=60.0
     )
-    emulator.publisher = Publisher(emulator.invoker, retry_seconds=0.02)
+    emulator.publisher = Publisher(emulator.invoker, retry_seconds=0.02, record=lambda outcome: emulator.note(outcome))
     routes["invoke"] = InvokeApplication(emulator.invoker, lambda _: ACCOUNT, read_region)
     yield emulator
     emulator.publisher.close()

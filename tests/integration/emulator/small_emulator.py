@@ -7,6 +7,7 @@ import zipfile
 from typing import Any
 
 from container_runtime.process.local_processes import LocalProcesses
+from emulator.events.outcomes import DeliveryOutcome
 from emulator.events.publisher import Publisher
 from emulator.lambda_functions.invoker import FunctionInvoker
 from tests.boto3_client import make_client
@@ -44,6 +45,10 @@ class Emulator:
         self.invoker: FunctionInvoker
         self.publisher: Publisher
         self.containers: LocalProcesses
+        self.outcomes: list[DeliveryOutcome] = []
+
+    def note(self, outcome: DeliveryOutcome) -> None:
+        self.outcomes.append(outcome)
 
     def client(self, service_name: str) -> Any:
         return make_client(self.endpoint_url, service_name, REGION)

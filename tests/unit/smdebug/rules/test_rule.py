@@ -1,11 +1,9 @@
-import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, TensorUnavailable, TensorUnavailableForStep
-from smdebug.logger import get_logger
 from smdebug.rules import RequiredTensors, Rule, invoke_rule
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
@@ -145,20 +143,9 @@ def test_live_run_is_followed(run: RunMaker) -> None:
     assert rule.asked == [0, 500, 1000, 1500, 2000, 3000]
 
 
-def test_invoke_rule_says_what_it_did(trial: Trial) -> None:
-    messages: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
-
-    logger, listener = get_logger(), Listener()
-    logger.addHandler(listener)
-    try:
-        with pytest.raises(NoMoreData):
-            invoke_rule(Above(trial))
-    finally:
-        logger.removeHandler(listener)
-    assert messages[0] == "Rule Above is evaluated at global steps from 0 on."
-    assert sum("resulted in the condition being met" in message for message in messages) == 2
-    assert messages[-1] == "Rule Above was evaluated at 4 steps; its condition was met at 2 of them."
+def test_invoke_rule_says_what_it_did(trial: Trial, said: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(NoMoreData):
+        invoke_rule(Above(trial))
+    assert said.messages[0] == "Rule Above is evaluated at global steps from 0 on."
+    assert sum("resulted in the condition being met" in message for message in said.messages) == 2
+    assert said.messages[-1] == "Rule Above was evaluated at 4 steps; its condition was met at 2 of them."
