@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as st_numpy
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.format.arguments import get_content
+from smdebug.format.protobuf import encode_bytes, encode_double, encode_int, encode_varint
 from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.format.tfevent.decoding import decode_event, read_events
 from smdebug.format.tfevent.encoding import encode_event_fields, encode_heads, encode_metadata, encode_string_heads
@@ -139,3 +140,56 @@ def test_storable_arrays(array: np.ndarray, stored: str, true_dtype: str | None)
 def test_dates_cannot_be_saved() -> None:
     with pytest.raises(SMDebugTypeError, match="datetime64"):
         get_storable_array(np.array(["2020-01-01"], "datetime64[D]"))
+
+
+def encode_dims(*sizes: int) -> bytes:
+    return encode_bytes(2, b"".join(encode_bytes(2, encode_int(1, size)) for size in sizes))
+
+
+def decode_tensor(content: bytes) -> np.ndarray:
+    event = decode_event(encode_bytes(5, encode_bytes(1, encode_bytes(1, b"t") + encode_bytes(8, content))))
+    tensor = event.values[0].tensor
+    assert tensor is not None
+    return tensor
+
+
+@pytest.mark.parametrize(
+    ("data_type", "dtype", "numbers"),
+    [
+        (1, "float32", encode_bytes(5, np.array([1.5, -2], "<f4").tobytes())),
+        (2, "float64", encode_bytes(6, np.array([1.5], "<f8").tobytes()) + encode_double(6, -2.0)),
+        (3, "int32", encode_bytes(7, encode_varint(7) + encode_varint(-2))),
+        (9, "int64", encode_int(10, 7) + encode_int(10, -2)),
+        (10, "bool", encode_bytes(11, b"\x01\x00")),
+        (8, "complex64", encode_bytes(9, np.array([1 + 2j, 3], "<c8").tobytes())),
+        (18, "complex128", encode_bytes(12, np.array([1 + 2j, 3], "<c16").tobytes())),
+    ],
+)
+def test_lists_of_numbers_of_other_writers_are_read(data_type: int, dtype: str, numbers: bytes) -> None:
+    expected = {"f": [1.5, -2], "i": [7, -2], "b": [True, False], "c": [1 + 2j, 3]}[np.dtype(dtype).kind]
+    tensor = decode_tensor(encode_int(1, data_type) + encode_dims(2, 1) + numbers)
+    assert (tensor.dtype, tensor.shape, tensor.ravel().tolist()) == (np.dtype(dtype), (2, 1), expected)
+
+
+def test_text_of_other_writers_is_read() -> None:
+    texts = encode_bytes(8, b"a") + encode_bytes(8, "é".encode())
+    assert decode_tensor(encode_int(1, 7) + encode_dims(2) + texts).tolist() == ["a", "é"]
+    assert decode_tensor(encode_int(1, 7) + encode_dims(0)).shape == (0,)
+
+
+def test_a_reference_has_the_type_that_it_refers_to() -> None:
+    numbers = encode_bytes(4, np.array([1.5], "<f4").tobytes())
+    assert decode_tensor(encode_int(1, 101) + encode_dims(1) + numbers).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (encode_int(1, 1) + encode_dims(3) + encode_bytes(4, b"\0" * 8), r"does not fill its shape \(3,\)"),
+        (encode_int(1, 1) + encode_dims(2) + encode_bytes(4, b"\0" * 7), r"does not fill its shape \(2,\)"),
+        (encode_int(1, 14) + encode_dims(1) + encode_bytes(4, b"\0\0"), "data type 14 cannot be read"),
+    ],
+)
+def test_tensors_that_cannot_be_read_are_refused(content: bytes, said: str) -> None:
+    with pytest.raises(SMDebugValueError, match=said):
+        decode_tensor(content)
