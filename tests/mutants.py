@@ -61,23 +61,34 @@ class Subject:
     slow: bool = False
 
 
-JOBS = ("tests/unit/emulator/jobs", "tests/integration/emulator/jobs")
+JOBS, HOOKS = "tests/integration/emulator/jobs", "tests/unit/smdebug/pytorch"
+# Of many tests that reach a module, those that are about it and take little time.
 SUBJECTS = {
     "lifecycle": Subject(
         ("emulator/jobs/runs/job_run.py", "emulator/jobs/runs/attempt.py", "emulator/jobs/runs/training_attempt.py"),
-        ("tests/integration/emulator/jobs/runs",),
+        tuple(f"{JOBS}/runs/test_{name}.py" for name in ("training", "many_hosts", "spot", "warnings", "pipes")),
     ),
     "recovery": Subject(
         ("emulator/jobs/runs/recovery.py",),
-        (
-            "tests/unit/emulator/jobs/runs",
-            "tests/integration/emulator/jobs/runs/test_recovery.py",
-            "tests/integration/emulator/jobs/runs/test_recovery_around_jobs.py",
-        ),
+        (f"{JOBS}/runs/test_recovery.py", f"{JOBS}/runs/test_recovery_around_jobs.py"),
         slow=True,
     ),
-    "staging": Subject(("emulator/jobs/staging/*.py",), JOBS),
-    "uploads": Subject(("emulator/jobs/uploads/*.py",), JOBS),
+    "staging": Subject(
+        ("emulator/jobs/staging/*.py",),
+        (
+            "tests/unit/emulator/jobs/staging",
+            *(f"{JOBS}/runs/test_{name}.py" for name in ("fast_file", "pipes", "profiler", "rule", "warnings")),
+        ),
+    ),
+    "uploads": Subject(
+        ("emulator/jobs/uploads/*.py",),
+        (
+            "tests/unit/emulator/jobs/uploads",
+            f"{JOBS}/uploads",
+            f"{JOBS}/runs/test_training.py",
+            f"{JOBS}/runs/test_many_hosts.py",
+        ),
+    ),
     "publisher": Subject(("emulator/events/publisher.py",), ("tests/integration/emulator/events",)),
     "signatures": Subject(
         ("emulator/security/signatures.py", "emulator/security/signed_forms.py"),
@@ -85,25 +96,39 @@ SUBJECTS = {
     ),
     "recorder": Subject(
         ("smdebug/capture/recorder.py",),
-        ("tests/unit/smdebug/capture", "tests/unit/smdebug/pytorch", "tests/unit/smdebug/xgboost"),
+        (
+            "tests/unit/smdebug/capture",
+            "tests/integration/smdebug/capture",
+            "tests/unit/smdebug/xgboost",
+            *(f"{HOOKS}/test_{name}.py" for name in ("hook", "hook_values", "failures", "own_hook_classes", "resume")),
+        ),
     ),
     "saving_plan": Subject(
         ("smdebug/capture/saving_plan.py", "smdebug/config/*.py"),
-        ("tests/unit/smdebug/capture", "tests/unit/smdebug/config", "tests/unit/smdebug/pytorch"),
+        (
+            "tests/unit/smdebug/capture",
+            "tests/unit/smdebug/config",
+            *(f"{HOOKS}/test_{name}.py" for name in ("hook", "hook_values", "reductions")),
+        ),
     ),
-    "step_writer": Subject(
-        ("smdebug/writing/step_writer.py",),
-        ("tests/unit/smdebug/writing", "tests/unit/smdebug/core", "tests/unit/smdebug/pytorch"),
-    ),
+    "step_writer": Subject(("smdebug/writing/step_writer.py",), ("tests/unit/smdebug/writing",)),
     "index_reader": Subject(
         ("smdebug/reading/index_reader.py", "smdebug/reading/index_templates.py"),
-        ("tests/unit/smdebug/reading", "tests/unit/smdebug/trials"),
+        tuple(f"tests/unit/smdebug/reading/test_{name}.py" for name in ("index_reader", "index_templates")),
     ),
     "record_format": Subject(
         ("smdebug/format/*.py",),
-        ("tests/unit/smdebug/format", "tests/unit/smdebug/reading"),
+        (
+            "tests/unit/smdebug/format",
+            "tests/unit/smdebug/writing",
+            "tests/unit/smdebug/compatibility",
+            "tests/unit/smdebug/reading/test_tensor_reductions.py",
+        ),
     ),
-    "rules": Subject(("smdebug/rules/builtin/*.py",), ("tests/unit/smdebug/rules",)),
+    "rules": Subject(
+        ("smdebug/rules/builtin/*.py",),
+        ("tests/unit/smdebug/rules/builtin", "tests/unit/smdebug/rules/test_formulas.py"),
+    ),
 }
 
 
