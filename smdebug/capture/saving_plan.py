@@ -1,5 +1,6 @@
 """Saving plan of a step, computed once for each set of due collections."""
 
+import re
 import sys
 from collections.abc import Iterable
 
@@ -8,8 +9,9 @@ from smdebug.config.save_config import SaveConfigMode
 from smdebug.mode_keys import ModeKeys
 from smdebug.writing.selected_tensor import Selection
 
-# Sample numbers for testing a regex against names that are not known yet.
-_SAMPLE_NUMBERS = tuple(range(12))
+# How many numbers a regex is tried with for names that are not known yet: few where it holds no digit.
+_SAMPLES, _SAMPLES_OF_DIGITS = 12, 100
+_NUMBER = re.compile(r"[0-9]{1,6}")
 
 _NO_END = sys.maxsize
 
@@ -24,6 +26,7 @@ class StepPlan:
         self._selections: dict[str, Selection | None] = {}
         self._selections_of_one: dict[tuple[str, str], Selection | None] = {}
         self._prefixes: dict[str, bool] = {}
+        self._samples = [_list_samples(collection) for collection in self.due]
 
     def has_collection(self, name: str) -> bool:
         """Return whether the collection of this name is due."""
@@ -76,10 +79,19 @@ class StepPlan:
         wanted = self._prefixes.get(prefix)
         if wanted is None:
             wanted = any(
-                collection.matches(f"{prefix}{number}") for number in _SAMPLE_NUMBERS for collection in self.due
+                collection.matches(f"{prefix}{number}")
+                for collection, numbers in zip(self.due, self._samples, strict=True)
+                for number in numbers
             ) or any(name.startswith(prefix) for collection in self.due for name in collection.tensor_names)
             self._prefixes[prefix] = wanted
         return wanted
+
+
+def _list_samples(collection: Collection) -> list[int]:
+    """Return the numbers by which the collection's regexes may tell tensors apart that are numbered."""
+    text = " ".join(collection.include_regex)
+    named = {int(digits) for digits in _NUMBER.findall(text)}
+    return sorted({*range(_SAMPLES_OF_DIGITS if named or r"\d" in text else _SAMPLES), *named})
 
 
 class SavingPlan:

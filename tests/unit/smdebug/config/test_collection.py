@@ -7,7 +7,9 @@ import pytest
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
+from smdebug.mode_keys import ModeKeys
 
 
 def test_reduction_config_text_form() -> None:
@@ -84,3 +86,81 @@ def test_a_text_is_not_a_list_of_names() -> None:
         Collection("mine", tensor_names="loss")
     with pytest.raises(SMDebugValueError, match="reductions is a list of names, not the text 'min'"):
         ReductionConfig(reductions="min")
+
+
+def test_a_collection_is_filled_in_from_its_hook_where_it_says_nothing() -> None:
+    hooks = SaveConfig(save_interval=7)
+    reductions = ReductionConfig(reductions=["min"])
+    own = Collection("own", reduction_config={"reductions": "max"}, save_config={"TRAIN": {"save_interval": 2}})
+    plain, scalars = Collection("plain"), Collection("losses", reduction_config={"reductions": "max"})
+    for collection in (own, plain, scalars):
+        collection.fill_in(hooks, reductions)
+        assert collection.save_config is not None
+        assert collection.save_config.get_save_config(ModeKeys.EVAL).save_interval == 7
+    assert own.save_config is not None
+    assert own.save_config.get_save_config(ModeKeys.TRAIN).save_interval == 2
+    assert own.reduction_config == ReductionConfig(reductions=["max"])
+    assert plain.reduction_config == reductions
+    assert scalars.reduction_config == ReductionConfig(save_raw_tensor=True)
+
+
+def test_names_come_and_go() -> None:
+    collection = Collection("c", tensor_names=["a"])
+    assert not collection.selects_nothing()
+    collection.add_tensor_name("b")
+    collection.add_tensor_name(["c", "d"])
+    collection.remove_tensor_name("a")
+    collection.remove_tensor_name("never there")
+    assert collection.tensor_names == {"b", "c", "d"}
+    assert collection.has_tensor_name("b")
+    assert not Collection("c", "b").has_tensor_name("b")
+    collection.tensor_names = None
+    assert collection.selects_nothing()
+    assert not Collection("c", "b").selects_nothing()
+
+
+def test_json_forms_come_back() -> None:
+    collection = Collection("c", ["x"], ["a"], {"reductions": "min"}, {"TRAIN": {"end_step": 4}}, save_histogram=False)
+    again = Collection.from_json(collection.to_json())
+    assert (again, again.save_histogram, hash(again)) == (collection, False, hash(collection))
+    assert Collection.from_dict({"name": "c"}) == Collection("c")
+    assert collection != Collection("c")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"name": ""}, SMDebugValueError),
+        ({"name": None}, SMDebugValueError),
+        ({"name": "c", "include_regex": "("}, SMDebugValueError),
+        ({"name": "c", "reduction_config": "min"}, SMDebugTypeError),
+        ({"name": "c", "reduction_config": 5}, SMDebugValueError),
+        ({"name": "c", "save_config": 5}, SMDebugTypeError),
+    ],
+)
+def test_collections_that_are_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Collection(**arguments)
+
+
+def test_a_manager_finds_the_collections_of_a_tensor() -> None:
+    manager = CollectionManager({"a": Collection("a", "x")})
+    manager.create_collection("b")
+    manager.get("b").add_tensor_name("x1")
+    assert [collection.name for collection in manager.matching("x1")] == ["a", "b"]
+    assert [collection.name for collection in manager.matching("x2")] == ["a"]
+    assert list(manager.names()) == ["a", "b"]
+    manager.create_collection("a")
+    assert manager.matching("x2") == []
+
+
+def test_a_manager_counts_the_workers_and_keeps_what_else_is_said_of_a_run() -> None:
+    manager = CollectionManager()
+    assert manager.get_num_workers() == 1
+    manager.update_meta({"more": "said"})
+    manager.set_num_workers(4)
+    again = CollectionManager.load_from_string(json.dumps(manager.to_json_dict()))
+    assert again.get_num_workers() == 4
+    assert again.to_json_dict()["_meta"] == {"more": "said", "num_workers": 4}
+    assert again == manager
+    assert again != CollectionManager()

@@ -162,6 +162,18 @@ def test_a_module_called_twice_numbers_its_outputs_on(make_hook: MakeHook, run: 
     assert set(run.values(0)) == {"fc1_output_0", "fc1_output_1"} == set(run.values(1))
 
 
+def test_a_regex_may_name_one_of_many_calls_of_a_module(make_hook: MakeHook, run: WrittenRun) -> None:
+    class Unrolled(Net):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.fc2(sum(self.act(self.fc1(x)) for _ in range(20)))
+
+    training = Training(Unrolled())
+    hook = make_hook(include_regex="^fc1_output_1[57]$")
+    hook.register_module(training.model)
+    training.step()
+    assert set(run.values(0)) == {"fc1_output_15", "fc1_output_17"}
+
+
 def test_two_forward_passes_are_two_steps_and_gradients_belong_to_the_second(
     make_hook: MakeHook, training: Training, run: WrittenRun
 ) -> None:
