@@ -66,7 +66,10 @@ JOBS, HOOKS = "tests/integration/emulator/jobs", "tests/unit/smdebug/pytorch"
 SUBJECTS = {
     "lifecycle": Subject(
         ("emulator/jobs/runs/job_run.py", "emulator/jobs/runs/attempt.py", "emulator/jobs/runs/training_attempt.py"),
-        tuple(f"{JOBS}/runs/test_{name}.py" for name in ("training", "many_hosts", "spot", "warnings", "pipes")),
+        (
+            "tests/unit/emulator/jobs/runs/test_job_run.py",
+            *(f"{JOBS}/runs/test_{name}.py" for name in ("training", "many_hosts", "spot", "warnings", "pipes")),
+        ),
     ),
     "recovery": Subject(
         ("emulator/jobs/runs/recovery.py",),
