@@ -73,7 +73,11 @@ SUBJECTS = {
     ),
     "recovery": Subject(
         ("emulator/jobs/runs/recovery.py",),
-        (f"{JOBS}/runs/test_recovery.py", f"{JOBS}/runs/test_recovery_around_jobs.py"),
+        (
+            "tests/unit/emulator/jobs/runs/test_recovery.py",
+            f"{JOBS}/runs/test_recovery.py",
+            f"{JOBS}/runs/test_recovery_around_jobs.py",
+        ),
         slow=True,
     ),
     "staging": Subject(
