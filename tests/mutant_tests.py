@@ -6,6 +6,7 @@ The tests of a change run until one fails. So files come first whose tests have 
 import json
 import os
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def order(items: list[pytest.Item], folder: Path) -> list[pytest.Item]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> object:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Record which test fails by which change."""
     report = yield
     change = os.environ.get("MUTANT_UNDER_TEST", "")

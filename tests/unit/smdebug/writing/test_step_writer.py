@@ -74,7 +74,7 @@ def test_large_tensors_begin_at_multiples_of_64_bytes(tmp_path: Path, writer: St
         add(writer, name, array)
     writer.close()
     data = (tmp_path / get_event_path(3, "w")).read_bytes()
-    starts = []
+    starts: list[int] = []
     for _ in names:
         starts.append(data.index(array.tobytes(), starts[-1] + 1 if starts else 0))
     assert [start % 64 for start in starts] == [0] * len(names)

@@ -172,7 +172,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
 def build_container(host: Host) -> Container:
     labels = {JOB_LABEL: ARN, HOST_LABEL: host.name}
     container: Any = SimpleNamespace(id=host.name, labels=labels, running=True)
-    return container  # type: ignore[no-any-return]
+    return container
 
 
 def raising(error: Exception) -> Callable[[], Outcome]:
@@ -343,7 +343,8 @@ def test_containers_whose_time_is_up_are_stopped_and_waited_for(service: Service
     run._follow_containers()
     attempt = run.attempts[0]
     attempt.containers.ends = [None, ["exits"]]
-    assert run._wait_for_exits(5.0, lambda job, now_ms: job.begin_stop(now_ms), note) == ["exits"]
+    exits: Any = run._wait_for_exits(5.0, lambda job, now_ms: job.begin_stop(now_ms), note)
+    assert exits == ["exits"]
     assert attempt.containers.waits == [5.0, None]
     assert attempt.containers.stops == [7.0]
     assert run.job.status == "Stopping"
@@ -356,6 +357,7 @@ def test_containers_that_end_in_time_are_not_stopped(service: Service) -> None:
     run._follow_containers()
     attempt = run.attempts[0]
     attempt.containers.ends = [["exits"]]
-    assert run._wait_for_exits(5.0, lambda job, now_ms: job.begin_stop(now_ms), "up") == ["exits"]
+    exits: Any = run._wait_for_exits(5.0, lambda job, now_ms: job.begin_stop(now_ms), "up")
+    assert exits == ["exits"]
     assert (attempt.containers.stops, attempt.log.notes, run.job.status) == ([], [], "InProgress")
     assert (attempt.containers.read, attempt.log.flushed) == (["algo-1", "algo-2"], 1)

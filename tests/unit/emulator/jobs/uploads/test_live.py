@@ -88,7 +88,7 @@ def test_what_is_asked_for_is_uploaded_from_every_host(run: Run, member: str, ke
 
 
 def test_rules_wait_for_an_end_where_nothing_is_saved(run: Run) -> None:
-    rules = {"DebugRuleConfigurations": [{}], "ProfilerRuleConfigurations": [{}]}
+    rules: dict[str, Any] = {"DebugRuleConfigurations": [{}], "ProfilerRuleConfigurations": [{}]}
     profiler = {"S3OutputPath": f"s3://{run.bucket}/prof", "DisableProfiler": True}
     uploads = run.open(run.build_job(**rules, ProfilerConfig=profiler))
     uploads.announce_end()
