@@ -27,6 +27,12 @@ def write(entries: list[dict[str, Any]], meta: dict[str, Any] | None = None, **m
     return json.dumps({"meta": head, "tensor_payload": entries, **more}).encode()
 
 
+def write_shape_first(name: str) -> bytes:
+    content = json.loads(write([entry()]))
+    shapes = [{"tensorname": name, "originalname": name, "shape": [1]}]
+    return json.dumps({"meta": content["meta"], "shape_payload": shapes, **content}).encode()
+
+
 def entry(name: str = "loss", **more: Any) -> dict[str, Any]:
     return {"tensorname": name, "start_idx": 0, "length": 9, "crc32c": 5, **more}
 
@@ -65,6 +71,8 @@ def test_a_step_like_one_before_is_read_without_being_parsed(tmp_path: Path) -> 
         # One without a checksum, as upstream writes it; and what stands in another order.
         (write([entry(), {"tensorname": "b", "start_idx": 9, "length": 9}]), None),
         (json.dumps({"tensor_payload": [], "meta": json.loads(write([]))["meta"]}).encode(), None),
+        # What stands before the tensors would be left out of the template.
+        (write_shape_first("a"), write_shape_first("b")),
         # A later key of the same name takes back what the head says.
         (write([entry()])[:-1] + b', "meta": {"mode": "EVAL", "mode_step": 1, "event_file_name": "b"}}', None),
     ],
