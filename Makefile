@@ -107,7 +107,7 @@ coverage: .venv/.tests ## run tests, then print which lines and branches they re
 
 MUTANTS ?=
 
-mutants: .venv/.tests ## change code and see whether tests notice; MUTANTS="rules publisher" chooses
+mutants: .venv/.tests ## change code and see whether tests notice; MUTANTS="rules --sample 250" chooses
 	@$(PIP) --quiet --group mutants
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
