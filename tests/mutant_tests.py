@@ -1,4 +1,4 @@
-"""Pytest plugin of mutation tests: their order, and a record of who noticed what.
+"""Pytest plugin of mutation tests: their order, and a record of who noticed.
 
 The tests of a change run until one fails. So files come first whose tests have noticed many changes in little time.
 """

@@ -1,4 +1,4 @@
-"""Tests of what is known of deliveries: their attempts, what became of them, and their end."""
+"""Tests of deliveries: their attempts, their outcomes, and their end."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests of what is saved of a tensor at a step, and of when nothing is."""
+"""Tests of saving plans: what is saved of a tensor at a step, and when."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests of what may be saved, and under which names and modes."""
+"""Tests of values, names and modes that may be saved."""
 
 from typing import Any
 

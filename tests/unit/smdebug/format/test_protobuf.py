@@ -1,4 +1,4 @@
-"""Tests of protobuf's wire format against bytes of its documentation, and of what other writers write in it."""
+"""Tests of protobuf's wire format against bytes of its documentation."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Tests of the files of one step: what is in them, when it is there, and that both agree."""
+"""Tests of the files of one step: content, order, and agreement."""
 
 import json
 from collections.abc import Callable

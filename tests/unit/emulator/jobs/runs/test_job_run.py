@@ -1,4 +1,4 @@
-"""Tests of what becomes of a job whose attempts fail, are lost or are stopped; its phases are those of the test."""
+"""Tests of a job's end after attempts that fail, are lost or are stopped."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

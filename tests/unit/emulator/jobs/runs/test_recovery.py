@@ -1,4 +1,4 @@
-"""Tests of which jobs of a killed emulator go on, and of which containers and folders are left over."""
+"""Tests of recovery: jobs that go on, and what else a killed emulator left."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

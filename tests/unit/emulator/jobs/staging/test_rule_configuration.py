@@ -1,4 +1,4 @@
-"""Tests of what a rule's container is told, and of where its files are."""
+"""Tests of a rule's configuration and of the folder of its files."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests of where a job's results go in S3, and of where its objects go on this machine."""
+"""Tests of S3 locations of a job, and of local paths of keys."""
 
 import uuid
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests of checkpoints: what comes from S3 before the training, and what goes there during it."""
+"""Tests of checkpoints: restored before the training, uploaded during it."""
 
 import uuid
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests of what of a job's folder becomes objects, and of how often that is tried."""
+"""Tests of uploads of a job's folder: what, and how often it is tried."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Tests of the uploads of a job's hosts as a whole: where they go, and what says that no more comes."""
+"""Tests of the uploads of a job's hosts: destinations and end markers."""
 
 import threading
 import uuid
