@@ -191,6 +191,11 @@ class TrainingJob:
         return sum((now_ms if each.end_ms is None else each.end_ms) - each.start_ms for each in passed)
 
     @property
+    def has_rules(self) -> bool:
+        """Whether the request has rules of Debugger or of its profiler."""
+        return bool(self.request.get("DebugRuleConfigurations") or self.request.get("ProfilerRuleConfigurations"))
+
+    @property
     def keep_alive_seconds(self) -> int:
         """ResourceConfig.KeepAlivePeriodInSeconds; 0 if it is not set."""
         return int((self.request.get("ResourceConfig") or {}).get("KeepAlivePeriodInSeconds") or 0)

@@ -96,8 +96,8 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         if self._attempt.is_complete:
             self.context.services.admission.reattach(self.arn, len(self.context.hosts))
         else:
-            self._wait_for_capacity()
-            self._attempt.prepare(self._enter("Starting"))
+            job = self._wait_for_capacity()
+            self._attempt.prepare(job if job.secondary_status == "Starting" else self._enter("Starting"))
             self._download(self._enter("Downloading"))
         self._await_preparation()
         return self._train(self._enter("Training")) or self._upload(self._enter("Uploading"))
@@ -115,8 +115,8 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
 
         return self._change(advance)
 
-    def _wait_for_capacity(self) -> None:
-        """Wait for instances, then for a slot on this machine.
+    def _wait_for_capacity(self) -> TrainingJob:
+        """Wait for instances, then for a slot on this machine; return the job.
 
         An interrupted job waits for instances, as Interrupted or Restarting. A job that waits for a slot is Pending.
 
@@ -134,10 +134,11 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
             if wanted >= left:
                 self._change(partial(TrainingJob.begin_stop, cause="MaxWaitTimeExceeded"))
                 raise StopAsked
-            self._enter("Starting")
+            job = self._enter("Starting")
 
         def tell(reason: str) -> None:
-            self._change(
+            nonlocal job
+            job = self._change(
                 lambda job, now_ms: (
                     job.transition("Pending", now_ms, message=reason) if job.secondary_status == "Starting" else job
                 )
@@ -147,6 +148,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         self._stop.check()
         if FAULTS.strikes("jobs", "capacity"):
             raise NetworkExhaustedError(_NO_CAPACITY)
+        return job
 
     def _download(self, job: TrainingJob) -> None:
         """Download the image, channels and checkpoints, and start the containers."""
@@ -325,7 +327,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         services, job = self.context.services, self.job
         services.admission.leave(self.arn)
         keep_instances_ready(job, services, self._attempt.spec)
-        if services.ledger.store.list_rule_evaluations_of(job):
+        if job.has_rules:
             with services.threads.lock:
                 end_rules(job, self._attempt.uploads, services)
 

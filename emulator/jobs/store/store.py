@@ -267,7 +267,8 @@ class JobStore:
 
 
 def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
+    # By the driver: SQLAlchemy's own way to send a text makes a context of it first, for each transaction.
+    connection.connection.cursor().execute("BEGIN")
 
 
 def _configure_connection(connection: Any, _record: object, *, followed: bool) -> None:
