@@ -12,9 +12,12 @@ from crc32c import crc32c
 from smdebug.format.locations import get_event_path, get_index_path
 from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS
 from smdebug.format.tfevent.decoding import decode_event
+from smdebug.format.tfevent.encoding import Heads, encode_heads
 from smdebug.format.tfevent.framing import CONSTANT_FOOTER, read_record
 from smdebug.mode_keys import ModeKeys
-from smdebug.writing.step_writer import StepWriter
+from smdebug.moments import STEP
+from smdebug.writing import step_writer
+from smdebug.writing.step_writer import HeadCache, StepWriter
 
 KIB = 1024
 
@@ -68,7 +71,7 @@ def test_tensors_of_any_size_are_where_the_index_says(tmp_path: Path, writer: St
 
 def test_large_tensors_begin_at_multiples_of_64_bytes(tmp_path: Path, writer: StepWriter) -> None:
     """A reader that maps the file into memory returns them without a copy."""
-    array = np.frombuffer(np.random.default_rng(0).bytes(256 * KIB), np.uint8)
+    array = np.frombuffer(np.random.default_rng(0).bytes(256 * KIB + 5), np.uint8)
     names = ["x" * length for length in range(1, 70)]
     for name in names:
         add(writer, name, array)
@@ -79,6 +82,43 @@ def test_large_tensors_begin_at_multiples_of_64_bytes(tmp_path: Path, writer: St
         starts.append(data.index(array.tobytes(), starts[-1] + 1 if starts else 0))
     assert [start % 64 for start in starts] == [0] * len(names)
     assert read_values(tmp_path).keys() == set(names)
+
+
+def test_small_and_large_tensors_follow_each_other_with_their_types(tmp_path: Path, writer: StepWriter) -> None:
+    sizes = [4, 256 * KIB, 4, 64 * KIB, 4]
+    for number, size in enumerate(sizes):
+        add(writer, str(number), np.zeros(size, np.uint8), "bool" if number % 2 else None)
+    writer.close()
+    found = read_values(tmp_path)
+    assert [tensor.size for tensor, *_ in found.values()] == sizes
+    assert [dtype for *_, dtype in found.values()] == [None, "bool", None, "bool", None]
+
+
+def test_steps_share_the_heads_of_records_that_stay_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+
+    def encode(name: str, *others: Any) -> Heads:
+        encoded.append(name)
+        return encode_heads(name, *others)
+
+    monkeypatch.setattr(step_writer, "encode_heads", encode)
+    heads = HeadCache()
+    for step in range(3):
+        writer = StepWriter(str(tmp_path), "w", step + 1, heads=heads)
+        for name in ("a", "b"):
+            add(writer, name, np.arange(step, step + 2))
+        writer.close()
+    assert encoded == ["a", "b"]
+
+
+def test_a_step_is_reported_once_it_is_visible(writer: StepWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[tuple[str, bool]] = []
+    monkeypatch.setattr(step_writer, "report_moment", lambda moment: reported.append((moment, writer.is_visible)))
+    writer.close()
+    assert reported == []
+    add(writer, "a", np.arange(2))
+    writer.close()
+    assert reported == [(STEP, True)]
 
 
 @pytest.mark.parametrize("true_dtype", [None, "int8"])
