@@ -5,6 +5,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis.extra import numpy as st_numpy
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.format.arguments import get_content
-from smdebug.format.protobuf import encode_bytes, encode_double, encode_int, encode_varint
+from smdebug.format.protobuf import decode_fields, encode_bytes, encode_double, encode_int, encode_varint
 from smdebug.format.tfevent.data_types import DATA_TYPE_NUMBERS, get_storable_array
 from smdebug.format.tfevent.decoding import decode_event, read_events
 from smdebug.format.tfevent.encoding import encode_event_fields, encode_heads, encode_metadata, encode_string_heads
@@ -115,6 +116,20 @@ def test_tensorboard_records_have_their_own_checksum() -> None:
     record = encode_record(b"payload", real_checksum=True)
     assert struct.unpack("<I", record[-4:]) == (masked_crc32c(b"payload"),)
     assert encode_record(b"payload")[-4:] == CONSTANT_FOOTER
+    for size in range(20):
+        record = encode_record(bytes(size), real_checksum=True)
+        assert read_record(record) == (memoryview(bytes(size)), len(record))
+
+
+def test_the_mode_is_found_behind_what_else_describes_a_tensor() -> None:
+    described = encode_bytes(2, b"a name to show")
+    for mode in ModeKeys:
+        content = encode_metadata(mode, 7)
+        ((_, plugins),) = decode_fields(content)
+        assert not isinstance(plugins, int)
+        value = encode_bytes(1, b"t") + encode_bytes(9, described + bytes(plugins))
+        (found,) = decode_event(encode_bytes(5, encode_bytes(1, value))).values
+        assert (found.mode, found.mode_step) == (mode, 7)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +140,10 @@ def test_tensorboard_records_have_their_own_checksum() -> None:
         (np.array([2**63], "uint64"), "uint64", None),
         (np.array([1j], "complex64"), "complex128", "complex64"),
         (np.array([1.0], ">f4"), "float32", None),
+        (np.array([[1, 2], [3, 4]], "int8").T, "int32", "int8"),
+        (np.array(-3, "int8"), "int32", "int8"),
+        (np.array([[1.5], [2]], ml_dtypes.bfloat16), "float32", "bfloat16"),
+        (np.array(1.5, ml_dtypes.float8_e5m2), "float32", "float8_e5m2"),
         (np.array(3.0), "float64", None),
         (np.asfortranarray(np.arange(6.0).reshape(2, 3)), "float64", None),
     ],
@@ -134,7 +153,7 @@ def test_storable_arrays(array: np.ndarray, stored: str, true_dtype: str | None)
     assert (found.dtype.name, name, found.shape) == (stored, true_dtype, array.shape)
     assert found.flags.c_contiguous
     assert len(get_content(found)) == found.nbytes
-    np.testing.assert_array_equal(found, array)
+    np.testing.assert_array_equal(found, array.astype(found.dtype))
 
 
 def test_dates_cannot_be_saved() -> None:

@@ -4,6 +4,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.reductions import (
     SavedReduction,
+    get_basic_numpy_reduction,
     get_numpy_reduction,
     get_reduction_tensor_name,
     reverse_reduction_tensor_name,
@@ -92,6 +93,11 @@ def test_no_elements_have_no_extremes(name: str) -> None:
 def test_unknown_reduction_lists_the_known() -> None:
     with pytest.raises(SMDebugValueError, match=r"'median' is not a reduction.*min, max.*l2"):
         get_numpy_reduction("median", np.ones(2))
+
+
+def test_basic_reductions_are_all_but_norms() -> None:
+    values = np.array([[3.0, -4.0]])
+    assert [get_basic_numpy_reduction(name, values) for name in ("min", "l1", "l2")] == [-4, None, None]
 
 
 def test_names_both_ways() -> None:
