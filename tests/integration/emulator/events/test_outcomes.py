@@ -1,12 +1,15 @@
 """Tests of deliveries: their attempts, their outcomes, and their end."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from emulator.events.outcomes import DeliveryOutcome
+from emulator.exceptions import InvokerClosedError
 from emulator.faults import FAULTS, Fault
+from emulator.lambda_functions.invocation import InvocationResult
 from emulator.moto_services.eventbridge.rules import Target
 from tests.integration.emulator.events.test_publisher import Deliveries, build_event, create_queue, put_rule, receive
 from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
@@ -128,3 +131,21 @@ def test_a_closed_publisher_delivers_nothing_more(emulator: Emulator) -> None:
     emulator.client("events").put_events(Entries=[entry])
     assert emulator.publisher.drain(0)
     assert emulator.outcomes == []
+
+
+@pytest.mark.parametrize("error", [OSError("no worker"), OSError(), InvokerClosedError("closed")])
+def test_an_invocation_that_fails_by_itself_is_an_outcome_unless_a_shutdown_ended_it(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    failed: Future[InvocationResult] = Future()
+    failed.set_exception(error)
+    monkeypatch.setattr(emulator.invoker, "invoke_async", lambda *_: failed)
+    put_rule(emulator, {"Arn": emulator.create_function("def handler(event, context): pass")})
+    delivered = Deliveries()
+    emulator.publisher.publish("e1", REGION, build_event(), delivered)
+    if isinstance(error, InvokerClosedError):
+        assert not emulator.publisher.drain(0.05)
+        assert (delivered.ids, emulator.outcomes) == ([], [])
+    else:
+        assert delivered.wait(1) == ["e1"]
+        assert [(each.succeeded, each.answer) for each in emulator.outcomes] == [(False, str(error) or "OSError")]
