@@ -134,7 +134,7 @@ SUBJECTS = {
     ),
     "rules": Subject(
         ("smdebug/rules/builtin/*.py",),
-        ("tests/unit/smdebug/rules/builtin", "tests/unit/smdebug/rules/test_formulas.py"),
+        ("tests/unit/smdebug/rules/builtin", "tests/unit/smdebug/rules/test_stacks.py"),
     ),
 }
 

@@ -35,6 +35,7 @@ def name_importances(values: list[float]) -> dict[str, float]:
     ("values", "parameters", "fires"),
     [
         ([0.5, 0.2, 0.1, 0.1, 0.1], {}, []),
+        ([0.0, 0.0], {}, []),
         ([0.5, 0.21, 0.1, 0.1, 0.09], {}, [0]),
         ([0.5, 0.2, 0.1, 0.1, 0.1], {"nfeatures": "1", "threshold": "0.49"}, [0]),
         ([0.5, 0.2, 0.1, 0.1, 0.1], {"tensor_regex": "gain"}, []),
