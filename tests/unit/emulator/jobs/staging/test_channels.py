@@ -1,5 +1,4 @@
 import json
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,6 @@ from emulator.jobs.staging.channels import check_objects, download_channels, shu
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.pipes import parse_augmented_line
 from emulator.moto_services.s3.objects import ObjectStore
-
-
-@pytest.fixture
-def s3() -> ObjectStore:
-    return ObjectStore("123456789012", "us-east-1")
-
-
-@pytest.fixture
-def bucket(s3: ObjectStore) -> str:
-    name = f"bucket-{uuid.uuid4().hex}"
-    s3.create_bucket(name)
-    return name
 
 
 def build(uri: str, kind: str = "S3Prefix", name: str = "train", **members: Any) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Tests of S3 locations of a job, and of local paths of keys."""
 
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,6 @@ from emulator.jobs.staging.s3_paths import (
     resolve_relative_key,
 )
 from emulator.moto_services.s3.objects import ObjectStore, S3Uri
-
-
-@pytest.fixture
-def bucket() -> str:
-    return f"bucket-{uuid.uuid4().hex}"
-
-
-@pytest.fixture
-def s3(bucket: str) -> ObjectStore:
-    store = ObjectStore("123456789012", "us-east-1")
-    store.create_bucket(bucket)
-    return store
 
 
 def build_job(**members: Any) -> TrainingJob:

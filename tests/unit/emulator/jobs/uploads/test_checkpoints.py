@@ -1,6 +1,5 @@
 """Tests of checkpoints: restored before the training, uploaded during it."""
 
-import uuid
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,10 @@ from emulator.moto_services.s3.objects import ObjectStore
 
 
 @pytest.fixture
-def bucket() -> str:
-    return f"bucket-{uuid.uuid4().hex}"
-
-
-@pytest.fixture
-def s3(bucket: str) -> ObjectStore:
-    store = ObjectStore("123456789012", "us-east-1")
-    store.create_bucket(bucket)
+def bucket(s3: ObjectStore, bucket: str) -> str:
     for key in ("c/a", "c/sub/b", "c2/other", "c/folder/", "top"):
-        store.put(bucket, key, key.encode())
-    return store
+        s3.put(bucket, key, key.encode())
+    return bucket
 
 
 @pytest.fixture
