@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
-
+from benchmarks.shared.clients import build_client
 from benchmarks.shared.engine import back_ends
 from sdk_compat.emulator_process import EmulatorProcess
 
@@ -51,15 +50,9 @@ def measure() -> Iterator[str]:
             tempfile.TemporaryDirectory() as folder,
             EmulatorProcess(Path(folder) / "state", runtime=runtime) as emulator,
         ):
-            access: dict[str, Any] = {
-                "endpoint_url": emulator.endpoint_url,
-                "region_name": "us-east-1",
-                "aws_access_key_id": "bench",
-                "aws_secret_access_key": "bench",
-            }
+            iam, client = (build_client(service, emulator.endpoint_url) for service in ("iam", "lambda"))
             trust = json.dumps({"Version": "2012-10-17", "Statement": [_TRUST]})
-            role = boto3.client("iam", **access).create_role(RoleName="functions", AssumeRolePolicyDocument=trust)
-            client = boto3.client("lambda", **access)
+            role = iam.create_role(RoleName="functions", AssumeRolePolicyDocument=trust)
             times = []
             for number in range(ROUNDS + 1):
                 client.create_function(
