@@ -96,8 +96,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         if self._attempt.is_complete:
             self.context.services.admission.reattach(self.arn, len(self.context.hosts))
         else:
-            job = self._wait_for_capacity()
-            self._attempt.prepare(job if job.secondary_status == "Starting" else self._enter("Starting"))
+            self._attempt.prepare(self._wait_for_capacity())
             self._download(self._enter("Downloading"))
         self._await_preparation()
         return self._train(self._enter("Training")) or self._upload(self._enter("Uploading"))
@@ -116,7 +115,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         return self._change(advance)
 
     def _wait_for_capacity(self) -> TrainingJob:
-        """Wait for instances, then for a slot on this machine; return the job.
+        """Wait for instances, then for a slot on this machine; return the job, which is Starting then.
 
         An interrupted job waits for instances, as Interrupted or Restarting. A job that waits for a slot is Pending.
 
@@ -148,7 +147,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         self._stop.check()
         if FAULTS.strikes("jobs", "capacity"):
             raise NetworkExhaustedError(_NO_CAPACITY)
-        return job
+        return job if job.secondary_status == "Starting" else self._enter("Starting")
 
     def _download(self, job: TrainingJob) -> None:
         """Download the image, channels and checkpoints, and start the containers."""
