@@ -55,7 +55,8 @@ def fit_wheel(wheel: Path) -> Path:
     Raises:
         WheelhouseError: the wheel has a library that cannot be adapted.
     """
-    from container_runtime.images.shared_objects import unlink_libraries  # not at the start of the emulator
+    # A start of the emulator does not wait for it.
+    from container_runtime.images.shared_objects import unlink_libraries
 
     name, version, tags = wheel.name.split("-", 2)
     old, new = (f"{name}-{each}.dist-info/" for each in (version, version + CPU_ONLY))
@@ -94,7 +95,8 @@ def build_placeholder_wheels(lines: Iterable[str], folder: Path) -> list[Path]:
     Raises:
         WheelhouseError: a wheel of PyTorch's cannot be read.
     """
-    from container_runtime.images.absent_libraries import build_placeholders  # not at the start of the emulator
+    # A start of the emulator does not wait for it.
+    from container_runtime.images.absent_libraries import build_placeholders
 
     wheels = sorted(path for name in ("torch", *CPU_ONLY_PACKAGES) for path in folder.glob(f"{name}-*.whl"))
     libraries = {f"torch/lib/{name}": content for name, content in build_placeholders(wheels).items()}

@@ -23,7 +23,7 @@ _STAGED, _LAST = "import", "last-import"
 
 def write_archive(state_dir: Path, target: Path) -> None:
     """Write the archive; the objects of S3 and the files of moto must not change in the meantime."""
-    import tarfile  # not at the start of the emulator
+    import tarfile  # a start of the emulator does not wait for it
 
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(target, "w") as archive:
         description = json.dumps(_FORMAT).encode()
@@ -57,7 +57,7 @@ def stage_archive(source: Path, state_dir: Path) -> str:
     Raises:
         ValidationException: ``source`` is not a state archive; no files are left behind.
     """
-    import tarfile  # not at the start of the emulator
+    import tarfile  # a start of the emulator does not wait for it
 
     with tempfile.TemporaryDirectory(dir=state_dir) as scratch:
         try:

@@ -82,7 +82,7 @@ class JobStore:
         event.listen(self._engine, "connect", partial(_configure_connection, followed=followed))
         event.listen(self._engine, "begin", _begin)
         # The same connections, without transactions: a single statement sees one state anyway.
-        self._one_statement = create_engine("sqlite://", pool=self._engine.pool)
+        self._autocommit = create_engine("sqlite://", pool=self._engine.pool)
         self.pages = JobPages(self._engine)
         self.newest = NewestJobs(self._engine)
         self.by_prefix = JobsByPrefix(self._engine, self._writing)
@@ -149,7 +149,7 @@ class JobStore:
     @contextmanager
     def _reading(self) -> Iterator[StoreTransaction]:
         """Give access for one statement."""
-        with self._one_statement.connect() as connection:
+        with self._autocommit.connect() as connection:
             yield StoreTransaction(connection)
 
     def find_training_job(self, region: str, name: str) -> TrainingJob | None:
