@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Engine, bindparam, delete, func, or_, select
+from sqlalchemy import Connection, Engine, bindparam, delete, func, or_, select
 
 from emulator.jobs.store import tables
 from emulator.jobs.store.sent_messages import SentMessage
@@ -19,11 +19,11 @@ class MessageStore:
     def __init__(
         self,
         engine: Engine,
-        write_lock: AbstractContextManager[Any],
+        changing: Callable[[], AbstractContextManager[Connection]],
         transaction: Callable[[], AbstractContextManager[StoreTransaction]],
     ) -> None:
         self._engine = engine
-        self._write_lock = write_lock
+        self._changing = changing
         self._transaction = transaction
 
     def list_outbox(self) -> list[tuple[str, str, dict[str, Any]]]:
@@ -81,5 +81,5 @@ class MessageStore:
 
     def delete_from_outbox(self, event_id: str) -> None:
         """Delete a delivered event."""
-        with self._write_lock, self._engine.begin() as connection:
+        with self._changing() as connection:
             connection.execute(_DELIVERED, {"of_event": event_id})

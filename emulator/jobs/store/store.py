@@ -77,16 +77,20 @@ class JobStore:
         self._written = Condition()
         self._version = 0
         self._engine = create_engine(
-            f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}, pool_size=8, max_overflow=-1
+            f"sqlite:///{path}", connect_args={"check_same_thread": False}, pool_size=8, max_overflow=-1
         )
         event.listen(self._engine, "connect", partial(_configure_connection, followed=followed))
-        event.listen(self._engine, "begin", _begin)
+        event.listen(self._engine, "begin", partial(_begin, statement="BEGIN"))
+        # The same connections, for changes. A transaction that begins as a reader cannot wait for another writer, such
+        # as the checkpoint of a replica: SQLite refuses its first change at once.
+        self._writer = create_engine("sqlite://", pool=self._engine.pool)
+        event.listen(self._writer, "begin", partial(_begin, statement="BEGIN IMMEDIATE"))
         # The same connections, without transactions: a single statement sees one state anyway.
         self._autocommit = create_engine("sqlite://", pool=self._engine.pool)
         self.pages = JobPages(self._engine)
         self.newest = NewestJobs(self._engine)
         self.by_prefix = JobsByPrefix(self._engine, self._writing)
-        self.messages = MessageStore(self._engine, self._write_lock, self.transaction)
+        self.messages = MessageStore(self._engine, self._changing, self.transaction)
         try:
             self._create_tables(path)
         except DatabaseError as error:
@@ -100,7 +104,7 @@ class JobStore:
             raise
 
     def _create_tables(self, path: Path) -> None:
-        with self._engine.begin() as connection:
+        with self._writer.begin() as connection:
             if path.stat().st_size < _CHECKED_BYTES:
                 found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
                 if found != "ok":
@@ -134,11 +138,17 @@ class JobStore:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         self._await_write()
-        with self._write_lock, self._engine.begin() as connection:
+        with self._changing() as connection:
             yield connection
         with self._written:
             self._version += 1
             self._written.notify_all()
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        # Threads wait for the lock, not for SQLite, which asks again in growing intervals.
+        with self._write_lock, self._writer.begin() as connection:
+            yield connection
 
     def wait_for_change(self, version: int, timeout: float) -> int:
         """Wait until the number of writes differs from ``version``, for at most ``timeout`` seconds; return it."""
@@ -266,9 +276,9 @@ class JobStore:
             return int(connection.scalars(one_more.returning(tables.losses.c.count)).one())
 
 
-def _begin(connection: Connection) -> None:
+def _begin(connection: Connection, *, statement: str) -> None:
     # By the driver: SQLAlchemy's own way to send a text makes a context of it first, for each transaction.
-    connection.connection.cursor().execute("BEGIN")
+    connection.connection.cursor().execute(statement)
 
 
 def _configure_connection(connection: Any, _record: object, *, followed: bool) -> None:

@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulator.state.write_ahead import BUSY_SECONDS
+
 WAL_SUFFIX = "-wal"
 # The first of two equal headers of the -shm file, in the machine's byte order: page size, number of committed frames,
 # and the salts, which change whenever the log restarts.
 _SHARED_HEADER = struct.Struct("=14xHI12x8s8x")
 _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 _LARGEST_PAGE = 65536
-_BUSY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class FollowedDatabase:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_BUSY_SECONDS)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()  # this opens the -wal and -shm files
     return connection

@@ -52,6 +52,28 @@ def test_job_comes_back_as_it_was_stored(store: JobStore) -> None:
     assert store.list_running_jobs(TrainingJob) == []
 
 
+def test_a_change_excludes_other_writers_from_its_beginning(store: JobStore, tmp_path: Path) -> None:
+    # If it began as a reader, a checkpoint of a replica could come in between, and SQLite would refuse the change.
+    job = add(store, "one")
+    with closing(sqlite3.connect(tmp_path / "state" / "jobs.sqlite", isolation_level=None, timeout=0)) as other:
+        with store.transaction() as transaction:
+            assert transaction.find_job(TrainingJob, "us-east-1", "one") == job
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+        other.execute("BEGIN IMMEDIATE")
+
+
+def test_a_change_waits_for_another_writer(store: JobStore, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "state" / "jobs.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        change = Thread(target=add, args=(store, "one"))
+        change.start()
+        assert store.find_training_job("us-east-1", "one") is None
+        other.execute("ROLLBACK")
+        change.join()
+    assert store.find_training_job("us-east-1", "one")
+
+
 def test_name_is_taken_in_its_region_only(store: JobStore) -> None:
     job = add(store, "one")
     add(store, "one", region="eu-west-1")
@@ -134,8 +156,9 @@ def test_a_page_looks_at_its_own_jobs_only(tmp_path: Path, sort_by: str) -> None
 def test_filters(store: JobStore) -> None:
     add(store, "alpha", now_ms=1_000)
     add(store, "beta%", now_ms=2_000)
+    gamma = add(store, "gamma", now_ms=3_000)
     with store.transaction() as transaction:
-        transaction.save_job(add(store, "gamma", now_ms=3_000).transition("Failed", 9_000))
+        transaction.save_job(gamma.transition("Failed", 9_000))
 
     def names(**members: Any) -> list[str]:
         return [job.name for job in store.pages.list_training_jobs("us-east-1", parse_list_query(members))[0]]
