@@ -435,4 +435,6 @@ class Spares:
     def _discard(self, spare: Spare) -> None:
         spare.close()
         if spare.container_id:
+            # If it was being handed over, the job must not find it.
+            self._given.forget(spare.container_id)
             self._remove(spare.container_id)

@@ -18,13 +18,14 @@ from typing import Any
 
 import docker
 import pytest
+import requests
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import DockerEngine
-from container_runtime.docker.spares.spare import SPARE_LABEL
+from container_runtime.docker.spares.spare import SPARE_LABEL, Spare
 from container_runtime.docker.spares.spares import SpareOptions
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.runtime import STARTED_COLD, Exit
+from container_runtime.runtime import STARTED_COLD, EngineUnavailableError, Exit
 from container_runtime.spec import ContainerSpec, Mount
 from tests.waiting import wait_until
 
@@ -214,6 +215,29 @@ def test_a_container_that_was_given_away_is_found_after_a_restart(
     later.remove(container)
     assert later.find({}) == []
     assert list((tmp_path / "spares" / "given-away").iterdir()) == []
+
+
+def test_a_container_that_was_not_handed_over_whole_is_no_jobs(
+    make_engine: Callable[..., DockerEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine goes away in between, so that the spare container cannot be removed, either."""
+    spec = build_spec(tmp_path, IS_WARM)
+    engine = make_engine()
+    engine.keep_ready(spec, 60.0)
+    wait_until(lambda: engine.is_ready(spec))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise requests.exceptions.ConnectionError("gone")
+
+    with monkeypatch.context() as away:
+        away.setattr(Spare, "fill", refuse)
+        away.setattr(docker.APIClient, "remove_container", refuse)
+        with pytest.raises(EngineUnavailableError):
+            engine.start(spec)
+        assert engine.find(spec.labels) == []
+    container = engine.start(spec)
+    assert engine.wait(container, 60.0) == Exit(0)
+    assert [each.id for each in engine.find(spec.labels)] == [container]
 
 
 def test_spare_containers_of_a_killed_emulator_end_and_are_not_taken_for_jobs(
