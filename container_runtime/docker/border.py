@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +23,8 @@ from container_runtime.runtime import (
 )
 
 REQUEST_SECONDS = 60.0
+# Where systemd holds the socket of an engine that is shut down, a connection is taken, but not answered.
+RECONNECT_SECONDS = 2
 _LOCAL_ENGINE = "unix:///var/run/docker.sock"
 # The client's name for every socket.
 _SOCKET_URL = "http+docker://localhost"
@@ -47,6 +49,16 @@ def connect() -> docker.APIClient:
                     raise EngineRefusedError(explain_refusal(Path(path))) from exc
         # Use the low-level client. The other one inspects the container after every call, which adds 0.1 s to a start.
         return docker.from_env(timeout=int(REQUEST_SECONDS), max_pool_size=64).api
+
+
+def reconnect() -> None:
+    """Check that the engine of ``connect`` accepts another connection, and answers.
+
+    Raises:
+        EngineUnavailableError: it does not.
+    """
+    with translated("connect"), closing(docker.from_env(timeout=RECONNECT_SECONDS)) as client:
+        client.ping()
 
 
 def find_engine_address() -> str:

@@ -1,6 +1,8 @@
 """Logs, exit status and resource meters of running Docker containers."""
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import docker
 import docker.errors
@@ -11,17 +13,27 @@ from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.docker.gpus import read_gpus
 from container_runtime.docker.log import follow_log
 from container_runtime.docker.sidecar import read_sidecar
-from container_runtime.runtime import ContainerRuntimeError, Exit, LogLine, Usage
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError, Exit, LogLine, Usage
 
 _KILL_SECONDS = 30.0
+_TERMINATED_CODE = 128 + signal.SIGTERM
 
 
 class EngineContainers:
-    """The containers of one engine, by their ids. See ``ContainerRuntime`` for what each method does."""
+    """The containers of one engine, by their ids. See ``ContainerRuntime`` for what each method does.
 
-    def __init__(self, api: docker.APIClient) -> None:
-        """Use the engine of this client."""
+    Args:
+        api: client of the engine.
+        reconnect: opens another connection to the engine, and closes it again; raises ``EngineUnavailableError`` if the
+            engine does not answer.
+        cut_short: ids of the containers that the engine has ended because it was shut down. It is shared by all objects
+            for one engine.
+    """
+
+    def __init__(self, api: docker.APIClient, reconnect: Callable[[], None], cut_short: set[str]) -> None:
         self._api = api
+        self._reconnect = reconnect
+        self._cut_short = cut_short
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         return follow_log(self._api, container_id, lambda: self.wait(container_id))
@@ -39,7 +51,17 @@ class EngineContainers:
                 raise
             raise_for_status(response)
             state = self._api.inspect_container(container_id)["State"]
-        code = int(state["ExitCode"])
+            code = int(state["ExitCode"])
+            if self._was_killed(container_id, state):
+                # An engine that is shut down ends its containers. Connections that are open still work meanwhile.
+                try:
+                    self._reconnect()
+                except EngineUnavailableError:
+                    self._cut_short.add(container_id)
+                    raise
+        if container_id in self._cut_short:
+            # Its program may have handled the signal and ended with 0, but its work was not done.
+            code = code or _TERMINATED_CODE
         return Exit(code=code, out_of_memory=bool(state["OOMKilled"]) and code != 0)
 
     def read_usage(self, container_id: str) -> Usage | None:
@@ -75,3 +97,11 @@ class EngineContainers:
         raise ContainerRuntimeError(
             f"Container {container_id} did not end {_KILL_SECONDS:g} s after SIGKILL; look at `docker inspect`."
         )
+
+    def _was_killed(self, container_id: str, state: Mapping[str, Any]) -> bool:
+        """Return whether the engine sent a signal to a container, by itself or for a client."""
+        # The engine keeps its last events until it is restarted.
+        events = self._api.events(
+            until=state["FinishedAt"], filters={"container": container_id, "event": "kill"}, decode=True
+        )
+        return any(True for _ in events)

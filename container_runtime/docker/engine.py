@@ -13,7 +13,7 @@ import docker.errors
 from docker.types import DeviceRequest, LogConfig, Ulimit
 from docker.types import Mount as EngineMount
 
-from container_runtime.docker.border import connect, translated
+from container_runtime.docker.border import connect, reconnect, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.docker.gpus import GPUS_LABEL, EngineGpus
 from container_runtime.docker.images.image_files import copy_image_files
@@ -94,7 +94,7 @@ class DockerEngine(OneMachine, EngineContainers):
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
-        super().__init__(connect())
+        super().__init__(connect(), reconnect, set())
         info = self._api.info()
         self._machine_cpus: int = info["NCPU"]
         self._gpus = EngineGpus(self._api, info)

@@ -7,7 +7,7 @@ import ssl
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -19,7 +19,7 @@ import docker.errors
 import requests.adapters
 import requests.exceptions
 
-from container_runtime.docker.border import REQUEST_SECONDS, translated
+from container_runtime.docker.border import RECONNECT_SECONDS, REQUEST_SECONDS, translated
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm import agent
 from container_runtime.swarm.agent_key import keep_key
@@ -130,20 +130,33 @@ class Nodes:
         if known is None or (node is not None and node.address != known[0]):
             if node is None:
                 raise EngineUnavailableError(f"The node {node_id} of the Swarm does not answer (`docker node ls`).")
-            client = docker.APIClient(
-                f"https://{node.address[0]}:{node.address[1]}",
-                version=self._api.api_version,
-                timeout=int(REQUEST_SECONDS),
-                num_pools=1,
-            )
-            client.mount("https://", _AnyName(pool_maxsize=64))
-            client.verify = client.cert = str(self.key)
-            client.trust_env = False  # a proxy or CA bundle from the environment would take precedence
+            client = self._build_client(node.address, int(REQUEST_SECONDS))
             self._await_answer(client, node)
             # Another thread may have created a client in the meantime; both work. Other threads may still use the
             # client of an earlier agent, so it is not closed here.
             known = self._clients[node_id] = (node.address, client)
         return known[1]
+
+    def reconnect(self, node_id: str) -> None:
+        """Check that a node's engine accepts another connection, and answers.
+
+        Raises:
+            EngineUnavailableError: it does not.
+        """
+        with (
+            translated("connect"),
+            closing(self._build_client(self.find_agent(node_id), RECONNECT_SECONDS)) as client,
+        ):
+            client.ping()
+
+    def _build_client(self, address: tuple[str, int], seconds: int) -> docker.APIClient:
+        client = docker.APIClient(
+            f"https://{address[0]}:{address[1]}", version=self._api.api_version, timeout=seconds, num_pools=1
+        )
+        client.mount("https://", _AnyName(pool_maxsize=64))
+        client.verify = client.cert = str(self.key)
+        client.trust_env = False  # a proxy or CA bundle from the environment would take precedence
+        return client
 
     def describe_all(self) -> list[dict[str, Any]]:
         """Describe every node of the Swarm, including those that accept no tasks."""

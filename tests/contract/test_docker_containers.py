@@ -116,6 +116,24 @@ except OSError as exc:
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize(("handler", "expected"), [("", Exit(143)), ("lambda *_: sys.exit(0)", Exit(0))])
+def test_a_container_that_somebody_stops_ends_as_its_program_does(tmp_path: Path, handler: str, expected: Exit) -> None:
+    """Only an engine that is shut down takes the container of a job away."""
+    runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
+    handling = f"signal.signal(signal.SIGTERM, {handler or 'signal.SIG_DFL'})"
+    try:
+        source = f"import signal, sys, time\n{handling}\nprint('ready', flush=True)\ntime.sleep(600)"
+        container = start_and_await_line(runtime, source)
+        with closing(docker.from_env()) as client:
+            client.api.stop(container)
+        assert runtime.wait(container, 60.0) == expected
+    finally:
+        for each in runtime.find({}):
+            runtime.remove(each.id)
+        runtime.close()
+
+
+@pytest.mark.docker
 def test_a_newer_build_of_an_image_brings_its_own_files(tmp_path: Path) -> None:
     runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
     found = ImageCatalogue().resolve(IMAGE)

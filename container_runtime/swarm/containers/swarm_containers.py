@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -65,6 +66,7 @@ class SwarmContainers:
         self._nodes = nodes
         # Containers that were lost with their node, and why. They stay lost even if the node comes back.
         self._lost: dict[str, str] = {}
+        self._cut_short: set[str] = set()
         self._carriers = Carriers(nodes.find_agent, nodes.key, user, lost_folder, kill=self._kill)
         self._proxies = Proxies(nodes.find_agent, nodes.key) if closed else None
 
@@ -76,7 +78,8 @@ class SwarmContainers:
             EngineUnavailableError: its node does not answer.
         """
         node, identity = self._tasks.locate(container_id)
-        return EngineContainers(self._nodes.connect(node)), identity
+        client, reconnect = self._nodes.connect(node), partial(self._nodes.reconnect, node)
+        return EngineContainers(client, reconnect, self._cut_short), identity
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """Yield a container's log. When its node answers again, the log continues where it was interrupted."""
