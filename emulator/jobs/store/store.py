@@ -4,12 +4,10 @@ import fcntl
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from threading import Condition, RLock
-from typing import Any
+from threading import Condition
 
-from sqlalchemy import Connection, create_engine, event, func, insert, select
+from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import DatabaseError
 
@@ -20,13 +18,13 @@ from emulator.jobs.model.training_job import ENDED_STATUSES, TrainingJob
 from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.model.warnings import JobWarning
 from emulator.jobs.store import tables
+from emulator.jobs.store.connections import StoreConnections
 from emulator.jobs.store.jobs_by_prefix import JobsByPrefix
 from emulator.jobs.store.messages import MessageStore
 from emulator.jobs.store.newest import NewestJobs
 from emulator.jobs.store.pages import JobPages
 from emulator.jobs.store.rows import K, R, find_table, load_record
 from emulator.jobs.store.transaction import StoreTransaction
-from emulator.state.write_ahead import use_write_ahead_log
 
 # A store up to this size is checked when it is opened, which takes about 0.1 s.
 _CHECKED_BYTES = 64 * 1024**2
@@ -73,24 +71,14 @@ class JobStore:
                 f"Another emulator is using the state folder {path.parent}: stop it, or give another with --state-dir."
             ) from error
         self._await_write = await_write
-        self._write_lock = RLock()
         self._written = Condition()
         self._version = 0
-        self._engine = create_engine(
-            f"sqlite:///{path}", connect_args={"check_same_thread": False}, pool_size=8, max_overflow=-1
-        )
-        event.listen(self._engine, "connect", partial(_configure_connection, followed=followed))
-        event.listen(self._engine, "begin", partial(_begin, statement="BEGIN"))
-        # The same connections, for changes. A transaction that begins as a reader cannot wait for another writer, such
-        # as the checkpoint of a replica: SQLite refuses its first change at once.
-        self._writer = create_engine("sqlite://", pool=self._engine.pool)
-        event.listen(self._writer, "begin", partial(_begin, statement="BEGIN IMMEDIATE"))
-        # The same connections, without transactions: a single statement sees one state anyway.
-        self._autocommit = create_engine("sqlite://", pool=self._engine.pool)
+        self._connections = StoreConnections(path, followed=followed)
+        self._engine = self._connections.reading
         self.pages = JobPages(self._engine)
         self.newest = NewestJobs(self._engine)
         self.by_prefix = JobsByPrefix(self._engine, self._writing)
-        self.messages = MessageStore(self._engine, self._changing, self.transaction)
+        self.messages = MessageStore(self._engine, self._connections.changing, self.transaction)
         try:
             self._create_tables(path)
         except DatabaseError as error:
@@ -104,7 +92,7 @@ class JobStore:
             raise
 
     def _create_tables(self, path: Path) -> None:
-        with self._writer.begin() as connection:
+        with self._connections.changing() as connection:
             if path.stat().st_size < _CHECKED_BYTES:
                 found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
                 if found != "ok":
@@ -126,7 +114,7 @@ class JobStore:
 
     def close(self) -> None:
         """Close the file. No method may be called afterwards."""
-        self._engine.dispose()
+        self._connections.close()
         self._lock_file.close()
 
     @contextmanager
@@ -138,17 +126,11 @@ class JobStore:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         self._await_write()
-        with self._changing() as connection:
+        with self._connections.changing() as connection:
             yield connection
         with self._written:
             self._version += 1
             self._written.notify_all()
-
-    @contextmanager
-    def _changing(self) -> Iterator[Connection]:
-        # Threads wait for the lock, not for SQLite, which asks again in growing intervals.
-        with self._write_lock, self._writer.begin() as connection:
-            yield connection
 
     def wait_for_change(self, version: int, timeout: float) -> int:
         """Wait until the number of writes differs from ``version``, for at most ``timeout`` seconds; return it."""
@@ -159,7 +141,7 @@ class JobStore:
     @contextmanager
     def _reading(self) -> Iterator[StoreTransaction]:
         """Give access for one statement."""
-        with self._autocommit.connect() as connection:
+        with self._connections.autocommit.connect() as connection:
             yield StoreTransaction(connection)
 
     def find_training_job(self, region: str, name: str) -> TrainingJob | None:
@@ -274,16 +256,3 @@ class JobStore:
         one_more = one_more.on_conflict_do_update(index_elements=["arn"], set_={"count": tables.losses.c.count + 1})
         with self._writing() as connection:
             return int(connection.scalars(one_more.returning(tables.losses.c.count)).one())
-
-
-def _begin(connection: Connection, *, statement: str) -> None:
-    # By the driver: SQLAlchemy's own way to send a text makes a context of it first, for each transaction.
-    connection.connection.cursor().execute(statement)
-
-
-def _configure_connection(connection: Any, _record: object, *, followed: bool) -> None:
-    # By default, Python's sqlite3 begins a transaction only at the first write. All statements that load one job have
-    # to see the same state of it.
-    connection.isolation_level = None
-    use_write_ahead_log(connection, followed=followed)
-    connection.execute("PRAGMA foreign_keys = ON")
