@@ -105,12 +105,9 @@ def run_demo(endpoint: str, output: Path) -> int:
     subprocess.run(deploy, check=True)
 
     started = time.monotonic()
-    jobs = {"digits-sick": SICK, "digits-healthy": HEALTHY}
-    observed = {name: Observed() for name in jobs}
-    for name, hyperparameters in jobs.items():
-        sagemaker.create_training_job(**build_request(name, hyperparameters))
-        # The first job has what is ready for a job. The other one begins without it.
-        wait_for_inputs(sagemaker, name, deadline=started + TIME_LIMIT_SECONDS)
+    observed = {"digits-sick": Observed(), "digits-healthy": Observed()}
+    sagemaker.create_training_job(**build_request("digits-sick", SICK))
+    healthy = build_request("digits-healthy", HEALTHY)
 
     console.print(f"\nSee it in a browser: [bold]{endpoint}/console[/bold]")
     console.print(
@@ -126,10 +123,14 @@ def run_demo(endpoint: str, output: Path) -> int:
         print_change(time.monotonic() - started, job.description, detail)
         job.events += 1
         job.description = detail
+        # The sick job comes first: it has what is ready for a job.
+        if healthy and detail["SecondaryStatus"] not in ("Starting", "Pending", "Downloading"):
+            sagemaker.create_training_job(**healthy)
+            healthy = {}
         if all(has_ended(each.description) for each in observed.values()):
             break
 
-    for name in jobs:
+    for name in observed:
         download_tensors(s3, name, output / "tensors" / name)
     print_table(sagemaker, observed, output)
     return judge(sagemaker, by_handler=handler_stopped(client("logs"), "digits-sick"))
@@ -143,14 +144,6 @@ def watch_events(sqs: Any, events: Any) -> str:
     events.put_rule(Name="digits-demo-events", EventPattern=json.dumps(pattern))
     events.put_targets(Rule="digits-demo-events", Targets=[{"Id": "queue", "Arn": attributes["QueueArn"]}])
     return queue_url
-
-
-def wait_for_inputs(sagemaker: Any, job: str, deadline: float) -> None:
-    """Wait until a job has instances, or ``deadline`` (monotonic seconds)."""
-    while time.monotonic() < deadline:
-        if sagemaker.describe_training_job(TrainingJobName=job)["SecondaryStatus"] not in ("Pending", "Starting"):
-            return
-        time.sleep(0.02)
 
 
 def receive_events(sqs: Any, queue_url: str, deadline: float) -> Iterator[dict[str, Any]]:
