@@ -22,6 +22,10 @@ CONTAINERS = [each for each in BACK_ENDS if each.id != "process"]
 """Those of them that run real containers."""
 
 
+# "cold" for no warm interpreters and spare containers but where a test is about them, "warm" for both everywhere.
+STARTS = os.environ.get("SMDEBUG_EMULATOR_TEST_STARTS")
+
+
 class RunningEmulator(EmulatorProcess):
     """An emulator in a process of its own, as a user runs it: with warm interpreters."""
 
@@ -38,10 +42,11 @@ class RunningEmulator(EmulatorProcess):
             options: those of ``EmulatorProcess``.
         """
         with pytest.MonkeyPatch.context() as patch:
-            patch.delenv("SMDEBUG_EMULATOR_NO_WARM", raising=False)
+            if spares or STARTS != "cold":
+                patch.delenv("SMDEBUG_EMULATOR_NO_WARM", raising=False)
             # Tests share emulators: a role that one of them makes would have the jobs of others refused.
             patch.setenv("SMDEBUG_EMULATOR_LENIENT_ROLES", "1")
-            if not spares:
+            if not spares and STARTS != "warm":
                 patch.setenv("SMDEBUG_EMULATOR_WARM_MEMORY", "0")
             if search_path is not None:
                 patch.setattr(
