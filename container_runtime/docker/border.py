@@ -51,13 +51,16 @@ def connect() -> docker.APIClient:
         return docker.from_env(timeout=int(REQUEST_SECONDS), max_pool_size=64).api
 
 
-def reconnect() -> None:
+def reconnect(version: str) -> None:
     """Check that the engine of ``connect`` accepts another connection, and answers.
+
+    Args:
+        version: the engine's API version, which is not asked for again.
 
     Raises:
         EngineUnavailableError: it does not.
     """
-    with translated("connect"), closing(docker.from_env(timeout=RECONNECT_SECONDS)) as client:
+    with translated("connect"), closing(docker.from_env(version=version, timeout=RECONNECT_SECONDS)) as client:
         client.ping()
 
 

@@ -4,6 +4,7 @@ import logging
 import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from socket import socket
@@ -94,7 +95,8 @@ class DockerEngine(OneMachine, EngineContainers):
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
-        super().__init__(connect(), reconnect, set())
+        api = connect()
+        super().__init__(api, partial(reconnect, api.api_version), set())
         info = self._api.info()
         self._machine_cpus: int = info["NCPU"]
         self._gpus = EngineGpus(self._api, info)
