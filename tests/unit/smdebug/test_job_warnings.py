@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,3 +94,22 @@ def test_what_hooks_ignore_and_lose_is_reported(path: Path) -> None:
             "Not saved: tensor a (ValueError: broken). Training goes on; the same failure is not reported again.",
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "ignored"),
+    [
+        ({}, []),
+        ({"save_raw_tensor": True}, ["save_raw_tensor"]),
+        ({"save_shape": False}, ["save_shape"]),
+        ({"save_raw_tensor": True, "save_shape": True}, ["save_raw_tensor", "save_shape"]),
+        ({"save_raw_tensor": None}, []),
+        ({"save_raw_tensor": True, "save_shape": True, "reductions": ""}, []),
+    ],
+)
+def test_flags_that_need_reductions_are_named_where_there_are_none(
+    parameters: dict[str, Any], ignored: list[str], path: Path
+) -> None:
+    collect_hook_config_params({"HookParameters": parameters})
+    texts = [text for _, text in read(path)] if path.exists() else []
+    assert [text.partition(": ")[2].partition(" is read only together")[0] for text in texts] == ignored

@@ -13,7 +13,7 @@ from smdebug.mode_keys import ModeKeys
 
 
 def test_reduction_config_text_form() -> None:
-    config = ReductionConfig.from_dict({"reductions": " min, abs_max ,l1_norm,abs_l2_norm"})
+    config = ReductionConfig.from_dict({"reductions": " min,, abs_max ,l1_norm,abs_l2_norm,"})
     assert config.operations() == [("min", False), ("l1", False), ("max", True), ("l2", True)]
     assert config.to_json_dict() == {
         "save_raw_tensor": False,

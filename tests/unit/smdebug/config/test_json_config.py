@@ -12,8 +12,13 @@ import pytest
 
 from smdebug.capture.hook import BaseHook
 from smdebug.config.collection import Collection
-from smdebug.config.json_config import create_hook_from_json_config, parse_bool
-from smdebug.environment import is_switched_on, parse_switch
+from smdebug.config.json_config import create_hook_from_json_config, get_job_out_dir, parse_bool
+from smdebug.environment import (
+    CONFIG_FILE_PATH_ENV_STR,
+    DEFAULT_SAGEMAKER_OUTDIR,
+    is_switched_on,
+    parse_switch,
+)
 from smdebug.writing.run_writer import Worker
 from tests.unit.smdebug.hooks import closing_hooks
 from tests.unit.smdebug.scripts import RunScript
@@ -158,3 +163,13 @@ def test_log_file_that_cannot_be_written_ends_nothing(run_script: RunScript) -> 
     first, second = ran.stdout.splitlines()
     assert "SMDEBUG_LOG_PATH: no log can be written to /proc/none/x.log (No such file or directory)" in first
     assert second.endswith("what matters")
+
+
+def test_the_jobs_folder_is_that_of_its_hook_config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    monkeypatch.setenv(CONFIG_FILE_PATH_ENV_STR, str(path))
+    assert get_job_out_dir() == DEFAULT_SAGEMAKER_OUTDIR
+    path.write_text("{}")
+    assert get_job_out_dir() == DEFAULT_SAGEMAKER_OUTDIR
+    path.write_text(json.dumps({"LocalPath": "/opt/ml/elsewhere"}))
+    assert get_job_out_dir() == "/opt/ml/elsewhere"

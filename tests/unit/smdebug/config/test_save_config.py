@@ -95,3 +95,13 @@ def test_the_next_saved_step_is_the_first_that_is_to_be_saved(
 def test_unknown_mode_is_named_with_the_known() -> None:
     with pytest.raises(KeyError, match=r"'train' is not a mode.*TRAIN, EVAL, PREDICT, GLOBAL"):
         SaveConfig.parse({"train": {"save_interval": 3}})
+
+
+def test_the_config_of_one_mode_is_replaced() -> None:
+    config = SaveConfig(save_interval=2)
+    config.set_save_config(ModeKeys.EVAL, SaveConfigMode(save_interval=3))
+    assert [step for step in range(7) if config.should_save_step(ModeKeys.EVAL, step)] == [0, 3, 6]
+    assert [step for step in range(7) if config.should_save_step(ModeKeys.TRAIN, step)] == [0, 2, 4, 6]
+    for mode, replacement in ((ModeKeys.EVAL, {"save_interval": 3}), ("EVAL", SaveConfigMode())):
+        with pytest.raises(SMDebugValueError, match="takes a mode and a SaveConfigMode"):
+            config.set_save_config(mode, replacement)  # type: ignore[arg-type]
