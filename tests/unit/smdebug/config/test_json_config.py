@@ -168,7 +168,7 @@ def test_log_file_that_cannot_be_written_ends_nothing(run_script: RunScript) -> 
 def test_the_jobs_folder_is_that_of_its_hook_config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     monkeypatch.setenv(CONFIG_FILE_PATH_ENV_STR, str(path))
-    assert get_job_out_dir() == DEFAULT_SAGEMAKER_OUTDIR
+    assert get_job_out_dir() == DEFAULT_SAGEMAKER_OUTDIR == "/opt/ml/output/tensors"
     path.write_text("{}")
     assert get_job_out_dir() == DEFAULT_SAGEMAKER_OUTDIR
     path.write_text(json.dumps({"LocalPath": "/opt/ml/elsewhere"}))

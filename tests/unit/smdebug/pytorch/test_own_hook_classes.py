@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
+from smdebug.config import json_config
 from smdebug.environment import CONFIG_FILE_PATH_ENV_STR, TRAINING_JOB_NAME_ENV_STR
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.trials import create_trial
@@ -119,6 +120,8 @@ def test_an_empty_out_dir_is_the_jobs_folder(tmp_path: Path, monkeypatch: pytest
     assert hook.out_dir == str(tmp_path / "tensors")
     hook.close()
     monkeypatch.setenv(CONFIG_FILE_PATH_ENV_STR, str(tmp_path / "missing"))
+    # In place of SageMaker's folder, which is not this test's to write to.
+    monkeypatch.setattr(json_config, "DEFAULT_SAGEMAKER_OUTDIR", str(tmp_path / "fixed"))
     hook = smd.Hook("")
-    assert hook.out_dir == "/opt/ml/output/tensors"
+    assert hook.out_dir == str(tmp_path / "fixed")
     hook.close()
