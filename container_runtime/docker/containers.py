@@ -26,14 +26,14 @@ class EngineContainers:
         api: client of the engine.
         reconnect: opens another connection to the engine, and closes it again; raises ``EngineUnavailableError`` if the
             engine does not answer.
-        cut_short: ids of the containers that the engine has ended because it was shut down. It is shared by all objects
-            for one engine.
+        ended_with_engine: ids of the containers that the engine has ended because it was shut down. All objects for one
+            engine share it.
     """
 
-    def __init__(self, api: docker.APIClient, reconnect: Callable[[], None], cut_short: set[str]) -> None:
+    def __init__(self, api: docker.APIClient, reconnect: Callable[[], None], ended_with_engine: set[str]) -> None:
         self._api = api
         self._reconnect = reconnect
-        self._cut_short = cut_short
+        self._ended_with_engine = ended_with_engine
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         return follow_log(self._api, container_id, lambda: self.wait(container_id))
@@ -57,9 +57,9 @@ class EngineContainers:
                 try:
                     self._reconnect()
                 except EngineUnavailableError:
-                    self._cut_short.add(container_id)
+                    self._ended_with_engine.add(container_id)
                     raise
-        if container_id in self._cut_short:
+        if container_id in self._ended_with_engine:
             # Its program may have handled the signal and ended with 0, but its work was not done.
             code = code or _TERMINATED_CODE
         return Exit(code=code, out_of_memory=bool(state["OOMKilled"]) and code != 0)

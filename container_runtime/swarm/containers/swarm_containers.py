@@ -66,7 +66,8 @@ class SwarmContainers:
         self._nodes = nodes
         # Containers that were lost with their node, and why. They stay lost even if the node comes back.
         self._lost: dict[str, str] = {}
-        self._cut_short: set[str] = set()
+        # Ids, at their nodes' engines, of containers that ended because such an engine was shut down.
+        self._ended_with_engine: set[str] = set()
         self._carriers = Carriers(nodes.find_agent, nodes.key, user, lost_folder, kill=self._kill)
         self._proxies = Proxies(nodes.find_agent, nodes.key) if closed else None
 
@@ -79,7 +80,7 @@ class SwarmContainers:
         """
         node, identity = self._tasks.locate(container_id)
         client, reconnect = self._nodes.connect(node), partial(self._nodes.reconnect, node)
-        return EngineContainers(client, reconnect, self._cut_short), identity
+        return EngineContainers(client, reconnect, self._ended_with_engine), identity
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
         """Yield a container's log. When its node answers again, the log continues where it was interrupted."""
