@@ -8,6 +8,7 @@ key is up to date is not rebuilt.
 import json
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -45,6 +46,11 @@ _ENGINE_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 # Stage of a Dockerfile that depends on its base image alone.
 _TRIMMED = "trimmed"
+# Label of the stages of a base image; its value is different in each build.
+_BUILD_LABEL = "smdebug-emulator.build"
+# Age at which an image without a name cannot be part of a build that still runs: a build ends by its timeout.
+_BUILD_SECONDS = 1800
+_LEFT_AFTER_SECONDS = 2 * _BUILD_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,10 @@ def build_images(
             _build_bases(api, catalogue, stale, cache, report)
             for build in stale:
                 report(build.definition.name, "installing smdebug" if build.definition.with_smdebug else "finishing")
+                replaced = api.images(build.name)
                 _build_image(api, build, root)
+                for image in replaced:
+                    _remove_replaced(api, image["Id"])
                 report(build.definition.name, "built")
             built = [build.definition.name for build in stale]
             bare = f"{NAMESPACE}/{EMULATOR}:latest"
@@ -188,19 +197,23 @@ def _build_bases(
             report(definition.name, f"fetching wheels: {describe_build(cache, 'docker', definition, requirements)}")
             fetched[base] = pool.submit(fetch_wheels, requirements, cache)
         for base, definition in missing.items():
-            started = time.monotonic()
+            started, build_id = time.monotonic(), uuid.uuid4().hex
             wheels = fetched[base].result()
             report(definition.name, "installing its requirements")
-            with tempfile.TemporaryFile() as context:
-                write_context(context, {"wheels": wheels, "Dockerfile": catalogue.base_folder / "Dockerfile"})
-                _run_build(
-                    api,
-                    context,
-                    tag=base,
-                    arguments={"ORIGIN": origin.result()},
-                    labels={IMAGE_LABEL: "base", KEY_LABEL: base.rpartition(":")[2]},
-                )
-            _remove_unnamed(api)  # the stage that held the wheels: gigabytes, which may be all that the disk has
+            try:
+                with tempfile.TemporaryFile() as context:
+                    write_context(context, {"wheels": wheels, "Dockerfile": catalogue.base_folder / "Dockerfile"})
+                    _run_build(
+                        api,
+                        context,
+                        tag=base,
+                        arguments={"ORIGIN": origin.result(), "BUILD": build_id},
+                        labels={IMAGE_LABEL: "base", KEY_LABEL: base.rpartition(":")[2]},
+                    )
+            finally:
+                # The stage that held the wheels: gigabytes, which may be all that the disk has.
+                for image in api.images(filters={"label": f"{_BUILD_LABEL}={build_id}", "dangling": True}):
+                    _remove_image(api, image["Id"])
             record_build(cache, "docker", definition.name, time.monotonic() - started)
 
 
@@ -263,7 +276,7 @@ def _run_build(
             rm=True,
             forcerm=True,
             decode=True,
-            timeout=1800,
+            timeout=_BUILD_SECONDS,
         )
         for step in steps:
             last = [*last, str(step.get("stream") or step.get("error") or "").rstrip()][-15:]
@@ -283,13 +296,16 @@ def _remove_old(api: docker.APIClient, builds: Sequence[Build]) -> None:
         for name in image["RepoTags"] or ():
             if name.startswith(f"{NAMESPACE}/") and name not in wanted:
                 _remove_image(api, name)
-    _remove_unnamed(api)
-
-
-def _remove_unnamed(api: docker.APIClient) -> None:
-    """Remove images of this project that have no name, as stages of finished builds."""
+    # What interrupted builds left. A younger one may be the last step of a build that runs, of another checkout.
     for image in api.images(filters={"label": IMAGE_LABEL, "dangling": True}):
-        _remove_image(api, image["Id"])
+        if time.time() - image["Created"] > _LEFT_AFTER_SECONDS:
+            _remove_image(api, image["Id"])
+
+
+def _remove_replaced(api: docker.APIClient, image_id: str) -> None:
+    """Remove the image that had a name before a build, if it has none now."""
+    if any(image["Id"] == image_id for image in api.images(filters={"dangling": True})):
+        _remove_image(api, image_id)
 
 
 def _remove_image(api: docker.APIClient, name: str) -> None:

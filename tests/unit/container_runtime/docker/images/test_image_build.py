@@ -1,5 +1,6 @@
 """Tests of the removal of images of earlier builds."""
 
+import time
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,7 +13,7 @@ OLD = "smdebug-emulator/training:old"
 
 
 def list_images(filters: dict[str, Any]) -> list[dict[str, Any]]:
-    unnamed = {"RepoTags": ["<none>:<none>"], "Id": "sha256:1"}
+    unnamed = {"RepoTags": ["<none>:<none>"], "Id": "sha256:1", "Created": time.time() - 7200}
     return [unnamed] if "dangling" in filters else [unnamed, {"RepoTags": [OLD], "Id": "sha256:2"}]
 
 
@@ -36,3 +37,10 @@ def test_an_image_that_somebody_built_from_ours_stays() -> None:
     images = [{"RepoTags": ["my/training:2.3"], "Id": "sha256:1"}, {"RepoTags": ["mine:1", OLD], "Id": "sha256:2"}]
     _remove_old(Mock(images=lambda filters: [] if "dangling" in filters else images, remove_image=remove), [])
     remove.assert_called_once_with(OLD)
+
+
+def test_a_step_of_a_build_that_may_still_run_stays() -> None:
+    remove = Mock()
+    young = {"RepoTags": ["<none>:<none>"], "Id": "sha256:1", "Created": time.time() - 60}
+    _remove_old(Mock(images=lambda filters: [young] if "dangling" in filters else [], remove_image=remove), [])
+    remove.assert_not_called()
