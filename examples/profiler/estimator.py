@@ -31,7 +31,7 @@ def build_rules(seconds: float) -> dict[str, ProfilerRule]:
     """The rule that finds each mistake, set for a job of some seconds."""
     configs = {
         "slow_data": SlowDataLoading(threshold=50, scan_interval_us=WHOLE),
-        "tiny_batches": SmallBatches(threshold=5, scan_interval_us=WHOLE),
+        "tiny_batches": SmallBatches(threshold=8, scan_interval_us=WHOLE),
         "growing_memory": MemoryGrowth(increase=6, patience=1, window=5, scan_interval_us=500_000),
         "slow_steps": rule_configs.StepOutlier(stddev=20, n_outliers=8, scan_interval_us=WHOLE),
         "long_start": rule_configs.MaxInitializationTime(threshold=seconds / 60, scan_interval_us=WHOLE),

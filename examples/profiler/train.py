@@ -56,7 +56,7 @@ def main() -> None:
     if mistake == "long_start":
         # As for data that somebody else still prepares.
         time.sleep(arguments.start_seconds)
-    batch = {"tiny_batches": 1, "slow_steps": 4}.get(mistake, 16)
+    batch = {"none": 64, "tiny_batches": 1, "slow_steps": 4}.get(mistake, 16)
     steps = {"tiny_batches": 300, "growing_memory": 130, "slow_data": 20, "long_start": 10}.get(mistake, 100)
     data = Images(64, decodes_each_time=mistake == "slow_data")
     network = build_network()
@@ -67,8 +67,10 @@ def main() -> None:
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
     loss_of = nn.CrossEntropyLoss()
     step = 0
+    durations = []
     while step < steps:
         for images, labels in DataLoader(data, batch_size=batch, shuffle=True):
+            began = time.perf_counter()
             optimizer.zero_grad()
             loss = loss_of(network(images), labels)
             loss.backward()
@@ -76,10 +78,12 @@ def main() -> None:
                 # As for a disk that takes its time with a checkpoint.
                 time.sleep(2)
             optimizer.step()
+            durations.append(time.perf_counter() - began)
             step += 1
             if step == steps:
                 break
-    print(f"{mistake}: {steps} steps, last loss {loss.item():.3f}")
+    low, median, high = 1000 * np.percentile(durations, (10, 50, 90))
+    print(f"{mistake}: {steps} steps of {low:.2f}, {median:.2f}, {high:.2f} ms (percentiles 10, 50, 90)")
 
 
 if __name__ == "__main__":

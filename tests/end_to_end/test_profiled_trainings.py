@@ -57,7 +57,8 @@ def test_a_mistake_is_found_by_its_rule(emulator: RunningEmulator, names: dict[s
     assert job["TrainingJobStatus"] == "Completed", read_log(emulator, job["TrainingJobName"])
     rule, text = FOUND[mistake]
     (status,) = job["ProfilerRuleEvaluationStatuses"]
-    assert (status["RuleConfigurationName"], status["RuleEvaluationStatus"]) == (rule, "IssuesFound"), status
+    found = (status["RuleConfigurationName"], status["RuleEvaluationStatus"])
+    assert found == (rule, "IssuesFound"), (status, read_log(emulator, job["TrainingJobName"]))
     assert f"Rule {rule} fired " in status["StatusDetails"]
     assert text in status["StatusDetails"]
 
@@ -68,7 +69,7 @@ def test_a_healthy_training_is_found_by_none(emulator: RunningEmulator, names: d
     statuses = {each["RuleConfigurationName"]: each for each in job["ProfilerRuleEvaluationStatuses"]}
     assert statuses.keys() == {rule for rule, _ in FOUND.values()}
     for rule, status in statuses.items():
-        assert status["RuleEvaluationStatus"] == "NoIssuesFound", status
+        assert status["RuleEvaluationStatus"] == "NoIssuesFound", (status, read_log(emulator, names["none"]))
         # It looked, and did not say that there was too little to judge.
         assert status["StatusDetails"].startswith(f"Rule {rule} found no issue in "), status
         assert "Nothing was judged" not in status["StatusDetails"], status
