@@ -35,6 +35,8 @@ class Timeline:
         self._max_failures = max_failures
         self._lock = threading.Lock()
         self._file: TextIO | None = None
+        # Characters of the open file. Its position would be the same, but to ask for that writes the file's buffer.
+        self._size = 0
         self._opened_at = 0.0
         self._hour = 0
         # The origin of all event times.
@@ -74,6 +76,8 @@ class Timeline:
         try:
             for event in events:
                 self._write_event(*event)
+            if self._file is not None:
+                self._file.flush()
         except OSError as error:
             self._file = None
             self._failures_left -= 1
@@ -89,7 +93,7 @@ class Timeline:
         if self._file is not None and (
             end_us - self._opened_at * 1e6 > self._max_seconds * 1e6
             or end_us // 3_600_000_000 != self._hour
-            or self._file.tell() > self._max_bytes
+            or self._size > self._max_bytes
         ):
             self._close_file()
         file = self._file or self._open_file(end_us)
@@ -100,7 +104,7 @@ class Timeline:
         event: dict[str, Any] = {"name": name, "pid": self._numbers[phase], "ph": kind, "ts": start_us - self._base_us}
         if kind == "X":
             event["dur"] = end_us - start_us
-        file.write(",\n" + json.dumps({**event, "args": args}, default=str))
+        self._size += file.write(",\n" + json.dumps({**event, "args": args}, default=str))
         self._end_us = max(self._end_us, end_us)
 
     def _open_file(self, end_us: int) -> TextIO:
@@ -108,7 +112,7 @@ class Timeline:
         self._file = file = self._path.open("w", encoding="utf-8")
         self._failures_left = self._max_failures
         self._opened_at, self._hour = end_us / 1e6, end_us // 3_600_000_000
-        self._end_us = end_us
+        self._end_us, self._size = end_us, 0
         self._described.clear()
         file.write("[\n")
         self._describe(file, 0, {"start_time_since_epoch_in_micros": self._base_us}, first=True)
