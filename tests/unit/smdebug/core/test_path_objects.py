@@ -45,7 +45,10 @@ def test_hooks_and_their_configurations(name: str, kind: Callable[[Path], os.Pat
     assert (hook.out_dir, hook.tensorboard_dir) == (str(tmp_path / "run"), str(tmp_path / "board"))
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"LocalPath": str(tmp_path / "configured")}))
-    assert make_hook.create_from_json_file(kind(config)).out_dir == str(tmp_path / "configured")
+    configured = make_hook.create_from_json_file(kind(config))
+    assert configured.out_dir == str(tmp_path / "configured")
+    hook.close()
+    configured.close()
     del_hook()
 
 
