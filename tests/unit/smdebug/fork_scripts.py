@@ -29,10 +29,12 @@ def become_script(request: dict[str, Any]) -> None:
     sys.exit(run("", request["script"]))
 
 
+gc.disable()
 for name in sys.argv[1:]:
     importlib.import_module(name)
 gc.collect()
 gc.freeze()
+gc.enable()
 for line in sys.stdin:
     process = os.fork()
     if not process:

@@ -2,7 +2,7 @@
 
 PROGRAMS = "/opt/programs"
 SEES = """
-import json, os, signal, sys
+import gc, json, os, signal, sys
 is_warm = "decimal" in sys.modules
 state = {
     "argv": sys.argv[1:], "orig_argv": sys.orig_argv, "path": sys.path, "environment": dict(os.environ),
@@ -12,7 +12,7 @@ state = {
     "blocked": list(signal.pthread_sigmask(signal.SIG_BLOCK, ())), "folder": os.getcwd(), "main": __name__,
     "leads": os.getsid(0) == os.getpid(), "niceness": os.getpriority(os.PRIO_PROCESS, 0),
     "executable": sys.executable, "prefix": sys.prefix, "umask": os.umask(0o22),
-    "tmp": sorted(map(len, os.listdir("/tmp"))),
+    "tmp": sorted(map(len, os.listdir("/tmp"))), "collector": [gc.isenabled(), gc.get_threshold()],
 }
 print(is_warm)
 print(json.dumps(state))
