@@ -393,7 +393,9 @@ class Spares:
         is_ready = False
         try:
             spare.start(self._start, self._read_usage)
-            self._update(spare.container_id, {"CpuShares": _SPARE_SHARES})
+            # What was asked for ahead is soon needed. The next one of the shape is made while a job works.
+            is_asked_ahead = kept.until == _NEVER and not kept.started
+            self._update(spare.container_id, {"CpuShares": _SHARES if is_asked_ahead else _SPARE_SHARES})
             if spare.is_awaited:
                 self._update(spare.container_id, {"CpuShares": _SHARES})
             if not self._closed:

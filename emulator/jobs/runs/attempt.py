@@ -40,7 +40,11 @@ Data loaders pass batches through it and soon fill Docker's default, 64 MiB.
 
 
 def build_typical_spec(image: str, settings: Settings) -> ContainerSpec:
-    """Build the spec of a typical container of an image: that of a job with one instance, or of a rule."""
+    """Build the spec of a typical container of an image: that of a job with one instance, of a rule, or a function."""
+    if image.partition(":")[0].rpartition("/")[2] == "lambda":
+        return ContainerSpec(
+            name="typical", image=image, mounts=(Mount(settings.state_dir.absolute(), "/var/task", read_only=True),)
+        )
     is_rule = image.startswith("sagemaker-debugger-rule")
     return ContainerSpec(
         name="typical",

@@ -318,6 +318,32 @@ def test_spare_containers_are_removed_after_ten_idle_minutes_unless_they_are_ask
     assert engine.is_ready(asked)
 
 
+@pytest.mark.parametrize(("seconds", "shares"), [(None, 1024), (60.0, 2)])
+def test_only_what_is_asked_for_ahead_has_a_full_share_of_the_processors(
+    make_engine: Callable[..., DockerEngine], tmp_path: Path, seconds: float | None, shares: int
+) -> None:
+    engine = make_engine()
+    spec = build_spec(tmp_path, IS_WARM)
+    engine.keep_ready(spec, seconds)
+    wait_until(lambda: engine.is_ready(spec))
+    (spare,) = list_containers(make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+    assert read_shares(spare["Id"]) == shares
+    # The one that follows is made while the first one works.
+    assert engine.wait(engine.start(spec), 60.0) == Exit(0)
+    wait_until(lambda: engine.is_ready(spec))
+    followers = list_containers(make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+    assert [read_shares(each["Id"]) for each in followers if each["Id"] != spare["Id"]] == [2]
+
+
+def read_shares(container: str) -> int:
+    api = connect()
+    try:
+        shares: int = api.inspect_container(container)["HostConfig"]["CpuShares"]  # type: ignore[no-untyped-call]
+        return shares
+    finally:
+        api.close()
+
+
 def test_a_spare_container_killed_during_its_imports_is_replaced(
     make_engine: Callable[..., DockerEngine], tmp_path: Path
 ) -> None:

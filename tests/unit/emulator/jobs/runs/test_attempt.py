@@ -1,0 +1,32 @@
+"""Tests of the spec of a typical container, of which spare ones are made."""
+
+from pathlib import Path
+
+import pytest
+
+from container_runtime.docker.images.local_images import LocalImage
+from container_runtime.docker.spares.spare_shape import find_obstacle
+from container_runtime.images.catalogue import ImageCatalogue, local_name
+from container_runtime.runtime import ResolvedImage
+from emulator.jobs.runs.attempt import build_typical_spec
+from emulator.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("name", "obstacle"),
+    [
+        ("pytorch-training", None),
+        ("sagemaker-debugger-rules", None),
+        # No container that exists can become a function's worker, so a spare one would only take time.
+        ("lambda", "/var/task is read-only"),
+        ("smdebug-emulator/lambda:latest", "/var/task is read-only"),
+    ],
+)
+def test_spare_containers_are_made_of_what_can_use_them(name: str, obstacle: str | None, tmp_path: Path) -> None:
+    found = ImageCatalogue().find(name)
+    assert found is not None
+    definition = found[0]
+    config = {"Env": ["PATH=/opt/venv/bin:/usr/bin"], "Labels": {}, "Entrypoint": list(definition.entrypoint)}
+    image = LocalImage(ResolvedImage(name, local_name(definition)), {"Id": "sha256:1", "Config": config})
+    spec = build_typical_spec(name, Settings(state_dir=tmp_path))
+    assert find_obstacle(spec, image, definition) == obstacle
