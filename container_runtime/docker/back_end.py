@@ -1,8 +1,9 @@
 """Back end of a Docker engine, as its entry point has it."""
 
+from collections.abc import Callable, Collection
+
 from container_runtime.back_ends import BackEnd, ChosenRuntime, RuntimeOptions
 from container_runtime.docker.engine import DockerEngine
-from container_runtime.docker.images.image_build import build_images
 from container_runtime.docker.images.images_in_place import ImagesInPlace
 from container_runtime.docker.images.local_images import missing_images
 from container_runtime.docker.own_container import check_mounted_folder
@@ -37,5 +38,13 @@ def open_docker(options: RuntimeOptions) -> ChosenRuntime:
     return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {options.reach}.")
 
 
-BACK_END = BackEnd(open_docker, build_images)
+def build_missing_images(names: Collection[str], report: Callable[[str, str], None]) -> list[str]:
+    """Build the images that are not up to date; see ``BackEnd.build_images``."""
+    # A local import, because an emulator that starts builds none.
+    from container_runtime.docker.images.image_build import build_images
+
+    return build_images(names, report)
+
+
+BACK_END = BackEnd(open_docker, build_missing_images)
 """Containers of the Docker engine that ``DOCKER_HOST`` names, or the local one."""

@@ -338,7 +338,7 @@ def test_only_what_is_asked_for_ahead_has_a_full_share_of_the_processors(
 def read_shares(container: str) -> int:
     api = connect()
     try:
-        shares: int = api.inspect_container(container)["HostConfig"]["CpuShares"]  # type: ignore[no-untyped-call]
+        shares: int = api.inspect_container(container)["HostConfig"]["CpuShares"]
         return shares
     finally:
         api.close()
