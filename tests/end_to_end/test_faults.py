@@ -214,13 +214,18 @@ def test_a_sick_job_is_stopped_whatever_fails_on_the_way(emulator: RunningEmulat
     """Deliveries fail, the stop handler is throttled and times out, S3 fails: the stop comes all the same."""
     stage_data(emulator.client("s3"))
     deploy_stop_handler(emulator.client, job_name_prefix="sick")
-    set_faults(
-        emulator,
-        s3={"error": 0.1},
-        events={"error": 0.3},
-        **{"lambda": {"timeout": 0.2, "throttle": 0.3, "times": 20}},
-    )
-    emulator.client("sagemaker").create_training_job(**build_job("sick", sick=True))
+    sagemaker = emulator.client("sagemaker")
+    everywhere = {"s3": {"error": 0.1}, "events": {"error": 0.3}}
+    set_faults(emulator, **everywhere)
+    sagemaker.create_training_job(**build_job("sick", sick=True))
+
+    def has_begun() -> bool:
+        stage = sagemaker.describe_training_job(TrainingJobName="sick")["SecondaryStatus"]
+        return stage not in ("Starting", "Pending", "Downloading")
+
+    wait_until(has_begun, "the job's training")
+    # An event whose function fails three times is lost, as with AWS: it may fail twice.
+    set_faults(emulator, **everywhere, **{"lambda": {"timeout": 0.5, "throttle": 0.5, "times": 2}})
     done = wait_until_ended(emulator, "sick")
     assert done["TrainingJobStatus"] == "Stopped", emulator.log_text()
     assert done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "IssuesFound"
