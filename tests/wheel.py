@@ -21,7 +21,9 @@ def build_wheel(folder: Path) -> Path:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
     content = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     for name in content["packages"]:
-        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "built"))
+        # node_modules is a link to the cache, which may have been removed.
+        ignored = shutil.ignore_patterns("__pycache__", "built", "node_modules")
+        shutil.copytree(CHECKOUT / name, source / name, ignore=ignored)
     for path in CHECKOUT.iterdir():
         if path.suffix in {".toml", ".md"} or path.name in ("LICENSE", "hatch_build.py"):
             shutil.copy2(path, source)
