@@ -134,6 +134,17 @@ def read_killed(state_dir: Path) -> RunningEmulator | None:
     return _read_record(state_dir)
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether a process of this machine, and of this process namespace, exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's
+    return True
+
+
 def describe_unwritable(state_dir: Path, error: OSError) -> str:
     """Describe in one line which state folder cannot be written, why, and what to do."""
     why, remedy = str(error.strerror), "give another with --state-dir"

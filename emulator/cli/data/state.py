@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 import time
@@ -25,7 +24,7 @@ from emulator.cli.running import (
     read_settings,
 )
 from emulator.cli.tables import count_of
-from emulator.state.folder import is_free
+from emulator.state.folder import is_alive, is_free
 
 if TYPE_CHECKING:
     import requests
@@ -176,7 +175,7 @@ def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str)
 
     settings = read_settings(state_dir)
     # It is not if it runs in a container or on another machine.
-    is_visible = not record.is_remote and _is_alive(record.pid)
+    is_visible = not record.is_remote and is_alive(record.pid)
     began = held = time.monotonic()
     while time.monotonic() - began < _SECONDS and time.monotonic() - held < _RESTART_SECONDS:
         try:
@@ -188,22 +187,12 @@ def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str)
             return
         if record.is_remote or not is_free(settings.state_dir):
             held = time.monotonic()
-        elif is_visible and not _is_alive(record.pid):
+        elif is_visible and not is_alive(record.pid):
             break  # an emulator restarts within its process
         time.sleep(_POLL_SECONDS)
     log = settings.state_dir / "emulator.log"
     where = f"its log, {log}," if log.exists() and not record.is_remote else "its log"
     fail(f"The emulator at {record.endpoint_url} does not answer with the new state; {where} says why.")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # another user's
-    return True
 
 
 def _open_session(record: RunningEmulator) -> requests.Session:

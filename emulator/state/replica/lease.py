@@ -12,6 +12,7 @@ from pathlib import Path
 
 from emulator.exceptions import StartupError
 from emulator.state.fence import Fence
+from emulator.state.folder import is_alive
 from emulator.state.replica.bucket import Bucket, BucketError, Found
 
 logger = logging.getLogger(__name__)
@@ -79,13 +80,7 @@ def _is_gone(holder: Holder) -> bool:
     """Return whether a holder's process is known to have ended: it ran on this machine, and no longer exists."""
     if not holder.machine or holder.machine != _name_machine():
         return False
-    try:
-        os.kill(holder.pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+    return not is_alive(holder.pid)
 
 
 class Lease:
