@@ -35,7 +35,7 @@ class Timeline:
         self._max_failures = max_failures
         self._lock = threading.Lock()
         self._file: TextIO | None = None
-        # Characters of the open file. Its position would be the same, but to ask for that writes the file's buffer.
+        # Bytes of the open file, whose text is ASCII. To ask for its position would write its buffer.
         self._size = 0
         self._opened_at = 0.0
         self._hour = 0
@@ -104,7 +104,7 @@ class Timeline:
         event: dict[str, Any] = {"name": name, "pid": self._numbers[phase], "ph": kind, "ts": start_us - self._base_us}
         if kind == "X":
             event["dur"] = end_us - start_us
-        self._size += file.write(",\n" + json.dumps({**event, "args": args}, default=str))
+        self._put(file, ",\n" + json.dumps({**event, "args": args}, default=str))
         self._end_us = max(self._end_us, end_us)
 
     def _open_file(self, end_us: int) -> TextIO:
@@ -114,14 +114,17 @@ class Timeline:
         self._opened_at, self._hour = end_us / 1e6, end_us // 3_600_000_000
         self._end_us, self._size = end_us, 0
         self._described.clear()
-        file.write("[\n")
+        self._put(file, "[\n")
         self._describe(file, 0, {"start_time_since_epoch_in_micros": self._base_us}, first=True)
         return file
 
     def _describe(self, file: TextIO, number: int, args: dict[str, Any], *, first: bool = False) -> None:
         named = {"name": "process_name", "ph": "M", "pid": number, "args": args}
         sorted_by = {"name": "process_sort_index", "ph": "M", "pid": number, "args": {"sort_index": number}}
-        file.write(("" if first else ",\n") + f"{json.dumps(named)},\n{json.dumps(sorted_by)}")
+        self._put(file, ("" if first else ",\n") + f"{json.dumps(named)},\n{json.dumps(sorted_by)}")
+
+    def _put(self, file: TextIO, text: str) -> None:
+        self._size += file.write(text)
 
     @property
     def _path(self) -> Path:
