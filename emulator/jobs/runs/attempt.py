@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from container_runtime.images.catalogue import parse_image_name
 from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.model.failures import ContainerFailure
 from emulator.jobs.runs.containers.container import HOST_LABEL, remove_network
@@ -41,7 +42,8 @@ Data loaders pass batches through it and soon fill Docker's default, 64 MiB.
 
 def build_typical_spec(image: str, settings: Settings) -> ContainerSpec:
     """Build the spec of a typical container of an image: that of a job with one instance, of a rule, or a function."""
-    if image.partition(":")[0].rpartition("/")[2] == "lambda":
+    if parse_image_name(image).repository == "lambda":
+        # With another mount than those of jobs: a function's code, which is read-only.
         return ContainerSpec(
             name="typical", image=image, mounts=(Mount(settings.state_dir.absolute(), "/var/task", read_only=True),)
         )

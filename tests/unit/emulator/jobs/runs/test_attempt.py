@@ -19,7 +19,7 @@ from emulator.settings import Settings
         ("sagemaker-debugger-rules", None),
         # No container that exists can become a function's worker, so a spare one would only take time.
         ("lambda", "/var/task is read-only"),
-        ("smdebug-emulator/lambda:latest", "/var/task is read-only"),
+        ("registry.example:5000/lambda:latest", "/var/task is read-only"),
     ],
 )
 def test_spare_containers_are_made_of_what_can_use_them(name: str, obstacle: str | None, tmp_path: Path) -> None:
