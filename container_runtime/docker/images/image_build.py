@@ -48,9 +48,10 @@ _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 _TRIMMED = "trimmed"
 # Label of the stages of a base image; its value is different in each build.
 _BUILD_LABEL = "smdebug-emulator.build"
-# Age at which an image without a name cannot be part of a build that still runs: a build ends by its timeout.
-_BUILD_SECONDS = 1800
-_LEFT_AFTER_SECONDS = 2 * _BUILD_SECONDS
+# Longest time of one step of a build, which ends if it prints nothing for so long.
+_STEP_SECONDS = 1800
+# Age at which an image without a name is not the last step of a build that still runs.
+_LEFT_AFTER_SECONDS = 2 * _STEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +277,7 @@ def _run_build(
             rm=True,
             forcerm=True,
             decode=True,
-            timeout=_BUILD_SECONDS,
+            timeout=_STEP_SECONDS,
         )
         for step in steps:
             last = [*last, str(step.get("stream") or step.get("error") or "").rstrip()][-15:]
