@@ -24,6 +24,8 @@ class Mount:
         target: absolute path inside the container, for example ``/opt/ml``.
         read_only: whether the container is prevented from writing below ``target``. For local processes this holds
             only if the kernel grants them mounts.
+        exclusive: whether a read-only folder is only this container's, as every folder that it writes to is. The back
+            end may then move its content into another folder that takes its place.
         own: paths below ``target`` at which the container sees no files of its image. The image's other files below
             ``target`` are copied into ``source`` before the container starts. None if the mount hides all of the
             image's files there.
@@ -36,6 +38,7 @@ class Mount:
     target: str
     read_only: bool = False
     own: tuple[str, ...] | None = None
+    exclusive: bool = False
 
     def __post_init__(self) -> None:
         if not self.source.is_absolute() or not PurePosixPath(self.target).is_absolute():

@@ -125,6 +125,7 @@ class DockerEngine(OneMachine, EngineContainers):
                 start=self._start_new,
                 remove=self.remove,
                 read_usage=self.read_usage,
+                open_ports=None if self._sidecars is None else self._sidecars.open,
                 machine_cpus=self._machine_cpus,
             )
 

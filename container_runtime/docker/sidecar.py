@@ -28,7 +28,7 @@ from docker.types import Mount as EngineMount
 from container_runtime.runtime import NETWORK_CLOSED, ContainerStartError, LogLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     Take = Callable[[socket.socket], None]
@@ -50,6 +50,8 @@ sidecar.listen()
 os.rename("{_FOLDER}/new", "{_FOLDER}/{_SOCKET}")
 while True:
     with sidecar.accept()[0] as asking:
+        for port in asking.makefile().readline().split():
+            listening.append(socket.create_server(("{LOOPBACK}", int(port)), backlog=1024))
         socket.send_fds(asking, [b"."], [each.fileno() for each in listening])
 """
 # Messages of the C library for failed name resolution and connections, and one of curl.
@@ -155,6 +157,10 @@ class Sidecars:
             time.sleep(_POLL_SECONDS)
         self._hand_over(name, {**self._offered, **ports})
 
+    def open(self, name: str, ports: Mapping[int, Take]) -> None:
+        """Open more ports in the network of a running sidecar, and pass their sockets to their servers."""
+        self._hand_over(name, ports, opened=tuple(ports))
+
     def remove(self, sidecar: str, name: str) -> None:
         """Remove a container's sidecar, after the container was removed. Idempotent."""
         with self._lock:
@@ -198,8 +204,8 @@ class Sidecars:
     def _filters(self, *more: str) -> dict[str, list[str]]:
         return {"label": [*(f"{key}={value}" for key, value in self._labels.items()), *more]}
 
-    def _hand_over(self, name: str, takers: Mapping[int, Take]) -> None:
-        for listening in fetch_sockets(self._folder / name):
+    def _hand_over(self, name: str, takers: Mapping[int, Take], opened: Iterable[int] = ()) -> None:
+        for listening in fetch_sockets(self._folder / name, opened):
             take = takers.get(listening.getsockname()[1])
             if take is None:
                 listening.close()
@@ -237,14 +243,15 @@ def explain_network(lines: Iterator[LogLine]) -> Iterator[LogLine]:
         yield LogLine(last.timestamp_ms, _EXPLANATION)
 
 
-def fetch_sockets(folder: Path) -> list[socket.socket]:
-    """Fetch a sidecar's listening sockets."""
+def fetch_sockets(folder: Path, opened: Iterable[int] = ()) -> list[socket.socket]:
+    """Fetch a sidecar's listening sockets, after it has opened more ports."""
     # The address of a Unix socket holds 107 bytes, and the path of the folder may be longer.
     handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         with socket.socket(socket.AF_UNIX) as asking:
             asking.settimeout(_ANSWER_SECONDS)
             asking.connect(f"/proc/self/fd/{handle}/{_SOCKET}")
+            asking.sendall(f"{' '.join(map(str, opened))}\n".encode())
             _, handles, _, _ = socket.recv_fds(asking, 1, _MOST_PORTS)
     finally:
         os.close(handle)

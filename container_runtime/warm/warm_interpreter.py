@@ -38,6 +38,8 @@ MAX_GROWTH_BYTES = 64 * 1024**2
 # Variables that the interpreter or the C library reads only once. PYTHONPATH is compared by the modules found there.
 _READ_ONCE = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "TZ")
 _NOT_READ_ONCE = "PYTHONPATH"
+# What an interpreter imports when it starts, if there are such modules.
+_AT_START = ("sitecustomize", "usercustomize")
 
 
 class ProcessForkedError(BaseException):
@@ -186,7 +188,7 @@ class WarmInterpreter:
     def find_hidden(self, path: list[str]) -> str | None:
         """Return that a folder of an import path has other modules than those imported, or None."""
         for entry in path:
-            if entry not in self._path and (hidden := self._modules & set(list_modules(entry))):
+            if entry not in self._path and (hidden := {*self._modules, *_AT_START} & set(list_modules(entry))):
                 return f"{entry} has a module {min(hidden)}, which is imported already"
         return None
 

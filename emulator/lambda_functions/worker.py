@@ -29,7 +29,7 @@ from emulator.security.trust import build_trust
 
 logger = logging.getLogger(__name__)
 
-IMAGE = "smdebug-emulator/lambda"
+IMAGE = "smdebug-emulator/lambda:latest"
 # The time from the start of the container to its first request for an invocation. AWS allows 10 s; a busy laptop needs
 # more.
 START_TIMEOUT_S = 60.0
@@ -207,7 +207,7 @@ class Worker:
         task = self._folder / "task"
         extract_zip(self.function.code_zip, task)
         self._folder.chmod(0o755)
-        mounts = [Mount(task, "/var/task", read_only=True), scratch]
+        mounts = [Mount(task, "/var/task", read_only=True, exclusive=True), scratch]
         if runs_node:
             client = node.stage_node_client(self._folder / "runtime")
             mounts.append(client)
@@ -222,7 +222,8 @@ class Worker:
             layers = self._folder / "opt"
             for layer in self.function.layers:
                 extract_zip(layer, layers)
-            mounts.append(Mount(layers, "/opt", read_only=True))
+            # With the interpreter of the image, which is below /opt, too.
+            mounts.append(Mount(layers, "/opt", read_only=True, own=(), exclusive=True))
         return tuple(mounts)
 
     def _find_other_python(self) -> str | None:

@@ -113,7 +113,7 @@ class Spare:
         """
         for number, mount in enumerate(spec.mounts):
             replace_folder(mount.source, self._folder / str(number))
-        written = [mount.source for mount in spec.mounts]
+        written = [mount.source for mount in spec.mounts if not mount.read_only]
         if spec.scratch is not None:
             written.append(spec.scratch)
             spec.scratch.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,10 @@ class Spare:
 
     def _build_spec(self, control: Path) -> ContainerSpec:
         shape = self.shape
-        folders = [Mount(self._folder / str(number), target) for number, target in enumerate(shape.targets)]
+        folders = [
+            Mount(self._folder / str(number), target, read_only=target in shape.read_only)
+            for number, target in enumerate(shape.targets)
+        ]
         return ContainerSpec(
             name=self.name,
             image=shape.image,

@@ -21,7 +21,8 @@ class Shape:
     Attributes:
         image: name by which the engine runs the image.
         identity: id of the image's newest build.
-        targets: paths of the mounts, all of which the container may write to.
+        targets: paths of the mounts.
+        read_only: those of them that the container may not write to.
         has_scratch: whether /tmp, the home directory and pip's packages are in a folder of the host.
         hostname: host name, or None for any.
         read_only_root: see ``ContainerSpec``.
@@ -31,6 +32,7 @@ class Shape:
     image: str
     identity: str
     targets: tuple[str, ...]
+    read_only: tuple[str, ...]
     has_scratch: bool
     hostname: str | None
     read_only_root: bool
@@ -43,6 +45,7 @@ def find_shape(spec: ContainerSpec, image: LocalImage, identity: str) -> Shape:
         image.resolved.local,
         identity,
         tuple(mount.target for mount in spec.mounts),
+        tuple(mount.target for mount in spec.mounts if mount.read_only),
         spec.scratch is not None,
         spec.hostname,
         spec.read_only_root,
@@ -61,19 +64,16 @@ def find_obstacle(spec: ContainerSpec, image: LocalImage, definition: ImageDefin
         return "it has no network"
     if spec.network is not None:
         return "its job has several hosts"
-    if spec.servers:
-        return "a port is open only for it"
-    if fixed := [mount.target for mount in spec.mounts if mount.read_only]:
-        return f"{fixed[0]} is read-only"
+    if shared := [mount.target for mount in spec.mounts if mount.read_only and not mount.exclusive]:
+        return f"{shared[0]} is read-only and may be another container's, too"
+    if hiding := [mount.target for mount in spec.mounts if PurePosixPath(PYTHON).is_relative_to(mount.target)]:
+        return f"{hiding[0]} hides the image's interpreter"
     if find_program(image.find_argv(spec), definition) is None:
         return f"its program is {' '.join(image.find_argv(spec))[:60]!r}"
     variables = {**image.environment, **spec.environment}
     changed = find_changed_variable(variables, image.environment, (*definition.warm_variables, *_FOUND_BY))
     if changed is not None:
         return f"its environment sets {changed}, which is read when modules are imported"
-    for entry in filter(None, spec.environment.get("PYTHONPATH", "").split(":")):
-        if any(PurePosixPath(entry).is_relative_to(mount.target) for mount in spec.mounts):
-            return f"its PYTHONPATH names {entry}"
     return None
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import socket
 
 import docker
 import docker.errors
@@ -101,6 +102,7 @@ class Spares:
         start: starts a new container.
         remove: removes a container.
         read_usage: measures a container.
+        open_ports: opens ports in the network of the container of a name; None if containers reach this machine.
         machine_cpus: processors of the engine's machine.
     """
 
@@ -116,6 +118,7 @@ class Spares:
         start: Callable[[ContainerSpec], str],
         remove: Callable[[str], None],
         read_usage: Callable[[str], Usage | None],
+        open_ports: Callable[[str, Mapping[int, Callable[[socket], None]]], None] | None,
         machine_cpus: int,
     ) -> None:
         self._api = api
@@ -127,6 +130,7 @@ class Spares:
         self._start = start
         self._remove = remove
         self._read_usage = read_usage
+        self._open_ports = open_ports
         self._machine_cpus = machine_cpus
         self._kept: dict[Shape, _Kept] = {}
         # Images whose modules could not be imported; another try would end in the same way.
@@ -300,6 +304,8 @@ class Spares:
         self._api.rename(spare.container_id, spec.name)
         self._update(spare.container_id, self._list_limits(spec))
         copy_image_files(self._api, spec, image, image.resolved.local, self._labels)
+        if spec.servers and self._open_ports is not None:
+            self._open_ports(spare.name, spec.servers)
         spare.fill(spec, self._user)
         spare.begin(argv, build_environment(spec, image, self._user))
         return None

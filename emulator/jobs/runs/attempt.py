@@ -43,9 +43,12 @@ Data loaders pass batches through it and soon fill Docker's default, 64 MiB.
 def build_typical_spec(image: str, settings: Settings) -> ContainerSpec:
     """Build the spec of a typical container of an image: that of a job with one instance, of a rule, or a function."""
     if parse_image_name(image).repository == "lambda":
-        # With another mount than those of jobs: a function's code, which is read-only.
+        folder = settings.state_dir.absolute()
         return ContainerSpec(
-            name="typical", image=image, mounts=(Mount(settings.state_dir.absolute(), "/var/task", read_only=True),)
+            name="typical",
+            image=image,
+            mounts=(Mount(folder, "/var/task", read_only=True, exclusive=True), Mount(folder, "/tmp")),  # noqa: S108
+            read_only_root=True,
         )
     is_rule = image.startswith("sagemaker-debugger-rule")
     return ContainerSpec(

@@ -1,16 +1,23 @@
 """Tests of Lambda functions in containers of a Docker engine."""
 
+import io
 import json
+import textwrap
 import uuid
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from container_runtime.docker.spares.spares import SpareOptions
 from emulator.gateway.listener import Listener
+from emulator.jobs.runs.attempt import build_typical_spec
 from emulator.lambda_functions.invoker import FunctionInvoker
+from emulator.lambda_functions.worker import IMAGE
 from emulator.moto_services.functions.backend import get_function
+from emulator.settings import Settings
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from tests.waiting import wait_until
 
@@ -21,7 +28,8 @@ pytestmark = pytest.mark.docker
 def engine(tmp_path: Path) -> Iterator[Any]:
     from container_runtime.docker.engine import DockerEngine
 
-    made = DockerEngine(f"test-{uuid.uuid4().hex[:12]}", sidecars=tmp_path / "sidecars")
+    spares = SpareOptions(tmp_path / "spares", 2**30)
+    made = DockerEngine(f"test-{uuid.uuid4().hex[:12]}", sidecars=tmp_path / "sidecars", spares=spares)
     yield made
     assert made.find({}) == []
     made.close()
@@ -96,3 +104,74 @@ def test_errors_and_timeout_in_a_container(emulator: Emulator, start_invoker: Ca
     slow = invoker.invoke(get_function(ACCOUNT, REGION, "slow"), b"{}")
     assert json.loads(slow.payload)["errorType"] == "Sandbox.Timedout"
     wait_until(lambda: "Task timed out after 1.00 seconds" in emulator.log_text("slow"), "it is logged")
+
+
+def test_a_function_imports_from_its_layers_in_a_container(
+    emulator: Emulator, start_invoker: Callable[[], FunctionInvoker]
+) -> None:
+    bundle = io.BytesIO()
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("python/layered.py", "")
+        archive.writestr("settings.json", "5")
+    layer = emulator.client("lambda").publish_layer_version(LayerName="layer", Content={"ZipFile": bundle.getvalue()})
+    source = "import layered\ndef handler(event, context): return open('/opt/settings.json').read() + layered.__file__"
+    emulator.create_function(source, Layers=[layer["LayerVersionArn"]])
+    answer = start_invoker().invoke(get_function(ACCOUNT, REGION, "fn"), b"{}")
+    assert json.loads(answer.payload) == "5/opt/python/layered.py"
+
+
+def test_a_worker_comes_from_a_spare_container_and_sees_what_a_new_one_sees(
+    emulator: Emulator, engine: Any, start_invoker: Callable[[], FunctionInvoker], tmp_path: Path
+) -> None:
+    source = """
+        import os, sys
+        import boto3
+        import other
+        def handler(event, context):
+            try:
+                open("/var/task/made", "w")
+            except OSError as error:
+                writes = error.strerror
+            open("/tmp/made", "w").close()
+            return {
+                "spare": "spare_program" in open("/proc/1/cmdline").read(), "writes": writes, "other": other.__file__,
+                "argv": sys.argv, "path": sys.path, "user": os.getuid(), "cwd": os.getcwd(),
+                "task": os.listdir("/var/task"), "environment": sorted(set(os.environ)),
+                "buckets": boto3.client("s3").list_buckets()["Buckets"],
+                "memory": open("/sys/fs/cgroup/memory/memory.limit_in_bytes").read(),
+            }
+    """
+    bundle = io.BytesIO()
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("index.py", textwrap.dedent(source))
+        archive.writestr("other.py", "")
+    invoker = start_invoker()
+    typical = build_typical_spec(IMAGE, Settings(state_dir=tmp_path))
+    answers = []
+    for name in ("new", "spare"):
+        emulator.create_function("", name=name)
+        emulator.client("lambda").update_function_code(FunctionName=name, ZipFile=bundle.getvalue())
+        answers.append(json.loads(invoker.invoke(get_function(ACCOUNT, REGION, name), b"{}").payload))
+        wait_until(lambda: engine.is_ready(typical))
+    new, spare = answers
+    assert (new.pop("spare"), spare.pop("spare")) == (False, True)
+    assert spare == new
+    assert spare["writes"] == "Read-only file system"
+
+
+def test_a_function_with_an_sdk_of_its_own_uses_it_in_a_spare_container(
+    emulator: Emulator, engine: Any, start_invoker: Callable[[], FunctionInvoker], tmp_path: Path
+) -> None:
+    bundle = io.BytesIO()
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("index.py", "import boto3\ndef handler(event, context): return boto3.OWN")
+        archive.writestr("boto3/__init__.py", "OWN = 'its own'")
+    emulator.create_function("")
+    emulator.client("lambda").update_function_code(FunctionName="fn", ZipFile=bundle.getvalue())
+    invoker = start_invoker()
+    typical = build_typical_spec(IMAGE, Settings(state_dir=tmp_path))
+    assert engine.keep_ready(typical, 60.0)
+    wait_until(lambda: engine.is_ready(typical))
+    assert json.loads(invoker.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}").payload) == "its own"
+    reason = "/var/task has a module boto3, which is imported already"
+    wait_until(lambda: reason in emulator.log_text("fn"), lambda: emulator.log_text("fn"))

@@ -15,6 +15,7 @@ def test_a_container_that_ends_before_its_program_is_not_waited_for(tmp_path: Pa
         image=definition.name,
         identity="sha256:1",
         targets=(),
+        read_only=(),
         has_scratch=False,
         hostname=None,
         read_only_root=False,

@@ -1,5 +1,6 @@
 """Tests of what a spare container can become."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ def build_spec(**changes: Any) -> ContainerSpec:
         {"environment": {"SM_HPS": "{}", "LANG": "C.UTF-8"}},
         {"mounts": (Mount(Path("/jobs/one"), "/opt/ml"),), "scratch": Path("/jobs/scratch")},
         {"entrypoint": ("python", "-m", "module"), "command": ()},
+        {"servers": {1: print}},
+        {"mounts": (Mount(Path("/functions/one"), "/var/task", read_only=True, exclusive=True),)},
+        {"environment": {"PYTHONPATH": "/lib:/opt/ml/code"}, "mounts": (Mount(Path("/jobs/one"), "/opt/ml"),)},
         {"memory_bytes": 1, "cpus": 1, "max_processes": 9, "labels": {"job": "one"}},
     ],
 )
@@ -49,7 +53,6 @@ def test_what_a_spare_container_can_become(
     [
         ({"network": "hosts"}, "several hosts"),
         ({"isolated": True}, "no network"),
-        ({"servers": {1: print}}, "port"),
         ({"mounts": (Mount(Path("/channel"), "/opt/ml/input/data/train", read_only=True),)}, "read-only"),
         ({"command": ("serve",)}, "its program"),
         ({"entrypoint": ("bash", "-c"), "command": ("train",)}, "its program"),
@@ -58,10 +61,7 @@ def test_what_a_spare_container_can_become(
         ({"environment": {"LANG": "de_DE.UTF-8"}}, "LANG"),
         ({"environment": {"PYTHONHASHSEED": "0"}}, "PYTHONHASHSEED"),
         ({"environment": {"HOME": "/elsewhere"}}, "HOME"),
-        (
-            {"environment": {"PYTHONPATH": "/lib:/opt/ml/code"}, "mounts": (Mount(Path("/jobs/one"), "/opt/ml"),)},
-            "PYTHONPATH",
-        ),
+        ({"mounts": (Mount(Path("/layers"), "/opt", read_only=True, exclusive=True),)}, "hides the image's"),
     ],
 )
 def test_what_no_spare_container_can_become(
@@ -81,6 +81,10 @@ def test_shapes_differ_by_what_the_engine_cannot_change(image: LocalImage) -> No
     assert find_shape(build_spec(memory_bytes=9, cpus=1, labels={"a": "b"}), image, "sha256:1") == shape
     assert find_shape(build_spec(shm_bytes=9), image, "sha256:1") != shape
     assert find_shape(build_spec(read_only_root=True), image, "sha256:1") != shape
+    folder = Mount(Path("/jobs/one"), "/opt/ml")
+    mounted = find_shape(build_spec(mounts=(folder,)), image, "sha256:1")
+    assert find_shape(build_spec(mounts=(replace(folder, source=Path("/two")),)), image, "sha256:1") == mounted
+    assert find_shape(build_spec(mounts=(replace(folder, read_only=True),)), image, "sha256:1") != mounted
     assert find_shape(build_spec(), image, "sha256:2") != shape
 
 
