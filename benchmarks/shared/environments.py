@@ -39,7 +39,9 @@ def build_environment(name: str, requirements: Path) -> Path:
 
     def install(folder: Path) -> None:
         venv.create(folder, with_pip=True)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # What is imported is compiled then: a small part of all of it.
+        options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", *options]
         _install([*pip, "-r", str(requirements)], requirements)
 
     return _build_once(name, f"{sys.version}\n{requirements.read_text()}", install) / "bin" / "python"

@@ -87,6 +87,7 @@ def test_the_action_starts_leads_runs_and_reports(project: Path, environment: di
     assert not (project.parent / "smdebug-emulator" / "emulator.json").exists()  # it has been stopped
 
 
+@pytest.mark.nightly
 def test_a_failing_command_fails_the_action_and_is_reported(project: Path, environment: dict[str, str]) -> None:
     inputs = {"run": "aws s3 ls\nfalse\necho not reached", "install": "", "runtime": "process"}
     codes, summary = run_action(inputs, project, environment)
@@ -94,6 +95,7 @@ def test_a_failing_command_fails_the_action_and_is_reported(project: Path, envir
     assert summary.strip() == "No training jobs ran."
 
 
+@pytest.mark.nightly
 def test_the_gitlab_include(project: Path, environment: dict[str, str]) -> None:
     text = (ROOT / "sagemaker-emulator.gitlab-ci.yml").read_text(encoding="utf-8")
     job: dict[str, Any] = yaml.safe_load(text)[".sagemaker-emulator"]

@@ -42,6 +42,14 @@ def list_pages() -> list[str]:
     return [page for page in pages if shown[page] and not any(f"docs/{page}" in test for test in tests)]
 
 
+# Those that take ten seconds and more.
+BY_NIGHT = {
+    "how_to/bring_a_container.md",
+    "how_to/reach_it_from_elsewhere.md",
+    "how_to/test_in_ci.md",
+    "how_to/use_the_sdk.md",
+    "how_to/write_a_rule.md",
+}
 PAGES = list_pages()
 
 
@@ -52,6 +60,7 @@ def test_commands_beside_the_text_are_run_somewhere() -> None:
     found = {str(path.relative_to(CHECKOUT)) for path in written if command.search(path.read_text(encoding="utf-8"))}
     assert found == BESIDE_THE_TEXT.keys()
     assert all("def test_" in (CHECKOUT / test).read_text(encoding="utf-8") for test in BESIDE_THE_TEXT.values())
+    assert set(PAGES) >= BY_NIGHT
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +80,9 @@ def docs_emulator(start_emulator: Callable[..., RunningEmulator], recorded_runs:
     return emulator
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.nightly] if page in BY_NIGHT else ()) for page in PAGES]
+)
 def test_a_page_runs(page: str, docs_emulator: RunningEmulator, tmp_path: Path) -> None:
     run_page(page, tmp_path, docs_emulator.state_dir)
 

@@ -38,10 +38,9 @@ def run_script(emulator: RunningEmulator, command: list[str], folder: Path) -> s
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.nightly
 @pytest.mark.any_back_end
-@pytest.mark.parametrize(
-    "framework", ["pytorch", *(pytest.param(each, marks=pytest.mark.nightly) for each in list(VERDICTS)[1:])]
-)
+@pytest.mark.parametrize("framework", VERDICTS)
 def test_each_framework_is_trained_and_judged(
     framework: str, served: RunningEmulator, python: str, tmp_path: Path
 ) -> None:

@@ -220,6 +220,7 @@ def test_tensorboard_gets_what_came(state: Path, tmp_path: Path) -> None:
     assert found == {"logs/a": b"33", "logs/sub/b": b"2"}
 
 
+@pytest.mark.nightly
 def test_the_real_tensorboard_shows_a_job_and_what_comes_later(state: Path) -> None:
     s3 = make_client(read_endpoint(state), "s3")
     folder = f"boards/{NAME}/tensorboard-output/"

@@ -45,7 +45,7 @@ compiled(tf.ones((3, 2)))
 def old_python(request: pytest.FixtureRequest) -> Path:
     """The interpreter of the image for a version; our smdebug is installed there, as in a training job."""
     name = f"tensorflow-training-{request.param}"
-    return build_environment(next(found for found in ImageCatalogue() if found.name == name)).python
+    return build_environment(next(found for found in ImageCatalogue() if found.name == name), compiled=False).python
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def runs(version: str, tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns
 
 def find_python(version: str) -> Path:
     name = f"tensorflow-training-{version}"
-    return build_environment(next(found for found in ImageCatalogue() if found.name == name)).python
+    return build_environment(next(found for found in ImageCatalogue() if found.name == name), compiled=False).python
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -54,7 +54,9 @@ def check_readers(folder: Path, upstream: Path) -> dict[str, Any]:
     return ours
 
 
-@pytest.mark.parametrize("way", ["closed", "modes evaluated", "modes"])
+@pytest.mark.parametrize(
+    "way", ["closed", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("modes evaluated", "modes"))]
+)
 def test_pytorch_is_profiled_between_the_same_points(tmp_path: Path, upstream_smdebug_python: Path, way: str) -> None:
     expected = train(build_upstream(), None, "pytorch", tmp_path / "theirs", way)
     assert train(Path(sys.executable), CHECKOUT, "pytorch", tmp_path / "ours", way) == expected
@@ -78,7 +80,7 @@ def test_a_close_within_a_profiled_step_keeps_its_profile(tmp_path: Path) -> Non
 @pytest.mark.parametrize("way", ["unclosed", "evaluated closed"])
 def test_keras_is_profiled_between_the_same_points(tmp_path: Path, upstream_smdebug_python: Path, way: str) -> None:
     image = next(found for found in ImageCatalogue() if found.name == "tensorflow-training-2.12")
-    python = build_environment(image).python
+    python = build_environment(image, compiled=False).python
     original = build_packages(HERE / "requirements-upstream-alone.txt", python)
     expected = train(python, original, "tensorflow", tmp_path / "theirs", way)
     assert train(python, CHECKOUT, "tensorflow", tmp_path / "ours", way) == expected
