@@ -280,7 +280,8 @@ class ContainerRuntime(Protocol):
 
         Args:
             spec: spec of a typical container. Its name and the sources of its mounts do not matter.
-            seconds: for how long at least; None for as long as the back end is open.
+            seconds: for how long at least; None for as long as the back end is open, and then for one container more
+                with each call, where a container takes what is ready.
 
         Returns:
             Whether the back end can keep something ready for such a container.

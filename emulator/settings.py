@@ -207,8 +207,8 @@ class Settings:
         wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
         metavar="IMAGES",
         help="Import the frameworks of these images, separated by commas, at the start: jobs are then forks of a warm "
-        "interpreter, or spare containers. Others are imported with their first job, and kept until ten minutes after "
-        "the last.",
+        "interpreter, or spare containers, of which an image that is named twice has two. Others are imported with "
+        "their first job, and kept until ten minutes after the last.",
         write=",".join,
     )
     no_warm: bool = flag("Start each container with a new interpreter, which imports its framework itself.")

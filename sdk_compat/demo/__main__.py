@@ -31,7 +31,8 @@ from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
 console = Console(highlight=False, soft_wrap=True)
 TIME_LIMIT_SECONDS = 600
 # Imported while the demo prepares its jobs.
-_WARM = "pytorch-training,sagemaker-debugger-rules,lambda"
+# Of the rules' image two, because each job has two rules.
+_WARM = "pytorch-training,sagemaker-debugger-rules,sagemaker-debugger-rules,lambda"
 _END_SECONDS = 60
 LOG_SECONDS = 10  # a function's log lines appear a moment after they are printed
 
@@ -123,8 +124,8 @@ def run_demo(endpoint: str, output: Path) -> int:
         print_change(time.monotonic() - started, job.description, detail)
         job.events += 1
         job.description = detail
-        # The sick job comes first: it has what is ready for a job.
-        if healthy and detail["SecondaryStatus"] not in ("Starting", "Pending", "Downloading"):
+        # One after the other: on two cores, the imports of the second would delay what the first shows.
+        if healthy and has_ended(detail):
             sagemaker.create_training_job(**healthy)
             healthy = {}
         if all(has_ended(each.description) for each in observed.values()):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 
@@ -24,6 +24,7 @@ from container_runtime.docker.images.image_files import copy_image_files
 from container_runtime.docker.images.local_images import LocalImage
 from container_runtime.docker.scratch import build_environment
 from container_runtime.docker.spares.given_away import GivenAway
+from container_runtime.docker.spares.kept_spares import KeptSpares
 from container_runtime.docker.spares.spare import LONGEST_IMPORTS_SECONDS, Spare, SpareLostError
 from container_runtime.docker.spares.spare_shape import Shape, find_obstacle, find_program, find_shape, has_spares
 from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
@@ -64,29 +65,6 @@ class SpareOptions:
     memory_bytes: int
     idle_seconds: float = IDLE_SECONDS
     guessed_bytes: int = 400 * 1024**2
-
-
-@dataclass(slots=True)
-class _Kept:
-    """The spare containers of one shape.
-
-    Attributes:
-        definition: their image.
-        until: monotonic time at which they are removed; infinite for never.
-        wanted: how many there should be.
-        started: monotonic times of the last starts.
-        spares: those that wait, and those that do their imports.
-        ready: those that wait.
-        waiting: the containers that wait for one of these, the first to come first.
-    """
-
-    definition: ImageDefinition
-    until: float = 0.0
-    wanted: int = 1
-    started: list[float] = field(default_factory=list)
-    spares: list[Spare] = field(default_factory=list)
-    ready: list[Spare] = field(default_factory=list)
-    waiting: list[object] = field(default_factory=list)
 
 
 class Spares:
@@ -132,7 +110,7 @@ class Spares:
         self._read_usage = read_usage
         self._open_ports = open_ports
         self._machine_cpus = machine_cpus
-        self._kept: dict[Shape, _Kept] = {}
+        self._kept: dict[Shape, KeptSpares] = {}
         # Images whose modules could not be imported; another try would end in the same way.
         self._failed: set[str] = set()
         # Images of which a spare container was killed once during its imports.
@@ -188,6 +166,8 @@ class Spares:
     def keep_ready(self, spec: ContainerSpec, image: LocalImage, seconds: float | None) -> bool:
         """Keep a spare container for a container like ``spec``, for some seconds or, if None, without an end.
 
+        Each call without an end asks for one more.
+
         Returns:
             Whether a spare container can become one like it.
         """
@@ -198,6 +178,9 @@ class Spares:
         with self._changed:
             kept = self._find_kept(shape, definition)
             kept.until = max(kept.until, _NEVER if seconds is None else time.monotonic() + seconds)
+            if seconds is None:
+                kept.asked_ahead += 1
+                kept.wanted = min(max(kept.wanted, kept.asked_ahead), _MOST_OF_A_SHAPE)
             self._changed.notify_all()
         return True
 
@@ -246,7 +229,8 @@ class Spares:
             kept.until = max(kept.until, now + self._options.idle_seconds)
             kept.started = [at for at in kept.started if now - at < _BURST_SECONDS] + [now]
             # Whoever starts jobs one after the other, faster than a spare container is made, waits for each of them.
-            is_late = bool(kept.spares) and not kept.ready
+            is_late = kept.is_used and bool(kept.spares) and not kept.ready
+            is_first, kept.is_used = not kept.is_used, True
             kept.wanted = min(max(kept.wanted + is_late, len(kept.started)), _MOST_OF_A_SHAPE)
             self._not_before = now + _PAUSE_SECONDS
             self._changed.notify_all()
@@ -270,6 +254,8 @@ class Spares:
                     return None
                 spare = kept.ready.pop(0)
                 kept.spares.remove(spare)
+                if is_first:  # nobody has asked for a second one yet
+                    self._not_before = time.monotonic() + _PAUSE_SECONDS
                 return spare
         finally:
             with self._changed:
@@ -325,12 +311,12 @@ class Spares:
 
     # Making and removing
 
-    def _find_kept(self, shape: Shape, definition: ImageDefinition) -> _Kept:
+    def _find_kept(self, shape: Shape, definition: ImageDefinition) -> KeptSpares:
         """Return the spare containers of a shape; those of older builds of its image are removed soon."""
         for other, kept in self._kept.items():
             if other.image == shape.image and other.identity != shape.identity:
                 kept.until = 0.0
-        return self._kept.setdefault(shape, _Kept(definition))
+        return self._kept.setdefault(shape, KeptSpares(definition))
 
     def _keep(self) -> None:
         """Make and remove spare containers, until this back end is closed."""
@@ -359,16 +345,19 @@ class Spares:
         expired = [shape for shape, kept in self._kept.items() if kept.until <= now]
         return [spare for shape in expired for spare in self._kept.pop(shape).ready]
 
-    def _choose(self, removed: list[Spare]) -> tuple[Shape, _Kept] | None:
+    def _choose(self, removed: list[Spare]) -> tuple[Shape, KeptSpares] | None:
         """Return the shape of the next spare container, the one asked for last first; None if none is needed.
 
         Spare containers that have to be removed for it are added to ``removed``.
         """
         if len(self._makers) >= _MAKERS:
             return None
+        is_awaited = any(kept.waiting for kept in self._kept.values())
         for shape, kept in sorted(self._kept.items(), key=lambda item: item[1].until, reverse=True):
             if len(kept.spares) >= kept.wanted or shape.image in self._failed:
                 continue
+            if is_awaited and len(kept.spares) >= len(kept.waiting):
+                continue  # the imports that a container waits for come first
             free_bytes = self._options.memory_bytes - sum(
                 each.memory_bytes or self._estimate(each.shape) for some in self._kept.values() for each in some.spares
             )
@@ -395,7 +384,7 @@ class Spares:
         soonest = min(times, default=_NEVER)
         return None if soonest == _NEVER else max(0.0, soonest - now)
 
-    def _make(self, spare: Spare, kept: _Kept) -> None:
+    def _make(self, spare: Spare, kept: KeptSpares) -> None:
         is_ready = False
         try:
             spare.start(self._start, self._read_usage)

@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ import requests
 
 from container_runtime.docker.border import connect
 from container_runtime.docker.engine import DockerEngine
+from container_runtime.docker.log import parse_timestamp
 from container_runtime.docker.spares.spare import SPARE_LABEL, Spare
 from container_runtime.docker.spares.spares import SpareOptions
 from container_runtime.images.catalogue import ImageCatalogue
@@ -333,6 +335,51 @@ def test_only_what_is_asked_for_ahead_has_a_full_share_of_the_processors(
     wait_until(lambda: engine.is_ready(spec))
     followers = list_containers(make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
     assert [read_shares(each["Id"]) for each in followers if each["Id"] != spare["Id"]] == [2]
+
+
+def test_each_request_without_an_end_keeps_one_more(make_engine: Callable[..., DockerEngine], tmp_path: Path) -> None:
+    engine = make_engine()
+    spec = build_spec(tmp_path, IS_WARM)
+    engine.keep_ready(spec)
+    engine.keep_ready(spec)
+    specs = [spec, build_spec(tmp_path, IS_WARM)]
+    spares = partial(list_containers, make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+    wait_until(lambda: len(spares()) == 2)
+    first = {each["Id"] for each in spares()}
+    assert {engine.start(each) for each in specs} == first
+
+
+def test_imports_that_a_container_waits_for_come_before_those_of_other_spare_containers(
+    make_engine: Callable[..., DockerEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("container_runtime.docker.spares.spares._PAUSE_SECONDS", 0.0)
+    engine = make_engine()
+    awaited = build_spec(tmp_path, IS_WARM)
+    other = replace(build_spec(tmp_path, IS_WARM), shm_bytes=64 << 20)
+    engine.keep_ready(awaited)
+    spares = partial(list_containers, make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
+    wait_until(spares)
+    with ThreadPoolExecutor(1) as pool:
+        started = pool.submit(engine.start, awaited)
+        kept = engine._spares
+        assert kept is not None
+        wait_until(lambda: started.done() or any(each.waiting for each in kept._kept.values()))
+        engine.keep_ready(other)
+        container = started.result()
+    record = tmp_path / "spares" / "given-away" / container
+    given_at = record.stat().st_mtime
+    wait_until(lambda: engine.is_ready(other))
+    assert all(read_creation(each["Id"]) >= given_at for each in spares() if each["Id"] != container)
+
+
+def read_creation(container: str) -> float:
+    """Return the time in seconds since the epoch at which a container was created."""
+    api = connect()
+    try:
+        created: str = api.inspect_container(container)["Created"]
+    finally:
+        api.close()
+    return float(parse_timestamp(f"{created} ".encode()))
 
 
 def read_shares(container: str) -> int:
