@@ -51,7 +51,10 @@ os.rename("{_FOLDER}/new", "{_FOLDER}/{_SOCKET}")
 while True:
     with sidecar.accept()[0] as asking:
         for port in asking.makefile().readline().split():
-            listening.append(socket.create_server(("{LOOPBACK}", int(port)), backlog=1024))
+            try:
+                listening.append(socket.create_server(("{LOOPBACK}", int(port)), backlog=1024))
+            except OSError:
+                pass  # whoever asks misses it
         socket.send_fds(asking, [b"."], [each.fileno() for each in listening])
 """
 # Messages of the C library for failed name resolution and connections, and one of curl.
@@ -158,8 +161,13 @@ class Sidecars:
         self._hand_over(name, {**self._offered, **ports})
 
     def open(self, name: str, ports: Mapping[int, Take]) -> None:
-        """Open more ports in the network of a running sidecar, and pass their sockets to their servers."""
-        self._hand_over(name, ports, opened=tuple(ports))
+        """Open more ports in the network of a running sidecar, and pass their sockets to their servers.
+
+        Raises:
+            OSError: the sidecar has ended, or a port is in use.
+        """
+        if missing := ports.keys() - self._hand_over(name, ports, opened=ports):
+            raise OSError(f"the sidecar of {name} did not open port {min(missing)}")
 
     def remove(self, sidecar: str, name: str) -> None:
         """Remove a container's sidecar, after the container was removed. Idempotent."""
@@ -204,15 +212,20 @@ class Sidecars:
     def _filters(self, *more: str) -> dict[str, list[str]]:
         return {"label": [*(f"{key}={value}" for key, value in self._labels.items()), *more]}
 
-    def _hand_over(self, name: str, takers: Mapping[int, Take], opened: Iterable[int] = ()) -> None:
+    def _hand_over(self, name: str, takers: Mapping[int, Take], opened: Iterable[int] = ()) -> set[int]:
+        """Pass a sidecar's sockets to those who take them, and return their ports."""
+        taken = set()
         for listening in fetch_sockets(self._folder / name, opened):
-            take = takers.get(listening.getsockname()[1])
+            port = listening.getsockname()[1]
+            take = takers.get(port)
             if take is None:
                 listening.close()
                 continue
+            taken.add(port)
             with self._lock:
                 self._listening.setdefault(name, []).append(listening)
             take(listening.dup())
+        return taken
 
 
 def read_sidecar(container: Mapping[str, Any]) -> str | None:
@@ -244,14 +257,20 @@ def explain_network(lines: Iterator[LogLine]) -> Iterator[LogLine]:
 
 
 def fetch_sockets(folder: Path, opened: Iterable[int] = ()) -> list[socket.socket]:
-    """Fetch a sidecar's listening sockets, after it has opened more ports."""
+    """Fetch a sidecar's listening sockets, after it has opened more ports.
+
+    Raises:
+        OSError: the sidecar does not answer.
+    """
     # The address of a Unix socket holds 107 bytes, and the path of the folder may be longer.
     handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         with socket.socket(socket.AF_UNIX) as asking:
             asking.settimeout(_ANSWER_SECONDS)
             asking.connect(f"/proc/self/fd/{handle}/{_SOCKET}")
-            asking.sendall(f"{' '.join(map(str, opened))}\n".encode())
+            # The sidecars of an earlier version answer at once, and read nothing.
+            with suppress(BrokenPipeError):
+                asking.sendall(f"{' '.join(map(str, opened))}\n".encode())
             _, handles, _, _ = socket.recv_fds(asking, 1, _MOST_PORTS)
     finally:
         os.close(handle)

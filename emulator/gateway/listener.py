@@ -69,6 +69,7 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
         self._connections: dict[int, Any] = {}
         self._closing = threading.Event()
+        self._deciding = threading.Lock()
         self._server: Any = None
         self._loop = threading.Thread(target=self._run, name=f"listener-{address}", daemon=True)
 
@@ -83,14 +84,22 @@ class Listener:
         self._loop.start()
 
     def take(self, listening: socket.socket) -> None:
-        """Accept connections from another listening socket until it is shut down. Call it after ``serve``."""
-        self._server.trigger.pull_trigger(lambda: _ExtraSocket(self._server, listening, self._connections))
+        """Accept connections from another listening socket until it is shut down. Call it after ``serve``.
+
+        If this listener was closed meanwhile, the socket is closed, too.
+        """
+        with self._deciding:
+            if self._closing.is_set():
+                listening.close()
+                return
+            self._server.trigger.pull_trigger(lambda: _ExtraSocket(self._server, listening, self._connections))
 
     def close(self) -> None:
         """Accept no more requests, finish those in progress, and release the port. Idempotent."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
+        with self._deciding:
+            if self._closing.is_set():
+                return
+            self._closing.set()
         if self._server is None:
             self._socket.close()
             return

@@ -180,6 +180,40 @@ def test_a_sidecar_goes_with_its_container_and_where_there_is_none(
     assert list_sidecars(engine._instance_id) == []
 
 
+def test_a_running_sidecar_opens_more_ports_and_misses_what_is_in_use(
+    make_engine: Callable[..., DockerEngine],
+) -> None:
+    source = """
+import socket, time
+in_use = socket.create_server(("127.0.0.1", 7001))
+print("ready", flush=True)
+while True:
+    try:
+        with socket.create_connection(("127.0.0.1", 7000)) as connection:
+            print(connection.makefile().readline(), end="")
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.01)
+"""
+    engine = make_engine(closed=True)
+    spec = build_spec(source)
+    container = engine.start(spec)
+    lines = engine.logs(container)
+    assert next(lines).text == "ready"
+    sidecars, entrances = engine._sidecars, list[socket.socket]()
+    assert sidecars is not None
+    with pytest.raises(OSError, match="did not open port 7001"):
+        sidecars.open(spec.name, {7001: entrances.append})
+    assert entrances == []
+    sidecars.open(spec.name, {7000: entrances.append})
+    with entrances[0] as entrance, entrance.accept()[0] as connection:
+        connection.sendall(b"reached\n")
+    assert [line.text for line in lines] == ["reached"]
+    engine.remove(container)
+    with pytest.raises(OSError, match="No such file"):
+        sidecars.open(spec.name, {7002: entrances.append})
+
+
 def test_a_log_that_misses_the_network_says_what_opens_it(make_engine: Callable[..., DockerEngine]) -> None:
     """Once, behind the first line: as of pip, which tries again and again."""
     source = """

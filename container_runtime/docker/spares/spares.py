@@ -291,7 +291,10 @@ class Spares:
         self._update(spare.container_id, self._list_limits(spec))
         copy_image_files(self._api, spec, image, image.resolved.local, self._labels)
         if spec.servers and self._open_ports is not None:
-            self._open_ports(spare.name, spec.servers)
+            try:
+                self._open_ports(spare.name, spec.servers)
+            except OSError as error:
+                raise SpareLostError(str(error)) from error
         spare.fill(spec, self._user)
         spare.begin(argv, build_environment(spec, image, self._user))
         return None

@@ -3,6 +3,7 @@ import http.client
 import socket
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -117,6 +118,17 @@ def test_a_further_socket_is_served_until_it_is_shut_down() -> None:
         wait_until(lambda: taken.fileno() == -1)
     assert get(listener.port) == b"hello"
     listener.close()
+
+
+def test_a_further_socket_that_comes_after_the_end_is_closed() -> None:
+    listener = Listener(LOOPBACK, 0)
+    listener.serve(hello)
+    further = [socket.create_server((LOOPBACK, 0)) for _ in range(20)]
+    with ThreadPoolExecutor(2) as pool:
+        taking = pool.submit(deque, map(listener.take, further), 0)
+        pool.submit(listener.close).result()
+        taking.result()
+    assert [each.fileno() for each in further] == [-1] * len(further)
 
 
 def test_a_body_without_space_is_refused_before_it_is_sent(tmp_path: Path) -> None:
