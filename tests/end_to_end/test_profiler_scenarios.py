@@ -40,7 +40,7 @@ TRAININGS = {
     "keras-loop": (TENSORFLOW, "train_keras_loop.py", 0),
     "xgboost": ("sagemaker-xgboost:3.0-5", "train_xgboost.py", 0),
 }
-BY_DAY = {("process", "keras-fit", "healthy"), ("docker", "xgboost", "sick")}
+BY_DAY = {("process", "keras-fit", "healthy")}
 
 SYSTEM = {"AllCoresBusy", "MemoryGrowth"}
 GPU = {"BatchSize", "CPUBottleneck", "GPUMemoryIncrease", "IOBottleneck", "LoadBalancing", "LowGPUUtilization"}
@@ -138,7 +138,7 @@ def find_names(details: str, before: str) -> set[str]:
 
 
 def list_cells() -> list[ParameterSet]:
-    """Each training in both kinds on each back end that hands out GPUs, all but one of each at night."""
+    """Each training in both kinds on each back end that hands out GPUs, all but one at night."""
     return [
         pytest.param(
             back_end.id,
