@@ -157,6 +157,10 @@ def test_a_worker_comes_from_a_spare_container_and_sees_what_a_new_one_sees(
     assert (new.pop("spare"), spare.pop("spare")) == (False, True)
     assert spare == new
     assert spare["writes"] == "Read-only file system"
+    assert len(engine.find({})) == 2
+    # As after kill -9: both are found by their labels.
+    start_invoker()
+    assert engine.find({}) == []
 
 
 def test_a_function_with_an_sdk_of_its_own_uses_it_in_a_spare_container(
