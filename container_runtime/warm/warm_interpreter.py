@@ -186,10 +186,13 @@ class WarmInterpreter:
         return self.find_hidden([os.path.dirname(os.path.join(folder, script)), *find_python_path(environment)])
 
     def find_hidden(self, path: list[str]) -> str | None:
-        """Return that a folder of an import path has other modules than those imported, or None."""
+        """Return that a folder of an import path has a module that a new interpreter would have imported, or None."""
         for entry in path:
-            if entry not in self._path and (hidden := {*self._modules, *_AT_START} & set(list_modules(entry))):
+            found = set() if entry in self._path else set(list_modules(entry))
+            if hidden := self._modules & found:
                 return f"{entry} has a module {min(hidden)}, which is imported already"
+            if at_start := found.intersection(_AT_START):
+                return f"{entry} has a module {min(at_start)}, which Python imports when it starts"
         return None
 
 

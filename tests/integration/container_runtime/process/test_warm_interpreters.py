@@ -150,6 +150,13 @@ def test_a_variable_read_by_an_import_starts_cold(
     assert (line, was_warm, code) == (f"smdebug-emulator: started without a warm interpreter: {reason}", "False", 0)
 
 
+def test_a_module_that_python_imports_when_it_starts_starts_cold(warm: LocalProcesses, programs: Path) -> None:
+    (programs / "sitecustomize.py").touch()
+    (line, was_warm, _), code = run(warm, build_spec(programs, "sees"))
+    assert line.endswith(f"{PROGRAMS} has a module sitecustomize, which Python imports when it starts")
+    assert (was_warm, code) == ("False", 0)
+
+
 def test_another_module_of_an_imported_name_starts_cold(warm: LocalProcesses, programs: Path) -> None:
     (programs / "decimal.py").touch()
     (line, was_warm, _), code = run(warm, build_spec(programs, "sees"))
