@@ -89,23 +89,38 @@ class KeptStates:
 
     def _list(self) -> list[KeptState]:
         """List the archives that are not older than a day, the oldest first."""
-        first_ms = time.time_ns() // 1_000_000 - KEPT_SECONDS * 1000
-        found = [KeptState(path, int(path.stem)) for path in self._folder.glob("*.tar") if path.stem.isdecimal()]
-        return sorted((each for each in found if each.forgotten_ms >= first_ms), key=lambda each: each.forgotten_ms)
+        first_ms = _find_first_ms()
+        young = (each for each in self._find() if each.forgotten_ms >= first_ms)
+        return sorted(young, key=lambda each: each.forgotten_ms)
+
+    def _find(self) -> Iterator[KeptState]:
+        for path in self._folder.glob("*.tar"):
+            if path.stem.isdecimal():
+                yield KeptState(path, int(path.stem))
 
     def _remove_old(self) -> None:
         while True:
-            young = {each.path for each in self._list()}
-            for path in self._folder.glob("*.tar"):
-                if path not in young and path.stem.isdecimal() and int(path.stem) < time.time_ns() // 1_000_000:
-                    path.unlink(missing_ok=True)
-                    logger.info("%s is removed: what was forgotten is kept for a day.", path)
+            # The time alone decides: an archive that ``keep`` adds during this loop is young, whenever it is found.
+            first_ms = _find_first_ms()
+            for kept in self._find():
+                if kept.forgotten_ms < first_ms:
+                    kept.path.unlink(missing_ok=True)
+                    logger.info("%s is removed: what was forgotten is kept for a day.", kept.path)
             if self._closing.wait(_POLL_SECONDS):
                 return
 
 
+def _find_first_ms() -> int:
+    """Return the earliest time, in epoch milliseconds, of an archive that is still kept."""
+    return time.time_ns() // 1_000_000 - KEPT_SECONDS * 1000
+
+
 def _read_size(kept: KeptState) -> int:
-    return kept.path.stat().st_size
+    """Return the archive's size in bytes, 0 if it was removed in the meantime."""
+    try:
+        return kept.path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _refuse(why: str) -> ResourceInUse:

@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,6 +182,27 @@ def test_a_few_are_kept_and_for_a_day(tmp_path: Path) -> None:
         assert sorted((tmp_path / "forgotten").iterdir()) == last[1:-1]
     finally:
         again.close()
+
+
+def test_an_archive_written_while_old_ones_are_looked_for_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, glob = threading.Event(), Path.glob
+
+    def list_slowly(folder: Path, pattern: str) -> Iterator[Path]:
+        found = list(glob(folder, pattern))
+        if threading.current_thread().name == "kept-states":
+            assert written.wait(60)
+        return iter(found)
+
+    monkeypatch.setattr(Path, "glob", list_slowly)
+    kept = build_kept(tmp_path)
+    try:
+        archive = kept.keep().path
+    finally:
+        written.set()
+        kept.close()
+    assert archive.exists()
 
 
 def test_nothing_is_forgotten_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
