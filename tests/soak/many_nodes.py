@@ -168,8 +168,11 @@ def _stop(service: Jobs, name: str) -> None:
 
 
 def _break_things(runtime: SimulatedNodes, nodes: int, random: Random, clock: Clock, done: threading.Event) -> None:
-    """Lose each node every three hours of simulated time or so, and the manager every hour."""
+    """Lose one that runs something, then each node every three hours of simulated time, and the manager every hour."""
     while not done.wait(max(0.02, 60 / clock.compression)):
+        if not runtime.lost:  # a short run draws none that runs something if it has few turns
+            for node in runtime.list_busy()[:1]:
+                runtime.lose(node, random.uniform(60, 600))
         for _ in range(nodes // 200 + (random.random() < nodes % 200 / 200)):
             runtime.lose(random.randrange(nodes), random.uniform(60, 600))
         if random.random() < 0.02:

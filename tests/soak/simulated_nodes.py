@@ -139,6 +139,11 @@ class SimulatedNodes(OneMachine):
                     each.ended.set()
         self._clock.after(seconds, lambda: self._return(node))
 
+    def list_busy(self) -> list[int]:
+        """List the nodes on which a container runs."""
+        with self._changed:
+            return sorted({each.node for each in self._containers.values() if each.runs})
+
     def go_away(self, seconds: float) -> None:
         """Let the manager answer nobody for so many simulated seconds; what runs goes on."""
         with self._changed:
