@@ -272,6 +272,49 @@ def test_optimizers_that_step_within_the_backward_pass_end_no_step(
         np.testing.assert_array_equal(values[name], gradient)
 
 
+def test_a_collection_changed_between_steps_with_nothing_due_is_saved_at_the_next(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=100))
+    hook.register_module(training.model)
+    training.step(3)
+    hook.get_collection("weights").save_config = smd.SaveConfig(save_interval=1)
+    training.step(2)
+    hook.close()
+    assert run.steps == [0, 3, 4]
+
+
+def test_a_script_that_saves_after_its_step_has_its_next_steps_open_until_the_following_one_begins(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(training.model)
+    training.step()
+    assert run.steps == [0]
+    hook.save_scalar("late", 0.0)
+    training.step()
+    assert run.steps == [0]
+    hook.save_scalar("late", 1.0)
+    training.step()
+    assert run.steps == [0, 1]
+    assert run.values(1)["scalar/late"] == 1.0
+    hook.close()
+
+
+def test_a_tensor_that_is_given_while_nothing_is_due_is_said_to_be_left_out_once(
+    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
+    hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=100))
+    hook.register_module(training.model)
+    training.model.act.register_forward_hook(lambda *_: hook.save_tensor("mine", torch.ones(2), "weights"))
+    said.set_level("INFO")
+    training.step(4)
+    hook.close()
+    assert "mine" in run.values(0)
+    (left_out,) = [each.getMessage() for each in said.records if "mine" in each.getMessage()]
+    assert left_out.startswith("mine is not saved at step 1 of mode GLOBAL: ")
+
+
 def test_an_ended_run_and_no_run_are_refused(run: WrittenRun) -> None:
     run.path.mkdir()
     (run.path / "training_job_end.ts").touch()
@@ -282,9 +325,10 @@ def test_an_ended_run_and_no_run_are_refused(run: WrittenRun) -> None:
 
 
 def test_dry_run_writes_nothing_but_the_end(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
-    hook = make_hook(save_all=True, dry_run=True)
+    hook = make_hook(save_all=True, dry_run=True, export_tensorboard=True)
     hook.register_module(training.model)
     training.step()
+    hook.save_scalar("of the script", 1.0)
     hook.close()
     assert [path.name for path in run.path.iterdir()] == ["training_job_end.ts"]
 

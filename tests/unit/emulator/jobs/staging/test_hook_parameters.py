@@ -60,11 +60,11 @@ def test_what_is_not_a_whole_number() -> None:
     ("request_", "said"),
     [
         (
-            build_request(hook={"save_intervall": "5"}),
+            build_request(hook={"start_step": "1", "save_intervall": "5"}),
             "HookParameters: 'save_intervall' means nothing and is ignored. Did you mean save_interval?",
         ),
         (
-            build_request("losses", save_hist="1"),
+            build_request("losses", save_interval="5", save_hist="1"),
             "CollectionParameters of losses: 'save_hist' means nothing and is ignored. Did you mean save_histogram?",
         ),
     ],

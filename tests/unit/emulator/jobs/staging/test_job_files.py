@@ -107,6 +107,23 @@ def test_only_plain_files_are_opened(root: Path) -> None:
     assert folder.read_small_file("a/b/c/file", 3) == b"job"
 
 
+def test_a_file_of_the_service_is_replaced_whatever_lies_in_its_place(root: Path) -> None:
+    outside = root.parents[1] / "secret/a/b/c/file"
+    folder = JobFolder(root)
+    # Left by an emulator that was killed, or put there by the job.
+    for in_the_way in (Path.touch, lambda path: path.symlink_to(outside), lambda path: path.hardlink_to(outside)):
+        in_the_way(root / "a/b/.file.new")
+        folder.replace_file("a/b/file", b"first")
+        folder.replace_file("a/b/file", b"second")
+        assert (root / "a/b/file").read_bytes() == b"second"
+        assert sorted(path.name for path in (root / "a/b").iterdir()) == ["c", "file"]
+    assert outside.read_text() == "secret"
+    replace_by_link(root / "a/b", root.parents[1] / "secret/a/b")
+    with pytest.raises(RefusedError):
+        folder.replace_file("a/b/file", b"third")
+    assert not (root.parents[1] / "secret/a/b/file").exists()
+
+
 def test_another_file_system_is_not_gone_into(root: Path) -> None:
     program = (
         "import sys, pathlib\n"
