@@ -10,7 +10,7 @@ from flask import Blueprint, Flask, Response, jsonify, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from emulator.api import PREFIX
-from emulator.console.page import CONSOLE
+from emulator.console import CONSOLE
 from emulator.exceptions import AwsError, ObjectStoreError
 
 _FRONT_PAGE = f"""This is the SageMaker Debugger emulator.

@@ -6,8 +6,9 @@ import sys
 from typing import NoReturn
 from urllib.parse import urlsplit
 
+from emulator.console import ASSETS, CONSOLE
 from emulator.console.build import WEB, BuildError, find_node, install_packages, link_packages
-from emulator.console.page import ASSETS, CONSOLE, render_page
+from emulator.console.page import render_page
 
 
 def main() -> NoReturn:

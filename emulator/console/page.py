@@ -6,11 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response, send_from_directory
 
-CONSOLE = "/console"
-"""The page's address. What it loads is below the emulator's own prefix, which no bucket can have."""
-ASSETS = "/_emulator/console/"
-BUILT = Path(__file__).with_name("built")
-"""The built page: included in the wheel, or built by ``make`` in a checkout."""
+from emulator.console import ASSETS, BUILT, CONSOLE
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from emulator.api import AUTHORITY_PATH, PREFIX
-from emulator.console.page import CONSOLE
+from emulator.console import CONSOLE
 from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
 from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_access_key
 from emulator.gateway.faults import cutting, find_failure

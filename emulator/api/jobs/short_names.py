@@ -1,12 +1,17 @@
 """Names in short: which of several names a user means by a part of one."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from __future__ import annotations
 
-from flask import Blueprint, jsonify, request
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.api import PREFIX
-from emulator.api.account_services import RequestAccounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from flask import Blueprint
+
+    from emulator.api.account_services import RequestAccounts
 
 Named = TypeVar("Named")
 
@@ -34,6 +39,9 @@ def choose_named(text: str, known: Sequence[Named], read_name: Callable[[Named],
 
 def build_names_pages(accounts: RequestAccounts) -> Blueprint:
     """Build the route."""
+    # A local import, because the command line chooses names without the service.
+    from flask import Blueprint, jsonify, request
+
     pages = Blueprint("names", __name__)
 
     @pages.get(f"{PREFIX}job-names")

@@ -18,7 +18,7 @@ from emulator.cli.jobs.jobs import Job, find_job, name_argument
 from emulator.cli.own_api import ask, locate_job
 from emulator.cli.running import Emulator, connect, emulator_option, fail
 from emulator.cli.tables import count_of
-from emulator.console.page import BUILT, CONSOLE
+from emulator.console import BUILT, CONSOLE
 
 # What a report holds at most: a page with more would not open quickly.
 _MOST_TENSORS, _MOST_PICTURES = 300, 40

@@ -23,7 +23,7 @@ from emulator.cli.running import fail, find_running, read_settings, state_dir_op
 from emulator.cli.service.ending import EndRequests, log_end
 from emulator.cli.service.init_folder import list_scripts, run_scripts
 from emulator.cli.setting_options import list_given, setting_options, write_arguments
-from emulator.console.page import CONSOLE
+from emulator.console import CONSOLE
 from emulator.exceptions import StartupError
 from emulator.gateway.addresses import is_in_container
 from emulator.security.keys import NAME as KEYS_NAME

@@ -9,7 +9,7 @@ import click
 from emulator.cli.jobs.jobs import format_jobs, format_swarm, list_summaries, write_times
 from emulator.cli.running import Emulator, connect, emulator_option
 from emulator.cli.tables import count_of, wrap
-from emulator.console.page import CONSOLE
+from emulator.console import CONSOLE
 
 _INDENT = " " * 10
 

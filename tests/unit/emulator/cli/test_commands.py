@@ -52,6 +52,15 @@ def test_only_what_run_needs_is_imported() -> None:
     assert not {*SLOW, "hashlib", "subprocess"} & set(loaded)
 
 
+def test_help_of_all_commands_imports_no_part_of_the_service() -> None:
+    source = "import sys; from emulator.cli.commands import main; main(['--help'], standalone_mode=False)"
+    source += "; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=True, timeout=60)
+    *_, loaded = done.stdout.splitlines()
+    assert "emulator.cli.jobs.logs" in loaded.split()
+    assert not {"boto3", "docker", "emulator.jobs", "flask", "moto", "rich", "sqlalchemy"} & set(loaded.split())
+
+
 def test_the_shell_completes_every_command() -> None:
     asked = {"_SMDEBUG_EMULATOR_COMPLETE": "bash_complete", "COMP_WORDS": "smdebug-emulator ", "COMP_CWORD": "1"}
     given = CliRunner().invoke(main, [], prog_name="smdebug-emulator", env=asked)
