@@ -149,9 +149,9 @@ def start_emulator(
         request.getfixturevalue("swarm_of_all_images")
     started: list[RunningEmulator] = []
 
-    def start(runtime: str, *, state_dir: Path | None = None, port: int = 0) -> RunningEmulator:
+    def start(runtime: str, *, state_dir: Path | None = None, port: int = 0, warm: bool = True) -> RunningEmulator:
         state_dir = state_dir or tmp_path_factory.mktemp("emulator") / "state"
-        emulator = RunningEmulator(state_dir, runtime=runtime, port=port)
+        emulator = RunningEmulator(state_dir, runtime=runtime, port=port, warm=warm)
         started.append(emulator)
         return emulator
 

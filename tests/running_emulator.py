@@ -30,19 +30,26 @@ class RunningEmulator(EmulatorProcess):
     """An emulator in a process of its own, as a user runs it: with warm interpreters."""
 
     def __init__(
-        self, state_dir: Path, *, spares: bool = False, search_path: Path | None = None, **options: Any
+        self,
+        state_dir: Path,
+        *,
+        warm: bool = True,
+        spares: bool = False,
+        search_path: Path | None = None,
+        **options: Any,
     ) -> None:
         """Start it.
 
         Args:
             state_dir: its state folder.
+            warm: whether it keeps warm interpreters, which the only job of an image has nothing from.
             spares: whether Docker keeps spare containers. Few tests run a second job of an image, and each of them
                 would import its framework for nobody.
             search_path: a folder of modules in place of those that are installed.
             options: those of ``EmulatorProcess``.
         """
         with pytest.MonkeyPatch.context() as patch:
-            if spares or STARTS != "cold":
+            if spares or STARTS == "warm" or (warm and STARTS != "cold"):
                 patch.delenv("SMDEBUG_EMULATOR_NO_WARM", raising=False)
             # Tests share emulators: a role that one of them makes would have the jobs of others refused.
             patch.setenv("SMDEBUG_EMULATOR_LENIENT_ROLES", "1")

@@ -29,6 +29,7 @@ def read_gitlab_commands() -> list[str]:
     return commands
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_the_commands_of_github_actions(tmp_path: Path) -> None:
     """They install what is there, build nothing where the frameworks are installed, train, and write the summary."""

@@ -241,15 +241,21 @@ ml = pathlib.Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
 
 pytestmark = pytest.mark.any_back_end
 
-# Of each back end: frameworks whose own tests show them in both need not be trained by the SDK in both.
-# Those of scikit-learn, which has no hook to differ by, and Hugging Face are built for Docker by the first job only.
-KINDS = {"process": ("tensorflow", "mxnet", "xgboost", "sklearn", "huggingface"), "docker": ("xgboost",)}
+BY_DAY = ("xgboost",)
+# At night, of each back end. The images of scikit-learn, which has no hook to differ by, and of Hugging Face are built
+# for Docker by the first job only.
+KINDS = {
+    "process": ("tensorflow", "mxnet", "xgboost", "sklearn", "huggingface"),
+    "docker": ("tensorflow", "mxnet", "xgboost"),
+}
 
 
-@pytest.fixture(scope="module")
-def found(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture(scope="module", params=["xgboost", pytest.param("each framework", marks=pytest.mark.nightly)])
+def found(
+    request: pytest.FixtureRequest, emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     """What the script found; one run of it, because the SDK is slow to import."""
-    kinds = KINDS[emulator.read_runtime()]
+    kinds = BY_DAY if request.param == "xgboost" else KINDS[emulator.read_runtime()]
     folder = tmp_path_factory.mktemp("sdk")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= prepare_environment(emulator.endpoint_url, environment, folder=folder)

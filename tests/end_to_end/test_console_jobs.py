@@ -386,7 +386,7 @@ def run_command(emulator: RunningEmulator, *arguments: str, code: int = 0) -> st
     return done.stdout if code == 0 else done.stderr
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.nightly), (360, "dark")])
 def test_lists_and_pages_of_all_kinds_are_accessible_and_fit(
     page: Page, running: RunningEmulator, width: int, scheme: Any
 ) -> None:

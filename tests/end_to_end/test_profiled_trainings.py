@@ -16,7 +16,7 @@ from tests.end_to_end.finished_jobs import read_log, wait_until_ended
 from tests.running_emulator import RunningEmulator
 
 # Six trainings and ten rules at once are many for a machine that does other things.
-pytestmark = [pytest.mark.any_back_end, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.any_back_end, pytest.mark.timeout(900)]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "profiler" / "estimator.py"
 BUCKET = "profiled"

@@ -40,7 +40,7 @@ TRAININGS = {
     "keras-loop": (TENSORFLOW, "train_keras_loop.py", 0),
     "xgboost": ("sagemaker-xgboost:3.0-5", "train_xgboost.py", 0),
 }
-BY_DAY = {("process", "keras-fit", "healthy")}
+BY_DAY = {("process", "pytorch-0-workers", "sick")}
 
 SYSTEM = {"AllCoresBusy", "MemoryGrowth"}
 GPU = {"BatchSize", "CPUBottleneck", "GPUMemoryIncrease", "IOBottleneck", "LoadBalancing", "LowGPUUtilization"}

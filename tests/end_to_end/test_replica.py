@@ -57,7 +57,7 @@ def other_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtherS3]:
 def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
     other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
-    first = start_emulator("process", state_dir=tmp_path / "first" / "state")
+    first = start_emulator("process", state_dir=tmp_path / "first" / "state", warm=False)
     stage_inputs(first.client("s3"))
     request = build_script_request(first, "moves", TRAIN)
     request["CheckpointConfig"] = {"S3Uri": f"s3://{BUCKET}/checkpoints/moves"}
@@ -76,7 +76,7 @@ def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
     first.kill()
     shutil.rmtree(first.state_dir)
 
-    second = start_emulator("process", state_dir=tmp_path / "second" / "state")
+    second = start_emulator("process", state_dir=tmp_path / "second" / "state", warm=False)
     assert second.client("s3").get_object(Bucket=BUCKET, Key="large")["Body"].read() == b"x" * 1_000_000
     second.client("s3").put_object(Bucket=BUCKET, Key="go", Body=b"go on")
     description = wait_until_ended(second, "moves")
@@ -111,7 +111,7 @@ def test_an_emulator_that_is_cut_off_drives_no_job_until_it_has_its_lease_again(
     other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
     """The job's container ends meanwhile; another emulator might have the job by then."""
-    emulator = start_emulator("process", state_dir=tmp_path / "state")
+    emulator = start_emulator("process", state_dir=tmp_path / "state", warm=False)
     stage_inputs(emulator.client("s3"))
     sagemaker = emulator.client("sagemaker")
     sagemaker.create_training_job(**build_script_request(emulator, "waits", ENDS_WHEN_REFUSED))
@@ -144,7 +144,7 @@ def read_copy(emulator: RunningEmulator) -> str:
 def test_two_emulators_never_write_one_bucket(
     other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
-    first = start_emulator("process", state_dir=tmp_path / "first" / "state")
+    first = start_emulator("process", state_dir=tmp_path / "first" / "state", warm=False)
     command = [sys.executable, "-m", "emulator", "start", "--runtime", "process", "--port", "0"]
     command += ["--log-level", "error", "--state-dir", str(tmp_path / "refused")]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -154,13 +154,13 @@ def test_two_emulators_never_write_one_bucket(
     assert "--s3-bucket" in said
 
     first.process.send_signal(signal.SIGSTOP)  # as a machine that hangs, or is cut off
-    second = start_emulator("process", state_dir=tmp_path / "second" / "state")
+    second = start_emulator("process", state_dir=tmp_path / "second" / "state", warm=False)
     first.process.send_signal(signal.SIGCONT)
     assert first.process.wait(timeout=120) == LOST_EXIT_CODE, first.log_text()
     assert "ends at once" in first.log_text()
     first.kill()
     second.client("s3").create_bucket(Bucket="of-the-second")
     assert second.stop() == 0
-    third = start_emulator("process", state_dir=first.state_dir)
+    third = start_emulator("process", state_dir=first.state_dir, warm=False)
     third.client("s3").head_bucket(Bucket="of-the-second")  # its own folder is older than the copy
     assert third.stop() == 0

@@ -23,7 +23,7 @@ def run_command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess
 def test_everything_is_exported_forgotten_and_imported(
     start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
-    emulator = start_emulator("process", state_dir=tmp_path / "state")
+    emulator = start_emulator("process", state_dir=tmp_path / "state", warm=False)
     s3, sagemaker, sqs = (emulator.client(name) for name in ("s3", "sagemaker", "sqs"))
     stage_inputs(s3)
     queue = sqs.create_queue(QueueName="kept")["QueueUrl"].rpartition("/")[2]

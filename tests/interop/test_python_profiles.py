@@ -54,9 +54,8 @@ def check_readers(folder: Path, upstream: Path) -> dict[str, Any]:
     return ours
 
 
-@pytest.mark.parametrize(
-    "way", ["closed", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("modes evaluated", "modes"))]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", ["closed", "modes evaluated", "modes"])
 def test_pytorch_is_profiled_between_the_same_points(tmp_path: Path, upstream_smdebug_python: Path, way: str) -> None:
     expected = train(build_upstream(), None, "pytorch", tmp_path / "theirs", way)
     assert train(Path(sys.executable), CHECKOUT, "pytorch", tmp_path / "ours", way) == expected

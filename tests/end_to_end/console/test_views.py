@@ -47,7 +47,7 @@ def press_until(page: Page, condition: str) -> None:
     raise AssertionError(f"nothing was reached of which {condition}")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), pytest.param(360, "dark", marks=pytest.mark.nightly)])
 def test_every_view_is_accessible_and_fits(
     console: Console, ended: str, stopped: str, deep: str, strange: str, axe: str, width: int, scheme: Any
 ) -> None:

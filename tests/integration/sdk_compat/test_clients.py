@@ -144,7 +144,7 @@ FIT = """
 """
 
 
-@pytest.mark.parametrize("wait", [False, True])
+@pytest.mark.parametrize("wait", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_estimator_fit_sends_everything_to_the_endpoint(tmp_path: Path, moto_url: str, wait: bool) -> None:
     source = FIT.replace("WAIT", str(wait)).replace("LOGS", "'All'")
     status, hook_path = run_script(tmp_path, moto_url, source)

@@ -77,7 +77,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("include", ["all", "one"])
+@pytest.mark.parametrize("include", ["all", pytest.param("one", marks=pytest.mark.nightly)])
 def test_distributed_data_parallel(run_torch_script: RunScript, run: WrittenRun, tmp_path: Path, include: str) -> None:
     # A file, not a port: another process may take a free one in the meantime.
     done = run_torch_script(DISTRIBUTED, str(run.path), str(tmp_path / "meeting"), include)

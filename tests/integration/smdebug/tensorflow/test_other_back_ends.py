@@ -135,14 +135,15 @@ json.dump(noted, open(f"{out}/noted.json", "w"))
 """
 
 
-# At night each; by day one of each way that the hook has to see a step, to read values and to tell the end.
-BY_DAY = {"torch": "plain,subclassed,own step,half,scaled,ended", "jax": "plain,late,half,scaled"}
+# At night each, and of JAX as well; by day one of each way that the hook has to see a step, to read values and to tell
+# the end.
+BY_DAY = {"torch": "plain,subclassed,own step,half,scaled,ended"}
 COUNTS = {"torch": 11, "jax": 6}
 
 
 @pytest.fixture(
     scope="module",
-    params=["torch", "jax", *(pytest.param(f"{name}, each", marks=pytest.mark.nightly) for name in BY_DAY)],
+    params=[*BY_DAY, *(pytest.param(f"{name}, each", marks=pytest.mark.nightly) for name in COUNTS)],
 )
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Any, str]:
     """The back end, where the runs are, what Keras reported, what was said."""

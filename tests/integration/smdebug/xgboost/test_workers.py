@@ -41,7 +41,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("include", ["one", "all"])
+@pytest.mark.parametrize("include", [pytest.param("one", marks=pytest.mark.nightly), "all"])
 def test_workers(run_script: RunScript, run: WrittenRun, include: str) -> None:
     done = run_script(DISTRIBUTED, str(run.path), include)
     assert done.returncode == 0, done.stderr

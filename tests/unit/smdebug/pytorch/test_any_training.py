@@ -2,7 +2,7 @@
 
 Each runs with a hook that saves everything, and without one.
 
-SMDEBUG_FUZZ_TRAININGS=200 tries as many mixtures instead of twenty.
+At night mixtures of them, too; SMDEBUG_FUZZ_TRAININGS=200 tries as many instead of twenty.
 """
 
 import copy
@@ -328,6 +328,7 @@ def test_a_hook_changes_nothing(recipe: Any, train_twice: Any, said: pytest.LogC
     assert [record.message for record in said.records if record.levelno >= logging.ERROR] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("recipe", list(mix()), ids=str)
 def test_what_fails_fails_as_without_a_hook(recipe: Any, train_twice: Any) -> None:
     bare, captured = train_twice(recipe)
