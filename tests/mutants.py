@@ -68,7 +68,11 @@ SUBJECTS = {
         ("emulator/jobs/runs/job_run.py", "emulator/jobs/runs/attempt.py", "emulator/jobs/runs/training_attempt.py"),
         (
             "tests/unit/emulator/jobs/runs/test_job_run.py",
-            *(f"{JOBS}/runs/test_{name}.py" for name in ("training", "many_hosts", "spot", "warnings", "pipes")),
+            "tests/unit/emulator/jobs/runs/test_attempt.py",
+            *(
+                f"{JOBS}/runs/test_{name}.py"
+                for name in ("training", "many_hosts", "spot", "warnings", "pipes", "metrics", "profiler")
+            ),
         ),
     ),
     "recovery": Subject(
@@ -107,7 +111,10 @@ SUBJECTS = {
             "tests/unit/smdebug/capture",
             "tests/integration/smdebug/capture",
             "tests/unit/smdebug/xgboost",
-            *(f"{HOOKS}/test_{name}.py" for name in ("hook", "hook_values", "failures", "own_hook_classes", "resume")),
+            *(
+                f"{HOOKS}/test_{name}.py"
+                for name in ("hook", "hook_values", "failures", "own_hook_classes", "resume", "summaries")
+            ),
         ),
     ),
     "saving_plan": Subject(

@@ -26,6 +26,15 @@ def lose(harness: JobHarness, container: Container, losses: int) -> None:
         harness.store.count_loss(container.labels[JOB_LABEL])
 
 
+def end_job(harness: JobHarness, status: str) -> TrainingJob:
+    """Store that the job has ended, and nothing else of its end."""
+    with harness.store.transaction() as transaction:
+        job = transaction.find_job(TrainingJob, REGION, "job")
+        assert job is not None
+        transaction.save_job(job.transition(status, job.last_modified_ms + 1))
+    return job
+
+
 def test_job_whose_folder_is_gone_begins_again_though_its_container_runs(tmp_path: Path) -> None:
     """As where the state was taken from a copy, which has no folders of jobs."""
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO + "(ml / 'model/m').touch()", rules=[("Waits", "pass")])
@@ -83,14 +92,23 @@ def test_rule_killed_before_its_container_started_starts_from_nothing(tmp_path: 
         assert harness.wait()["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
 
 
+def test_rule_that_never_started_ends_with_its_job(tmp_path: Path) -> None:
+    """The emulator was killed between the job's end and the end of the rule, which had waited for a place."""
+    before = "from emulator.jobs.runs.rule_job_run import RuleJobRun; RuleJobRun.drive = lambda run: None"
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, rules=[("R", "pass")])
+    with recover(tmp_path, bucket) as harness:
+        end_job(harness, "Failed")
+        harness.jobs.recover()
+        (rule,) = harness.describe()["DebugRuleEvaluationStatuses"]
+        assert rule["RuleEvaluationStatus"] == "Stopped"
+        assert "ended before its container started" in rule["StatusDetails"]
+
+
 def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
     bucket = run_and_kill(tmp_path, "time.sleep(600)")
     with recover(tmp_path, bucket) as harness:
         store_id = harness.store.id
-        with harness.store.transaction() as transaction:
-            job = transaction.find_job(TrainingJob, REGION, "job")
-            assert job is not None
-            transaction.save_job(job.transition("Failed", job.last_modified_ms + 1))
+        job = end_job(harness, "Failed")
         (container,) = harness.runtime.find({STORE_LABEL: store_id})
         assert container.labels[JOB_LABEL] == job.arn
         harness.jobs.recover()
@@ -140,6 +158,22 @@ def test_folder_of_a_job_that_had_ended_goes(tmp_path: Path, status: str) -> Non
         assert list_folders(harness) == []
         # The S3 of the killed one died with it: a failed job's tensors are made sure of.
         assert ("tensors/job/debug-output/late" in harness.stored()) == (status == "Failed")
+
+
+def test_folder_of_a_processing_job_that_had_ended_goes(tmp_path: Path) -> None:
+    before = (
+        "from emulator.jobs.runs import job_run; "
+        "job_run.remove_work_folder = lambda folder: os.kill(os.getpid(), signal.SIGKILL); "
+        "from tests.integration.emulator.jobs.runs.test_processing import build_request; "
+        "harness.jobs.processing.create(REGION, build_request(harness, 'pass'))"
+    )
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, condition="False")
+    with recover(tmp_path, bucket) as harness:
+        assert describe(harness)["ProcessingJobStatus"] == "Completed"
+        assert any(Path(folder).name.startswith("work-") for folder in list_folders(harness))
+        harness.jobs.recover()
+        assert not any(Path(folder).name.startswith("work-") for folder in list_folders(harness))
+        let_go(harness)
 
 
 def test_folder_that_is_reported_as_kept_outlasts_a_restart(tmp_path: Path) -> None:

@@ -99,7 +99,6 @@ class SmallRun(JobRun[TrainingJob, Attempt]):
         self.attempts: list[SmallAttempt] = [SmallAttempt(found)]
         self._phases = list(phases)
         self.reasons: list[str] = []
-        self.last_reasons: list[str] = []
         self.stopped = self.left = 0
         self.store_fails = False
         super().__init__(context, self.attempts[0], stopping=stopping)  # type: ignore[arg-type]
@@ -121,9 +120,6 @@ class SmallRun(JobRun[TrainingJob, Attempt]):
         if self.store_fails:
             raise OSError("the disk is full")
         self.reasons.append(reason)
-
-    def _fail_at_last(self, reason: str) -> None:
-        self.last_reasons.append(reason)
 
     def _leave(self) -> None:
         self.left += 1
@@ -250,8 +246,9 @@ def test_an_end_that_cannot_be_stored_is_stored_at_last(service: Service) -> Non
     run.drive()
     assert (run.left, run.attempts[0].closed) == (1, 1)
     (store,) = service.later
+    run.store_fails = False
     store()
-    assert run.last_reasons == ["InternalServerError: The job's state could not be stored: the disk is full"]
+    assert run.reasons == ["InternalServerError: The job's state could not be stored: the disk is full"]
 
 
 def test_another_attempt_begins_from_nothing(service: Service) -> None:

@@ -13,7 +13,9 @@ def test_archive_holds_files_folders_and_links_only(tmp_path: Path) -> None:
     (folder / "sub" / "a.bin").write_bytes(b"a")
     (folder / "link").symlink_to("/etc/passwd")
     os.mkfifo(folder / "pipe")
-    write_archive([JobFolder(folder)], tmp_path / "model.tar.gz")
+    packed = JobFolder(folder)
+    write_archive([packed], tmp_path / "model.tar.gz")
+    assert packed.refused == {"pipe": "is a pipe"}
     with tarfile.open(tmp_path / "model.tar.gz") as tar:
         assert sorted(tar.getnames()) == ["link", "sub", "sub/a.bin"]
         assert tar.getmember("link").issym(), "the link, never what it points to"

@@ -13,7 +13,7 @@ from emulator.moto_services.s3.objects import ObjectStore
 
 @pytest.fixture
 def bucket(s3: ObjectStore, bucket: str) -> str:
-    for key in ("c/a", "c/sub/b", "c2/other", "c/folder/", "top"):
+    for key in ("c/a", "c/sub/sub/b", "c2/other", "c/folder/", "top"):
         s3.put(bucket, key, key.encode())
     return bucket
 
@@ -36,9 +36,9 @@ def go_on() -> None:
 @pytest.mark.parametrize(
     ("prefix", "restored"),
     [
-        ("/c", {"a": b"c/a", "sub/b": b"c/sub/b"}),
-        ("/c/", {"a": b"c/a", "sub/b": b"c/sub/b"}),
-        ("", {"c/a": b"c/a", "c/sub/b": b"c/sub/b", "c2/other": b"c2/other", "top": b"top"}),
+        ("/c", {"a": b"c/a", "sub/sub/b": b"c/sub/sub/b"}),
+        ("/c/", {"a": b"c/a", "sub/sub/b": b"c/sub/sub/b"}),
+        ("", {"c/a": b"c/a", "c/sub/sub/b": b"c/sub/sub/b", "c2/other": b"c2/other", "top": b"top"}),
         ("/none", {}),
     ],
 )

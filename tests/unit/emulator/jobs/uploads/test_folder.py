@@ -96,8 +96,10 @@ def test_a_bucket_that_is_gone_is_not_tried_again_and_again(s3: FailingStore) ->
     assert len(s3.tries) == 2
 
 
-def test_objects_that_cannot_be_stored_together_are_stored_one_by_one(s3: FailingStore) -> None:
+@pytest.mark.parametrize("error", [ObjectStoreError("busy"), OSError("the disk is full")])
+def test_objects_that_cannot_be_stored_together_are_stored_one_by_one(s3: FailingStore, error: Exception) -> None:
     contents = {"a": b"1", "b": b"2"}
+    s3.error = error
     put_objects(s3, contents, s3.bucket)
     assert s3.tries == ["a,b"]
     s3.failures = 1
