@@ -113,7 +113,7 @@ SUBJECTS = {
             "tests/unit/smdebug/xgboost",
             *(
                 f"{HOOKS}/test_{name}.py"
-                for name in ("hook", "hook_values", "failures", "own_hook_classes", "resume", "summaries")
+                for name in ("hook", "steps", "hook_values", "failures", "own_hook_classes", "resume", "summaries")
             ),
         ),
     ),

@@ -68,14 +68,6 @@ def test_only_what_is_due_is_watched(make_hook: MakeHook, training: Training) ->
     assert all(not parameter._backward_hooks for parameter in training.model.parameters())
 
 
-def test_save_steps_are_added_to_the_interval(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
-    hook = make_hook(save_config=smd.SaveConfig(save_interval=4, start_step=3, end_step=9, save_steps=[5]))
-    hook.register_module(training.model)
-    hook.register_loss(training.loss)
-    training.step(10)
-    assert run.steps == [4, 5, 8]
-
-
 def test_steps_are_counted_for_each_mode(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     config = {smd.modes.TRAIN: smd.SaveConfigMode(save_interval=2), smd.modes.EVAL: smd.SaveConfigMode(save_interval=1)}
     hook = make_hook(save_config=smd.SaveConfig(config), include_collections=["weights", "gradients"])
@@ -272,49 +264,6 @@ def test_optimizers_that_step_within_the_backward_pass_end_no_step(
         np.testing.assert_array_equal(values[name], gradient)
 
 
-def test_a_collection_changed_between_steps_with_nothing_due_is_saved_at_the_next(
-    make_hook: MakeHook, training: Training, run: WrittenRun
-) -> None:
-    hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=100))
-    hook.register_module(training.model)
-    training.step(3)
-    hook.get_collection("weights").save_config = smd.SaveConfig(save_interval=1)
-    training.step(2)
-    hook.close()
-    assert run.steps == [0, 3, 4]
-
-
-def test_a_script_that_saves_after_its_step_has_its_next_steps_open_until_the_following_one_begins(
-    make_hook: MakeHook, training: Training, run: WrittenRun
-) -> None:
-    hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=1))
-    hook.register_module(training.model)
-    training.step()
-    assert run.steps == [0]
-    hook.save_scalar("late", 0.0)
-    training.step()
-    assert run.steps == [0]
-    hook.save_scalar("late", 1.0)
-    training.step()
-    assert run.steps == [0, 1]
-    assert run.values(1)["scalar/late"] == 1.0
-    hook.close()
-
-
-def test_a_tensor_that_is_given_while_nothing_is_due_is_said_to_be_left_out_once(
-    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
-) -> None:
-    hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=100))
-    hook.register_module(training.model)
-    training.model.act.register_forward_hook(lambda *_: hook.save_tensor("mine", torch.ones(2), "weights"))
-    said.set_level("INFO")
-    training.step(4)
-    hook.close()
-    assert "mine" in run.values(0)
-    (left_out,) = [each.getMessage() for each in said.records if "mine" in each.getMessage()]
-    assert left_out.startswith("mine is not saved at step 1 of mode GLOBAL: ")
-
-
 def test_an_ended_run_and_no_run_are_refused(run: WrittenRun) -> None:
     run.path.mkdir()
     (run.path / "training_job_end.ts").touch()
@@ -376,20 +325,6 @@ def test_get_hook(make_hook: MakeHook, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert smd.get_hook() is None
 
 
-def test_every_thousand_steps_have_an_index_folder_of_their_own(
-    make_hook: MakeHook, training: Training, run: WrittenRun
-) -> None:
-    hook = make_hook(
-        save_config=smd.SaveConfig(save_interval=10**9, save_steps=[1001]), include_collections=["weights"]
-    )
-    hook.register_module(training.model)
-    hook.recorder.counters.step = 1000
-    hook.recorder.counters.mode_steps[smd.modes.GLOBAL] = 1000
-    training.step()
-    assert (run.path / "index/000000001/000000001001_worker_0.json").exists()
-    assert (run.path / "events/000000001001/000000001001_worker_0.tfevents").exists()
-
-
 def test_steps_and_tensors_by_hand(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook()
     assert hook._get_worker_name() == "worker_0"
@@ -402,33 +337,6 @@ def test_steps_and_tensors_by_hand(make_hook: MakeHook, run: WrittenRun) -> None
     assert run.steps == [0, 1, 2]
     assert run.values(1)["by_hand"].tolist() == [1, 1]
     assert run.values(2)["late"].tolist() == [7]
-
-
-def test_steps_that_save_nothing_are_counted_in_their_mode(
-    make_hook: MakeHook, training: Training, run: WrittenRun
-) -> None:
-    config = smd.SaveConfig(
-        {
-            smd.modes.TRAIN: smd.SaveConfigMode(save_interval=4),
-            smd.modes.EVAL: smd.SaveConfigMode(save_steps=[3], start_step=1000),
-        }
-    )
-    hook = make_hook(include_collections=["weights"], save_config=config)
-    hook.register_module(training.model)
-    for _ in range(2):
-        hook.set_mode(smd.modes.TRAIN)
-        training.step(5)
-        hook.set_mode(smd.modes.EVAL)
-        training.step(3)
-    hook.get_collection("weights").save_config = smd.SaveConfig(save_steps=[8], start_step=1000)
-    hook.set_mode(smd.modes.TRAIN)
-    training.step()
-    hook.save_tensor("between", np.ones(2))
-    training.step()
-    hook.close()
-    places = [(run.index(step)["meta"]["mode"], run.index(step)["meta"]["mode_step"]) for step in run.steps]
-    assert places == [("TRAIN", 0), ("TRAIN", 4), ("TRAIN", 8), ("EVAL", 3)]
-    assert hook.mode_steps[smd.modes.TRAIN] == 11
 
 
 def test_a_worker_that_writes_nothing_keeps_nothing(
