@@ -26,12 +26,12 @@ def lose(harness: JobHarness, container: Container, losses: int) -> None:
         harness.store.count_loss(container.labels[JOB_LABEL])
 
 
-def end_job(harness: JobHarness, status: str) -> TrainingJob:
-    """Store that the job has ended, and nothing else of its end."""
+def fail_job(harness: JobHarness) -> TrainingJob:
+    """Store that the job has failed, and nothing else of its end."""
     with harness.store.transaction() as transaction:
         job = transaction.find_job(TrainingJob, REGION, "job")
         assert job is not None
-        transaction.save_job(job.transition(status, job.last_modified_ms + 1))
+        transaction.save_job(job.transition("Failed", job.last_modified_ms + 1))
     return job
 
 
@@ -97,7 +97,7 @@ def test_rule_that_never_started_ends_with_its_job(tmp_path: Path) -> None:
     before = "from emulator.jobs.runs.rule_job_run import RuleJobRun; RuleJobRun.drive = lambda run: None"
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, before=before, rules=[("R", "pass")])
     with recover(tmp_path, bucket) as harness:
-        end_job(harness, "Failed")
+        fail_job(harness)
         harness.jobs.recover()
         (rule,) = harness.describe()["DebugRuleEvaluationStatuses"]
         assert rule["RuleEvaluationStatus"] == "Stopped"
@@ -108,7 +108,7 @@ def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
     bucket = run_and_kill(tmp_path, "time.sleep(600)")
     with recover(tmp_path, bucket) as harness:
         store_id = harness.store.id
-        job = end_job(harness, "Failed")
+        job = fail_job(harness)
         (container,) = harness.runtime.find({STORE_LABEL: store_id})
         assert container.labels[JOB_LABEL] == job.arn
         harness.jobs.recover()
