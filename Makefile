@@ -102,8 +102,8 @@ COVERED ?= tests/unit tests/integration tests/contract
 coverage: .venv/.tests ## run tests, then print which lines and branches they reach, by package; COVERED=tests/unit chooses
 	@$(PIP) --quiet --group coverage
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses 4 --cov --cov-report= $(COVERED) $(PYTEST_ARGS)
-	@$(BIN)/python -m tests.covered
+	@$(BIN)/python -m pytest --numprocesses 4 --cov --cov-report= $(COVERED) $(PYTEST_ARGS); \
+		code=$$?; $(BIN)/python -m tests.covered && exit $$code
 
 MUTANTS ?=
 

@@ -46,7 +46,8 @@ def main() -> None:
     """Combine what the processes of a run have measured, and print the table."""
     coverage = [sys.executable, "-m", "coverage"]
     data = CHECKOUT / ".coverage.json"
-    subprocess.run([*coverage, "combine", "--quiet"], cwd=CHECKOUT, check=False)
+    # pytest has combined most; what processes wrote that outlived their test is added.
+    subprocess.run([*coverage, "combine", "--append", "--quiet"], cwd=CHECKOUT, check=False)
     subprocess.run([*coverage, "json", "--quiet", "-o", str(data)], cwd=CHECKOUT, check=True)
     click.echo(tabulate(json.loads(data.read_text(encoding="utf-8"))["files"]))
 

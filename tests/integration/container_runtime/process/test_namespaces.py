@@ -51,6 +51,7 @@ finally:
 """
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
 @pytest.mark.parametrize(
     ("program", "printed"), [(AS_NOBODY, f"{NOBODY} ['lo']\n"), (JOINING_AS_NOBODY, f"{NOBODY} True ['lo']\n")]

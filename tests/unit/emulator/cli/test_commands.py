@@ -42,6 +42,7 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
     assert name not in main.commands
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_only_what_run_needs_is_imported() -> None:
     parse = "main.commands['run'].make_context('run', ['true'])"
     source = f"import sys; from emulator.cli.commands import main; {parse}; print(*sys.modules)"
