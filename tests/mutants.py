@@ -12,11 +12,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import chdir
+from contextlib import chdir, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import psutil
 
 CHECKOUT = Path(__file__).parents[1]
 COPIES = CHECKOUT / ".cache" / "mutants"
@@ -205,11 +206,20 @@ def run_tests(name: str, copy: Path, changes: Sequence[str], workers: int) -> di
             env={**os.environ, "TMPDIR": folder},
             check=False,
         )
+        end_left_over(folder)
     if done.returncode not in (0, 1):
         raise click.ClickException(f"mutmut ended with {done.returncode} for {name}; its folder is {copy}.")
     results = [mutmut, "results", "--all", "true"]
     listed = subprocess.run(results, cwd=copy, check=True, capture_output=True, text=True).stdout
     return dict(line.strip().rsplit(": ", 1) for line in listed.splitlines() if ": " in line)
+
+
+def end_left_over(folder: str) -> None:
+    """Kill what the tests of changes left running: jobs of emulators that were killed, which nobody recovers."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(folder in text for text in (*process.cmdline(), *process.environ().values())):
+                process.kill()
 
 
 def show_survivors(copy: Path, states: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,10 @@
 """Tests of what `make mutants` changes, draws and prints."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +14,7 @@ from click.testing import CliRunner
 
 from tests import mutants
 from tests.mutant_tests import MEASURED, NOTICED, order
-from tests.mutants import CHECKOUT, SUBJECTS, build_row, draw
+from tests.mutants import CHECKOUT, SUBJECTS, build_row, draw, end_left_over
 
 CHANGES = [f"smdebug.rules.x_a__mutmut_{number}" for number in range(9)]
 
@@ -88,3 +92,20 @@ def test_tests_come_first_that_notice_much_in_little_time(tmp_path: Path) -> Non
     assert [item.nodeid for item in order(items, tmp_path)] == ["b.py::only", "a.py::quick", "a.py::slow"]
     (tmp_path / NOTICED).write_text("change\ta.py::slow\n" * 9)
     assert [item.nodeid for item in order(items, tmp_path)] == ["a.py::slow", "a.py::quick", "b.py::only"]
+
+
+def test_processes_of_the_folder_of_a_run_end_with_it(tmp_path: Path) -> None:
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    left = [
+        subprocess.Popen([*sleep, str(tmp_path / "job")]),
+        subprocess.Popen(sleep, env={**os.environ, "SAGEMAKER_BASE_DIR": f"{tmp_path}/ml"}),
+    ]
+    other = subprocess.Popen(sleep)
+    try:
+        end_left_over(str(tmp_path))
+        assert [each.wait(timeout=60) for each in left] == [-signal.SIGKILL] * 2
+        assert other.poll() is None
+    finally:
+        for each in (*left, other):
+            each.kill()
+            each.wait()
