@@ -22,8 +22,8 @@ from smdebug.exceptions import SMDebugError
 from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.collection import Collection, CollectionManager
-from smdebug.pytorch.modules.call_context import is_training_call
 from smdebug.pytorch.modules.compiled_models import CompiledModels, get_written_model
 from smdebug.pytorch.modules.module_capture import (
     ModuleCallback,

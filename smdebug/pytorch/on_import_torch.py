@@ -24,8 +24,8 @@ from smdebug.capture.zero_script_change import UnattendedHook, ZeroScriptChange
 from smdebug.environment import is_switched_on
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.pytorch.call_context import is_being_built, is_training_call
 from smdebug.pytorch.hook import Hook
-from smdebug.pytorch.modules.call_context import is_being_built, is_training_call
 from smdebug.pytorch.modules.call_watch import CallWatch
 from smdebug.pytorch.modules.compiled_models import get_written_model, is_compiled
 from smdebug.pytorch.modules.functional_losses import FunctionalLosses

@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from smdebug.pytorch.modules.call_context import is_training_call
+from smdebug.pytorch.call_context import is_training_call
 
 
 class CompiledModels:

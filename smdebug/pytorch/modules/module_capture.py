@@ -13,7 +13,7 @@ from torch.utils.hooks import RemovableHandle
 from smdebug.capture.part_capture import PartCapture, WantedPart
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.logger import get_logger
-from smdebug.pytorch.modules.call_context import is_training_call
+from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.tensors.sharded import is_of_workers
 
 # Taken from the class, because scripted modules refuse the attribute; their inputs and outputs are seen nevertheless.

@@ -29,7 +29,7 @@ class DeviceQueue:
             source = source.to_dense()
         if source.is_complex():
             source = source.resolve_conj()
-        copy = torch.empty(source.shape, dtype=source.dtype, pin_memory=True)
+        copy = torch.empty(source.shape, dtype=source.dtype, device="cpu", pin_memory=True)
         copy.copy_(source, non_blocking=True)
         self._copies.append((name, copy))
         self._copied_bytes += copy.nbytes

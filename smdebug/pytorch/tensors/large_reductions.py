@@ -88,7 +88,7 @@ def reduce_large(tensor: torch.Tensor, operations: Sequence[tuple[str, bool]]) -
             return std if operation == "std" else std * std
         return number
 
-    return [torch.tensor(compute(*each), dtype=tensor.dtype) for each in operations]
+    return [torch.tensor(compute(*each), dtype=tensor.dtype, device="cpu") for each in operations]
 
 
 def _get_key(operation: str, is_abs: bool) -> tuple[str, bool]:

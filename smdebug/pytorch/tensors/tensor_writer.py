@@ -15,6 +15,7 @@ from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
 from smdebug.capture.tensor_writer import TensorWriter
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.reductions import get_reduction_names
+from smdebug.pytorch.call_context import is_being_captured
 from smdebug.pytorch.tensors.device_queue import DeviceQueue
 from smdebug.pytorch.tensors.reductions import reduce_tensor
 from smdebug.pytorch.tensors.sharded import get_local_part
@@ -51,7 +52,7 @@ class TorchTensorWriter(TensorWriter):
             self._report(f"tensors of type {kind}", SMDebugValueError(f"{name} and its like hold no values"))
             return
         value = local
-        if value.numel() == 0:
+        if value.numel() == 0 or (value.is_cuda and is_being_captured()):
             return
         if value.is_meta:
             self._report("tensors of the device meta", SMDebugValueError(f"{name} and its like hold no values"))

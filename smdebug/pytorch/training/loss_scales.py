@@ -8,7 +8,7 @@ import torch
 from torch.autograd import Variable
 
 from smdebug.barrier import guarded
-from smdebug.pytorch.modules.call_context import get_backward_pass
+from smdebug.pytorch.call_context import get_backward_pass
 from smdebug.pytorch.tensors.sharded import get_local_part
 
 _GradScaler: type = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler

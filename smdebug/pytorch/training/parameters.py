@@ -9,7 +9,7 @@ from torch.nn.parameter import Parameter, is_lazy
 from torch.utils.hooks import RemovableHandle
 
 from smdebug.capture.saving_plan import StepPlan
-from smdebug.pytorch.modules.call_context import is_in_backward
+from smdebug.pytorch.call_context import is_in_backward
 from smdebug.pytorch.tensors.sharded import find_sharded_parameters, is_sharded
 from smdebug.pytorch.training.loss_scales import LossScales
 

@@ -8,7 +8,7 @@ import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from torch.utils.hooks import RemovableHandle
 
-from smdebug.pytorch.modules.call_context import is_in_backward
+from smdebug.pytorch.call_context import is_being_captured, is_in_backward
 from smdebug.pytorch.training.parameters import ParameterCapture
 
 _is_compiling = torch.compiler.is_compiling
@@ -74,6 +74,8 @@ class StepEndWatch:
 
     def _on_optimizer_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - torch's signature
         if _is_compiling() or not (self._last_of_ours() is optimizer or self.is_of_ours(optimizer)):
+            return
+        if is_being_captured():
             return
         if not self.is_saving:
             self._on_end()

@@ -12,7 +12,7 @@ from torch.utils.data import dataloader
 from torch.utils.hooks import RemovableHandle
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.pytorch.modules.call_context import is_training_call
+from smdebug.pytorch.call_context import is_training_call
 from smdebug.pytorch.modules.module_capture import ModuleCallback, register_forward_hook
 from smdebug.tracing.step_tracer import StepTracer
 

@@ -56,6 +56,12 @@ def test_reductions_agree_with_numpy(tensor: torch.Tensor, is_abs: bool) -> None
         np.testing.assert_allclose(number.item(), expect(operation, values), rtol=2e-4, err_msg=operation)
 
 
+def test_reductions_of_a_large_tensor_stay_beside_it() -> None:
+    with torch.device("meta"):
+        numbers = reduce_tensor(LARGE["matrix"], [("sum", False), ("std", True)])
+    assert [number.device.type for number in numbers] == ["cpu", "cpu"]
+
+
 @pytest.mark.parametrize("tensor", LARGE.values(), ids=LARGE)
 @pytest.mark.parametrize("is_abs", [False, True], ids=["plain", "abs"])
 def test_reductions_of_large_tensors_agree_with_numpy(tensor: torch.Tensor, is_abs: bool) -> None:

@@ -99,3 +99,21 @@ def test_steps_that_save_nothing_are_counted_in_their_mode(
     places = [(run.index(step)["meta"]["mode"], run.index(step)["meta"]["mode_step"]) for step in run.steps]
     assert places == [("TRAIN", 0), ("TRAIN", 4), ("TRAIN", 8), ("EVAL", 3)]
     assert hook.mode_steps[smd.modes.TRAIN] == 11
+
+
+def test_a_step_that_a_cuda_graph_records_is_not_seen(
+    make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step(2)
+    with monkeypatch.context() as recording:
+        # What torch.cuda.graph() does to these two; nothing is recorded without a GPU.
+        recording.setattr(torch.cuda, "is_initialized", lambda: True)
+        recording.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+        training.step()
+    training.step()
+    hook.close()
+    assert run.steps == [0, 1, 2]
+    assert len({frozenset(run.values(step)) for step in run.steps}) == 1

@@ -14,10 +14,17 @@ _is_compiling = torch.compiler.is_compiling
 def is_training_call() -> bool:
     """Return whether the script itself calls a module.
 
-    A compiler or `torch.jit.trace` calls a module to analyze it, and a checkpoint calls it again within the backward
-    pass. Neither call is a step, and neither produces new values.
+    A compiler or `torch.jit.trace` calls a module to analyze it, a checkpoint calls it again within the backward pass,
+    and a capture records a CUDA graph of it. None of these calls is a step, and none produces new values.
     """
-    return not _is_compiling() and _get_graph_task_id() == -1 and _get_tracing_state() is None
+    return (
+        not _is_compiling() and _get_graph_task_id() == -1 and _get_tracing_state() is None and not is_being_captured()
+    )
+
+
+def is_being_captured() -> bool:
+    """Return whether this thread's CUDA stream records a graph. Nothing is computed then, and waiting is an error."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()  # type: ignore[no-untyped-call]
 
 
 def get_backward_pass() -> int:

@@ -1,0 +1,1 @@
+"""Script of a training on a GPU."""
