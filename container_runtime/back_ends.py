@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 GROUP = "smdebug_emulator.runtimes"
 """Group of the entry points."""
 
+_DISTRIBUTION = "smdebug-emulator"
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeOptions:
@@ -153,6 +155,11 @@ class BackEnd:
     traits: Traits = Traits()
 
 
+def is_back_end(name: str) -> bool:
+    """Return whether a back end of this name is installed. Nothing is imported for it."""
+    return name in _find_own_entry_points() or name in _find_entry_points()
+
+
 def list_back_ends() -> tuple[str, ...]:
     """Return the names of all installed back ends. Nothing is imported for it."""
     return tuple(_find_entry_points())
@@ -164,7 +171,7 @@ def load_back_end(name: str) -> BackEnd:
     Raises:
         ContainerRuntimeError: none has this name, or it cannot be imported.
     """
-    found = _find_entry_points().get(name)
+    found = _find_own_entry_points().get(name) or _find_entry_points().get(name)
     if found is None:
         raise ContainerRuntimeError(
             f"No container back end is named {name!r}; there is {', '.join(list_back_ends()) or 'none'}. Back ends "
@@ -182,10 +189,21 @@ def load_back_end(name: str) -> BackEnd:
 
 
 @cache
+def _find_own_entry_points() -> Mapping[str, EntryPoint]:
+    """Find those of this project alone: to look into every installed distribution takes ten times as long."""
+    from importlib.metadata import PackageNotFoundError, distribution  # few commands need it
+
+    try:
+        found = distribution(_DISTRIBUTION).entry_points.select(group=GROUP)
+    except PackageNotFoundError:
+        return {}
+    return {each.name: each for each in found}
+
+
+@cache
 def _find_entry_points() -> Mapping[str, EntryPoint]:
-    from importlib.metadata import entry_points  # few commands need it
+    from importlib.metadata import entry_points
 
     found = sorted(entry_points(group=GROUP), key=lambda each: each.name)
     # A name means the same wherever it is given: nobody else's entry point replaces one of this project.
-    own = {each.name: each for each in found if each.value.startswith("container_runtime.")}
-    return {each.name: each for each in found} | own
+    return {**{each.name: each for each in found}, **_find_own_entry_points()}

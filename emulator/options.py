@@ -150,11 +150,12 @@ def parse_runtime(text: str) -> str:
     Raises:
         ValueError: there is no such back end.
     """
+    from container_runtime.back_ends import is_back_end
     from container_runtime.selection import AUTO, list_choices
 
     # The list is looked up among all that is installed, for which most commands would wait.
-    if text != AUTO and text not in (choices := list_choices()):
-        raise ValueError(f"{text!r} is not a container back end: use one of {', '.join(choices)}")
+    if text != AUTO and not is_back_end(text):
+        raise ValueError(f"{text!r} is not a container back end: use one of {', '.join(list_choices())}")
     return text
 
 

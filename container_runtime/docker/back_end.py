@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Collection
 
+from docker import APIClient
+
 from container_runtime.back_ends import BackEnd, ChosenRuntime, RuntimeOptions
+from container_runtime.docker.border import connect
 from container_runtime.docker.engine import DockerEngine
 from container_runtime.docker.images.images_in_place import ImagesInPlace
 from container_runtime.docker.images.local_images import missing_images
 from container_runtime.docker.own_container import check_mounted_folder
 from container_runtime.docker.spares.spares import SpareOptions
+from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.own_images import check_repositories
 from container_runtime.machine import count_memory_bytes
 from container_runtime.runtime import ImageNotFoundError
@@ -22,7 +26,18 @@ def open_docker(options: RuntimeOptions) -> ChosenRuntime:
         ContainerRuntimeError: the engine cannot find the state folder.
     """
     catalogue = options.open_catalogue()
-    if missing := missing_images(catalogue):
+    api = connect()
+    try:
+        engine = _open_engine(api, catalogue, options)
+    except BaseException:
+        api.close()
+        raise
+    why = options.why or "as asked for"
+    return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {options.reach}.")
+
+
+def _open_engine(api: APIClient, catalogue: ImageCatalogue, options: RuntimeOptions) -> DockerEngine:
+    if missing := missing_images(api, catalogue):
         raise ImageNotFoundError(
             f"The engine has no image {', '.join(missing)}: run smdebug-emulator images build first."
         )
@@ -33,9 +48,7 @@ def open_docker(options: RuntimeOptions) -> ChosenRuntime:
     sidecars = None if options.allow_internet else options.state_dir / "sidecars"
     most = 0 if options.warm is None else options.warm_memory_bytes
     spares = SpareOptions(options.state_dir.absolute() / "spares", count_memory_bytes() // 4 if most is None else most)
-    engine = DockerEngine(options.instance_id, catalogue, options.user, sidecars, spares, own_images)
-    why = options.why or "as asked for"
-    return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {options.reach}.")
+    return DockerEngine(options.instance_id, catalogue, options.user, sidecars, spares, own_images, api)
 
 
 def build_missing_images(names: Collection[str], report: Callable[[str, str], None]) -> list[str]:

@@ -77,6 +77,7 @@ class DockerEngine(OneMachine, EngineContainers):
             addresses of this machine.
         spares: how spare containers are kept. If None, there never were any of this instance.
         own_images: images of the user's own that run in place of this project's.
+        api: a client of the engine, which this back end closes. The default is a new one.
 
     Raises:
         EngineUnavailableError: no engine answers, or the engine cannot create the network.
@@ -92,10 +93,11 @@ class DockerEngine(OneMachine, EngineContainers):
         sidecars: Path | None = None,
         spares: SpareOptions | None = None,
         own_images: ImagesInPlace | None = None,
+        api: docker.APIClient | None = None,
     ) -> None:
         self._instance_id = instance_id
         self._user = choose_user(user)
-        api = connect()
+        api = api or connect()
         super().__init__(api, partial(reconnect, api.api_version), set())
         info = self._api.info()
         self._machine_cpus: int = info["NCPU"]
@@ -107,12 +109,14 @@ class DockerEngine(OneMachine, EngineContainers):
         self._sidecars = None if sidecars is None else Sidecars(self._api, sidecars, labels)
         self._host_address = ensure_network(self._api, self._network, labels) if sidecars is None else LOOPBACK
         self._left = LeftBehind(self._remove_found)
-        # Left by an emulator that was killed during a start. Their names would be in use for the next start.
-        self._remove_unstarted()
         self._given = None if spares is None else GivenAway(spares.folder)
-        if self._given is not None:
-            with translated("remove spare containers"):
-                self._given.clear_away(self._list(), self._remove_found)
+        with translated("remove what an earlier process left"):
+            self._found_containers = bool(found := self._list())
+            if found:
+                # Those that never ran: their names would be in use for the next start.
+                self._remove_unstarted()
+            if self._given is not None:
+                self._given.clear_away(self._list() if found else (), self._remove_found)
         self._spares = None
         if spares is not None and self._given is not None and spares.memory_bytes:
             self._spares = Spares(
@@ -141,7 +145,8 @@ class DockerEngine(OneMachine, EngineContainers):
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
         if self._sidecars is not None:
             with translated(f"offer port {port}"):
-                self._sidecars.remove_unused()
+                if self._found_containers:
+                    self._sidecars.remove_unused()
                 self._sidecars.offer(port, take)
 
     def resolve_image(self, image: str, say: Callable[[str], None] = lambda _text: None) -> ResolvedImage:

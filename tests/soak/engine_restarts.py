@@ -36,7 +36,7 @@ def run(course: Course) -> None:
             with engines.reached():
                 with closing(engines.nodes[0].connect()) as api:
                     # The others have to be there, and none of them runs.
-                    for missing in missing_images(ImageCatalogue()):
+                    for missing in missing_images(api, ImageCatalogue()):
                         api.tag(_IMAGES[0], missing)
                 with Stage(course, attempts=5) as stage:
                     _Restarts(course, engines, stage).run()

@@ -58,7 +58,7 @@ def run(course: Course) -> None:
             nodes.load(*_IMAGES)
             with nodes.reached(), closing(nodes.manager.connect()) as api:
                 # The others have to be there, and none of them runs.
-                for missing in missing_images(ImageCatalogue()):
+                for missing in missing_images(api, ImageCatalogue()):
                     api.tag(_IMAGES[0], missing)
                 with Stage(course, attempts=5) as stage:
                     nodes.hide(course.folder)

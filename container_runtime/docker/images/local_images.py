@@ -8,7 +8,6 @@ import stat
 import tarfile
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,7 +15,7 @@ import docker
 import docker.errors
 import docker.utils
 
-from container_runtime.docker.border import REQUEST_SECONDS, build_url, connect, raise_for_status, translated
+from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status, translated
 from container_runtime.docker.images.images_in_place import ImagesInPlace
 from container_runtime.images.catalogue import (
     IMAGE_LABEL,
@@ -40,14 +39,14 @@ logger = logging.getLogger(__name__)
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def missing_images(catalogue: ImageCatalogue) -> list[str]:
+def missing_images(api: docker.APIClient, catalogue: ImageCatalogue) -> list[str]:
     """Return the names of this project's images that the engine does not have, except for images built on demand.
 
     Raises:
         EngineUnavailableError: no engine answers.
     """
     names = [local_name(definition) for definition in catalogue.select(())]
-    with closing(connect()) as api, translated("list images"):
+    with translated("list images"):
         # One request: an engine takes several milliseconds for each.
         found = [tag for image in api.images(filters={"reference": names}) for tag in image["RepoTags"] or ()]
     # Podman says where an image without a registry is from: localhost/NAME.

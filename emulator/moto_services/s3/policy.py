@@ -64,11 +64,11 @@ def judging_lists(respond: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(respond)
     def judge_and_respond(response: Any, asked: Any, full_url: str) -> Any:
-        from moto.iam.access_control import PermissionResult
-
-        action = _find_list_action(asked.method, asked.args)
         name = response.parse_bucket_name_from_url(asked, full_url)
-        if action and name:  # a list of buckets comes here, too
+        # A list of buckets comes here, too, and needs no model of S3.
+        if name and (action := _find_list_action(asked.method, asked.args)):
+            from moto.iam.access_control import PermissionResult  # loads AWS's managed policies
+
             bucket = response.backend.head_bucket(name)
             resource = f"arn:{bucket.partition}:s3:::{bucket.name}"
             if bucket.get_permission(action, resource) == PermissionResult.DENIED:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import docker
 import pytest
 
 from container_runtime.back_ends import RuntimeOptions
@@ -17,8 +18,11 @@ def no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def no_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(back_end, "missing_images", lambda _catalogue: ["lambda"])
+def no_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # A client that is given the version asks the engine nothing.
+    api = docker.APIClient(f"unix://{tmp_path}/no-engine.sock", version="1.44")
+    monkeypatch.setattr(back_end, "connect", lambda: api)
+    monkeypatch.setattr(back_end, "missing_images", lambda _api, _catalogue: ["lambda"])
 
 
 def test_process_is_chosen_when_asked_for(tmp_path: Path) -> None:

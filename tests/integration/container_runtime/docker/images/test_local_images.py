@@ -31,7 +31,8 @@ def test_one_question_tells_which_images_are_missing(tmp_path: Path, monkeypatch
     for name in ("lambda", f"framework-{uuid.uuid4().hex[:12]}", "pytorch-training"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "image.toml").write_text(f'name = "{name}"\nversion = "1.0"\n')
-    missing = missing_images(ImageCatalogue(tmp_path))
+    with closing(connect()) as api:
+        missing = missing_images(api, ImageCatalogue(tmp_path))
     assert [name.startswith("smdebug-emulator/framework-") for name in missing] == [True]
     assert len(asked) == 1
 
