@@ -111,12 +111,13 @@ class DockerEngine(OneMachine, EngineContainers):
         self._left = LeftBehind(self._remove_found)
         self._given = None if spares is None else GivenAway(spares.folder)
         with translated("remove what an earlier process left"):
-            self._found_containers = bool(found := self._list())
-            if found:
+            self._may_have_containers = True
+            self._may_have_containers = bool(self._list())
+            if self._may_have_containers:
                 # Those that never ran: their names would be in use for the next start.
                 self._remove_unstarted()
             if self._given is not None:
-                self._given.clear_away(self._list() if found else (), self._remove_found)
+                self._given.clear_away(self._list(), self._remove_found)
         self._spares = None
         if spares is not None and self._given is not None and spares.memory_bytes:
             self._spares = Spares(
@@ -145,9 +146,10 @@ class DockerEngine(OneMachine, EngineContainers):
     def offer(self, port: int, take: Callable[[socket], None]) -> None:
         if self._sidecars is not None:
             with translated(f"offer port {port}"):
-                if self._found_containers:
-                    self._sidecars.remove_unused()
                 self._sidecars.offer(port, take)
+                if self._may_have_containers:
+                    self._sidecars.remove_unused()
+                    self._sidecars.take_over()
 
     def resolve_image(self, image: str, say: Callable[[str], None] = lambda _text: None) -> ResolvedImage:
         """See ``ContainerRuntime``. The first resolution of an unknown image pulls it, which may take minutes."""
@@ -269,6 +271,9 @@ class DockerEngine(OneMachine, EngineContainers):
         ]
 
     def _list(self) -> list[dict[str, Any]]:
+        # A start asks several times, mostly before there is any container; each question takes milliseconds.
+        if not self._may_have_containers:
+            return []
         filters = {"label": f"{INSTANCE_LABEL}={self._instance_id}"}
         found: list[dict[str, Any]] = self._api.containers(all=True, filters=filters)
         return found
@@ -337,6 +342,7 @@ class DockerEngine(OneMachine, EngineContainers):
         Returns:
             The id of the container, and the network mode that names its sidecar, or None without a sidecar.
         """
+        self._may_have_containers = True
         folders = find_folders(spec, image, self._user)
         copy_image_files(self._api, spec, image, image.resolved.local, {INSTANCE_LABEL: self._instance_id})
         attachment = find_attachment(self._api, spec.network, spec.hostname) if spec.network and spec.hostname else None

@@ -94,8 +94,11 @@ class Sidecars:
         self._lock = threading.Lock()
 
     def offer(self, port: int, take: Take) -> None:
-        """Open a port in the network of every sidecar, and of running sidecars that already listen on it."""
+        """Open a port in the network of every sidecar to come."""
         self._offered[port] = take
+
+    def take_over(self) -> None:
+        """Pass the sockets of the sidecars of an earlier process, which listen on offered ports, to their servers."""
         for sidecar in self._list():
             if sidecar["State"] == "running":
                 self._hand_over(sidecar["Labels"][SIDECAR_LABEL], self._offered)
