@@ -48,6 +48,7 @@ def test_each_framework_is_trained_and_judged(
     assert last.startswith(f"Completed: {VERDICTS[framework]}. Tensors: s3://sagemaker-us-east-1-")
 
 
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_the_page_runs(served: RunningEmulator, python: str, tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")

@@ -43,3 +43,9 @@ def make_hook(run: WrittenRun) -> Iterator[MakeHook]:
 def way(request: pytest.FixtureRequest) -> dict[str, bool]:
     """Arguments of compile for each way that Keras has to run a step."""
     return WAYS[request.param]
+
+
+@pytest.fixture(params=["graph", pytest.param("jit", marks=pytest.mark.nightly), "eager"])
+def usual_way(request: pytest.FixtureRequest) -> dict[str, bool]:
+    """The same; XLA, which compiles for seconds, at night."""
+    return WAYS[request.param]

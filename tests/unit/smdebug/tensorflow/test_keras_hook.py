@@ -85,14 +85,14 @@ def test_gradients_are_those_of_a_tape(make_hook: MakeHook, run: WrittenRun, way
         before = [values[f"{v.path.split('/')[1]}/weights/{v.path}:0"] for v in model.trainable_variables]
 
 
-def test_training_is_the_same_with_a_hook(make_hook: MakeHook, way: dict[str, bool]) -> None:
-    bare = make_model(**way)
+def test_training_is_the_same_with_a_hook(make_hook: MakeHook, usual_way: dict[str, bool]) -> None:
+    bare = make_model(**usual_way)
     bare_history = fit(bare, validation_data=(X, Y)).history
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=3))
-    hooked = make_model(**way)
+    hooked = make_model(**usual_way)
     history = fit(hooked, hook, validation_data=(X, Y)).history
     # XLA may compute in another order where a function has more outputs.
-    rtol, atol = (1e-5, 1e-7) if way.get("jit_compile") else (0.0, 0.0)
+    rtol, atol = (1e-5, 1e-7) if usual_way.get("jit_compile") else (0.0, 0.0)
     for name, values in bare_history.items():
         np.testing.assert_allclose(history[name], values, rtol=1e-6)
     for mine, theirs in zip(hooked.get_weights(), bare.get_weights(), strict=True):
@@ -120,9 +120,11 @@ def test_modes_and_steps_are_keras_own(make_hook: MakeHook, run: WrittenRun) -> 
     assert run.collections()["collections"]["losses"]["tensor_names"] == ["loss", "val_loss"]
 
 
-def test_predict_returns_what_it_did_and_shows_it(make_hook: MakeHook, run: WrittenRun, way: dict[str, bool]) -> None:
+def test_predict_returns_what_it_did_and_shows_it(
+    make_hook: MakeHook, run: WrittenRun, usual_way: dict[str, bool]
+) -> None:
     hook = make_hook(save_all=True)
-    model = make_model(**way)
+    model = make_model(**usual_way)
     expected = model.predict(X, batch_size=8, verbose=0)
     np.testing.assert_array_equal(model.predict(X, batch_size=8, callbacks=[hook], verbose=0), expected)
     saved = np.concatenate([run.values(step)["predictions"] for step in run.steps])
@@ -131,9 +133,9 @@ def test_predict_returns_what_it_did_and_shows_it(make_hook: MakeHook, run: Writ
     assert set(run.values(0)) > WEIGHTS
 
 
-def test_evaluate_returns_what_it_did(make_hook: MakeHook, run: WrittenRun, way: dict[str, bool]) -> None:
+def test_evaluate_returns_what_it_did(make_hook: MakeHook, run: WrittenRun, usual_way: dict[str, bool]) -> None:
     hook = make_hook(save_all=True)
-    model = make_model(**way)
+    model = make_model(**usual_way)
     expected = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True)
     found = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True, callbacks=[hook])
     assert found == pytest.approx(expected)
