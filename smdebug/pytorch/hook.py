@@ -337,7 +337,8 @@ class Hook(BaseHook):
             warn_user(
                 HOOK_SAVED_NOTHING,
                 "Nothing was saved: no registered model was called. One that is called only within a function given "
-                "to torch.compile is not seen: compile the model instead.",
+                "to torch.compile is not seen: compile the model instead. Nor is one that is called only while a CUDA "
+                "graph is recorded: call it once before.",
             )
         if self._parameters.lacks_gradients:
             warn_user(
