@@ -17,9 +17,10 @@ TO_RUN := --no-build-isolation --editable '.[emulator]'
 # Built in isolation where there is no wheel: .venv has not what its build takes.
 TO_TEST := --group dev
 
-# Pip's own words go to .venv/install.log; the terminal sees a count, and the log's end if something went wrong.
+# Pip's own words go to .venv/install.log; a terminal sees a count that grows, and anybody the log's end if something went wrong.
 pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
-	awk '/^ *(Collecting|Processing) / { printf "\r  %d packages", ++n; fflush() } END { if (n) print "" }' || \
+	awk -v shows="$$([ -t 2 ] && echo 1)" '/^ *(Collecting|Processing) / { ++n; \
+	if (shows) { printf "\r  %d packages", n; fflush() } } END { if (n) print shows ? "" : "  " n " packages" }' || \
 	{ tail -n 20 .venv/install.log; echo "pip failed; all it said is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
