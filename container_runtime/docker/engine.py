@@ -110,8 +110,9 @@ class DockerEngine(OneMachine, EngineContainers):
         self._host_address = ensure_network(self._api, self._network, labels) if sidecars is None else LOOPBACK
         self._left = LeftBehind(self._remove_found)
         self._given = None if spares is None else GivenAway(spares.folder)
+        # Until the engine has said that there are none.
+        self._may_have_containers = True
         with translated("remove what an earlier process left"):
-            self._may_have_containers = True
             self._may_have_containers = bool(self._list())
             if self._may_have_containers:
                 # Those that never ran: their names would be in use for the next start.

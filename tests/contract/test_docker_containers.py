@@ -56,6 +56,25 @@ def test_docker_address_pools_that_run_out_are_reported(
 
 
 @pytest.mark.docker
+def test_a_start_asks_once_for_containers_where_none_were_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    containers = docker.APIClient.containers
+
+    def count(*args: Any, **given: Any) -> Any:
+        asked.append(given)
+        return containers(*args, **given)
+
+    monkeypatch.setattr(docker.APIClient, "containers", count)
+    runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
+    try:
+        runtime.offer(1, lambda _listening: None)
+        assert runtime.find({}) == []
+        assert len(asked) == 1
+    finally:
+        runtime.close()
+
+
+@pytest.mark.docker
 def test_docker_networks_are_apart(tmp_path: Path) -> None:
     runtime = make_open_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
     networks = [runtime.create_network(name_network(), ["algo-1", "algo-2"], {}) for _ in range(2)]

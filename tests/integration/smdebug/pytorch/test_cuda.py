@@ -16,11 +16,16 @@ DEVICE = "cuda"
 INTERVAL = 5
 
 
+def build_module() -> torch.nn.Module:
+    """A model on the GPU, each time with the same parameters; what is random afterwards is the same, too."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)).to(DEVICE)
+
+
 @pytest.fixture
 def training(tmp_path: Path) -> Iterator[tuple[Any, torch.nn.Module, Any]]:
     """A hook, its module on the GPU, and what trains the module for one step."""
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)).to(DEVICE)
+    module = build_module()
     loss = torch.nn.MSELoss()
     hook = smd.Hook(
         str(tmp_path / "run"),
@@ -112,8 +117,7 @@ def train_on_the_default_device(
     "train", [train_scaled, train_on_a_side_stream, train_compiled, train_in_bfloat16, train_on_the_default_device]
 )
 def test_gradients_of_each_way_to_train_are_those_of_the_script(train: Callable[..., None], tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)).to(DEVICE)
+    module = build_module()
     loss_of = torch.nn.MSELoss()
     hook = smd.Hook(str(tmp_path / "run"), save_all=True)
     hook.register_module(module)
@@ -149,8 +153,7 @@ def test_a_sparse_gradient_of_the_gpu_is_saved_dense(tmp_path: Path) -> None:
 
 def test_a_recorded_step_is_not_saved_and_trains_as_without_a_hook(tmp_path: Path) -> None:
     def train(folder: Path | None) -> dict[str, np.ndarray]:
-        torch.manual_seed(0)
-        module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)).to(DEVICE)
+        module = build_module()
         loss_of = torch.nn.MSELoss()
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
         inputs, targets = torch.rand(32, 8, device=DEVICE), torch.rand(32, 1, device=DEVICE)
@@ -196,8 +199,7 @@ def test_a_recorded_step_is_not_saved_and_trains_as_without_a_hook(tmp_path: Pat
 
 def test_a_model_is_registered_after_its_graphs_are_made(tmp_path: Path) -> None:
     """PyTorch makes graphs of no model that has hooks."""
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)).to(DEVICE)
+    module = build_module()
     inputs = torch.rand(32, 8, device=DEVICE)
     graphed: Any = torch.cuda.make_graphed_callables(module, (inputs,))
     hook = smd.Hook(str(tmp_path / "run"), save_all=True)
