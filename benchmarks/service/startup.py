@@ -7,6 +7,11 @@ ListBuckets that is answered with 200, and "SageMaker" is the time to the first 
 request reads an empty table. In the emulator, it requires the whole service: the state folder is locked and read, the
 back end is chosen, and jobs are recovered. "Collecting" is an emulator that cannot defer garbage collection until it
 has started.
+
+"moto_server, libraries" is moto_server without garbage collection, as the emulator starts, and after the import of the
+libraries that the emulator's command line, store and HTTP server are built on. With "docker", the docker package is
+imported, too, and asks the engine for its version and images, as a start must. Nothing of the emulator is in them: no
+start with these libraries can be quicker.
 """
 
 import http.client
@@ -98,14 +103,26 @@ def time_start(command: list[str], port: int, environment: dict[str, str]) -> tu
         process.wait()
 
 
-def measure() -> Iterator[str]:
+def list_commands() -> dict[str, list[str]]:
+    """List the command of each server, without its port, by its name in the results."""
+    moto = "import sys; from moto.server import main; main(sys.argv[1:])"
+    libraries = "import gc; gc.disable(); import click, sqlalchemy, sqlalchemy.dialects.sqlite, waitress; "
+    engine = "import docker; engine = docker.APIClient(); engine.version(); engine.images(); "
     start = ["start", "--runtime"]
     collecting = "import gc; gc.disable = gc.freeze = lambda: None; from emulator.__main__ import main; main()"
     commands = {
         "moto_server": [str(Path(sys.executable).with_name("moto_server"))],
-        **{f"emulator ({name})": [sys.executable, "-m", "emulator", *start, name] for name in back_ends()},
-        "emulator, collecting": [sys.executable, "-c", collecting, *start, "process"],
+        "moto_server, libraries": [sys.executable, "-c", libraries + moto],
     }
+    for name in back_ends():
+        if name == "docker":
+            commands["moto_server, docker"] = [sys.executable, "-c", libraries + engine + moto]
+        commands[f"emulator ({name})"] = [sys.executable, "-m", "emulator", *start, name]
+    return {**commands, "emulator, collecting": [sys.executable, "-c", collecting, *start, "process"]}
+
+
+def measure() -> Iterator[str]:
+    commands = list_commands()
     peers: dict[str, list[tuple[float, ...]]] = {name: [] for name in commands}
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as bytecode:
@@ -114,7 +131,7 @@ def measure() -> Iterator[str]:
             for name, times in peers.items():
                 port = find_free_port()
                 with tempfile.TemporaryDirectory() as folder:
-                    more = [] if name == "moto_server" else ["--state-dir", f"{folder}/state"]
+                    more = [] if name.startswith("moto_server") else ["--state-dir", f"{folder}/state"]
                     seconds = time_start([*commands[name], "--port", str(port), *more], port, environment)
                 if number:
                     times.append(seconds)
@@ -122,4 +139,4 @@ def measure() -> Iterator[str]:
         reference = statistics.median(times[column] for times in peers["moto_server"])
         for name, times in peers.items():
             median = statistics.median(each[column] for each in times)
-            yield f"{service:<22} {name:<20} {median:6.2f} s   {median / reference:5.2f} x moto_server"
+            yield f"{service:<22} {name:<22} {median:6.2f} s   {median / reference:5.2f} x moto_server"
