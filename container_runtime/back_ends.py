@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from container_runtime.runtime import ContainerRuntimeError
 
@@ -133,8 +133,7 @@ class Traits:
     returns_scratch: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class BackEnd:
+class BackEnd(NamedTuple):
     """What an entry point refers to.
 
     Attributes:

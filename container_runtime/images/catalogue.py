@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from container_runtime.images.installation import DEFINITIONS_FOLDER
 from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage, VersionRefusedError
@@ -47,8 +47,7 @@ _ENVIRONMENT_KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ImageName:
+class ImageName(NamedTuple):
     """The parts of an image name.
 
     Attributes:

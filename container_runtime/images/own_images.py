@@ -1,8 +1,8 @@
 """Images of the user's own in place of this project's (``start --image``)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from container_runtime.images.catalogue import ImageCatalogue, parse_image_name, parse_version
 from container_runtime.runtime import ContainerRuntimeError
@@ -10,8 +10,7 @@ from container_runtime.runtime import ContainerRuntimeError
 _WANTED = "give NAME=IMAGE or NAME:VERSION=IMAGE, such as pytorch-training:2.3=my/dlc:2.3, or @FILE with such lines"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnImage:
+class OwnImage(NamedTuple):
     """An image of the user's own.
 
     Attributes:

@@ -14,8 +14,7 @@ Bytes are changed in place and none are added, so nothing moves. The field names
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from container_runtime.runtime import WheelhouseError
 
@@ -67,8 +66,7 @@ def unlink_libraries(content: bytes, libraries: re.Pattern[str], names: re.Patte
         raise WheelhouseError("it is a damaged shared object") from exc
 
 
-@dataclass(frozen=True, slots=True)
-class Imports:
+class Imports(NamedTuple):
     """What a shared object takes from other libraries, and what it offers.
 
     Attributes:
@@ -98,8 +96,7 @@ def read_imports(content: bytearray | mmap.mmap) -> Imports:
         raise WheelhouseError("it is a damaged shared object") from exc
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
+class _Segment(NamedTuple):
     offset: int
     address: int
     size: int

@@ -17,9 +17,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.build_record import describe_build, record_build
@@ -40,8 +40,7 @@ _COMPLETE = "complete"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:==(?P<pinned>[\w.]+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnEnvironment:
+class OwnEnvironment(NamedTuple):
     """The virtual environment of one image, built or not.
 
     Attributes:

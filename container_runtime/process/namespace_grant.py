@@ -6,15 +6,14 @@ The test runs once, in a separate process, with ``namespaces.py``.
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 _PROGRAM = Path(__file__).with_name("namespaces.py")
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceGrant:
+class NamespaceGrant(NamedTuple):
     """The namespaces that the kernel grants.
 
     Attributes:

@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import ImageCatalogue
@@ -11,8 +11,7 @@ from container_runtime.process.environments import locate_environment
 from container_runtime.runtime import ContainerRuntimeError
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFolder:
+class StoredFolder(NamedTuple):
     """A folder of the cache.
 
     Attributes:

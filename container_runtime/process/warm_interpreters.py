@@ -17,8 +17,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
 from container_runtime.process.environments import locate_own_environment
@@ -38,8 +38,7 @@ _POLL_SECONDS = 0.2
 _NEVER = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class WarmOptions:
+class WarmOptions(NamedTuple):
     """How the process back end keeps warm interpreters.
 
     Attributes:

@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import docker
 import docker.errors
@@ -36,8 +35,7 @@ _PROBE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class SwarmNode:
+class SwarmNode(NamedTuple):
     """A node that accepts tasks and has a running agent.
 
     Attributes:
@@ -54,8 +52,7 @@ class SwarmNode:
     address: tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """Free disk space and clock of a node.
 
     Attributes:

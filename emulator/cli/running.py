@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
@@ -142,8 +142,7 @@ def build_client_factory(record: RunningEmulator, region: str) -> ClientFactory:
     return partial(session.client, endpoint_url=record.endpoint_url, verify=record.ca_bundle, config=direct)
 
 
-@dataclass(frozen=True, slots=True)
-class Emulator:
+class Emulator(NamedTuple):
     """A running emulator that answered.
 
     Attributes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator import VERSION
 from emulator.exceptions import InternalFailure, ResourceInUse, ResourceNotFound
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from emulator.moto_services.store import MotoStore
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """The parts of the emulator that administration needs, available once it has started.
 
     Attributes:

@@ -7,9 +7,8 @@ import ast
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator.moto_services.cloudwatch.alarms import COMPARISONS, Alarm, Sample
 
@@ -30,8 +29,7 @@ _ARITHMETIC: Mapping[type, Callable[[float, float], float]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """The result of an evaluation: StateValue, StateReason and StateReasonData."""
 
     state: str
@@ -39,8 +37,7 @@ class Judgement:
     reason_data: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(NamedTuple):
     start_ms: int
     value: float
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator.events.target_input import build_target_input, read_path
 from emulator.exceptions import FunctionNotFoundError, TargetGoneError, UnsupportedTargetError
@@ -14,8 +13,7 @@ from emulator.moto_services.eventbridge.rules import Target
 from emulator.moto_services.functions.backend import get_function
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """The delivery of one event to one target.
 
     Attributes:
@@ -35,8 +33,7 @@ class Delivery:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of target.
 
     Attributes:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.exceptions import StartupError
 
@@ -22,8 +21,7 @@ _ANSWER_SECONDS = 10.0
 _ELSEWHERE = ("192.0.2.1", 9)
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(NamedTuple):
     """The addresses of the emulator.
 
     Attributes:

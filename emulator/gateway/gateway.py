@@ -10,7 +10,7 @@ import logging
 import uuid
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from emulator.api import AUTHORITY_PATH, PREFIX
@@ -90,8 +90,7 @@ class GatewayServices:
             service.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request, with the properties by which the handlers distinguish requests.
 
     Attributes:

@@ -3,6 +3,7 @@
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from emulator.exceptions import WorkerFailure
 
@@ -26,8 +27,7 @@ class Invocation:
     request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
-@dataclass(frozen=True, slots=True)
-class InvocationResult:
+class InvocationResult(NamedTuple):
     """The result of one invocation.
 
     Attributes:

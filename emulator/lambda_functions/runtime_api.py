@@ -22,10 +22,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from container_runtime.runtime import Exit
 from emulator.exceptions import WorkerFailure
@@ -39,8 +38,7 @@ _ANSWER = re.compile(rf"{_RUNTIME}/invocation/([0-9a-f-]+)/(response|error)")
 _MAX_BODY_BYTES = 6_291_556 + 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The worker's response to one invocation."""
 
     payload: bytes

@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from container_runtime.runtime import ContainerRuntime, ContainerRuntimeError, EngineUnavailableError, Exit
 from container_runtime.spec import ContainerSpec, Mount
@@ -40,8 +40,7 @@ _TAIL_SECONDS = 10.0
 _MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerSettings(NamedTuple):
     """The settings that all workers of one emulator share.
 
     Attributes:

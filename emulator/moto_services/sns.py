@@ -4,9 +4,8 @@ import functools
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from emulator.moto_services.replacements import replaced
@@ -17,8 +16,7 @@ logger = logging.getLogger(__name__)
 _SECONDS = 15
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedMessage:
+class PublishedMessage(NamedTuple):
     """One message that SNS accepted.
 
     Attributes:

@@ -10,9 +10,8 @@ import hmac
 import re
 import time
 from calendar import timegm
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from wsgiref.types import WSGIEnvironment
 
@@ -36,8 +35,7 @@ _MOST_PRESIGNED_SECONDS = 7 * 86_400
 _PIECE_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """The signature of a request, as the request states it.
 
     Attributes:

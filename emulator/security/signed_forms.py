@@ -12,9 +12,8 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 from wsgiref.types import WSGIEnvironment
 
 from werkzeug.datastructures import FileStorage
@@ -34,8 +33,7 @@ _UNCOVERED = frozenset({"policy", "file", "x-amz-signature", "awsaccesskeyid", "
 _IGNORED = "x-ignore-"
 
 
-@dataclass(frozen=True, slots=True)
-class SignedForm:
+class SignedForm(NamedTuple):
     """A form that uploads an object.
 
     Attributes:

@@ -4,16 +4,15 @@ import errno
 import os
 import re
 import sqlite3
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SIZE = re.compile(r"(\d+)([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _UNITS = "KMGT"
 
 
-@dataclass(frozen=True, slots=True)
-class DiskBudget:
+class DiskBudget(NamedTuple):
     """The space that may be used on a disk.
 
     Attributes:

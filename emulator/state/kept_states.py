@@ -5,8 +5,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from emulator.exceptions import ResourceInUse
 from emulator.state.archive import measure_archive, write_archive
@@ -21,8 +21,7 @@ _FOLDER = "forgotten"
 _POLL_SECONDS = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class KeptState:
+class KeptState(NamedTuple):
     """The archive of a state that was reset.
 
     Attributes:

@@ -4,9 +4,8 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 DEFAULT_NAME = "smdebug-stop-training"
 _SOURCE = Path(__file__).with_name("stop_handler_function.py")
@@ -36,8 +35,7 @@ ClientFactory = Callable[[str], Any]
 """Creates a client of ``iam``, ``lambda`` or ``events``, as ``boto3.Session(...).client`` with an endpoint does."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopHandler:
+class StopHandler(NamedTuple):
     """The ARNs of the deployed resources."""
 
     role_arn: str

@@ -12,9 +12,8 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import docker
 import docker.errors
@@ -54,8 +53,7 @@ _STEP_SECONDS = 1800
 _LEFT_AFTER_SECONDS = 2 * _STEP_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(NamedTuple):
     """An up-to-date build of an image.
 
     Attributes:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from container_runtime.images.catalogue import parse_image_name
 from container_runtime.images.installation import collect_smdebug
@@ -21,8 +20,7 @@ TARGET = "/opt/smdebug-emulator"
 _SOURCE = Path(__file__).with_name("mounted_library")
 
 
-@dataclass(frozen=True, slots=True)
-class ImagesInPlace:
+class ImagesInPlace(NamedTuple):
     """The images of the user's own that run in place of this project's.
 
     Attributes:

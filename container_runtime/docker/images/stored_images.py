@@ -1,7 +1,7 @@
 """Images of this project that the Docker engine holds, and their removal."""
 
 from contextlib import closing
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import docker.errors
 
@@ -13,8 +13,7 @@ from container_runtime.runtime import ContainerRuntimeError
 _CONFLICT = 409
 
 
-@dataclass(frozen=True, slots=True)
-class StoredImage:
+class StoredImage(NamedTuple):
     """An image on the engine.
 
     Attributes:

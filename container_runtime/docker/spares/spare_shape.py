@@ -1,7 +1,7 @@
 """Shape of a spare container: what is fixed when it is created."""
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from container_runtime.docker.images.local_images import LocalImage
 from container_runtime.images.catalogue import ImageDefinition, local_name
@@ -14,8 +14,7 @@ _PROGRAMS = "/opt/venv/bin"
 _FOUND_BY = ("PATH", "HOME")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """What the engine cannot change in a container that exists; spare containers of one shape replace each other.
 
     Attributes:

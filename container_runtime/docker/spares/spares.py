@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
+from typing import NamedTuple
 
 import docker
 import docker.errors
@@ -50,8 +50,7 @@ _END_SECONDS = 10
 _KILLED_CODE = 128 + signal.SIGKILL
 
 
-@dataclass(frozen=True, slots=True)
-class SpareOptions:
+class SpareOptions(NamedTuple):
     """How the Docker back end keeps spare containers.
 
     Attributes:

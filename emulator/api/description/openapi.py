@@ -4,9 +4,8 @@
 """
 
 import re
-from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, jsonify
 
@@ -18,8 +17,7 @@ _JOB = {"region": "of the job", "name": "its TrainingJobName"}
 _ACCOUNT = {"account": "12 digits; the emulator's own account if it is left out"}
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """One route of the API.
 
     Attributes:

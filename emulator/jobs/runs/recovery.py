@@ -6,8 +6,7 @@ Other remains of a killed emulator are removed.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
@@ -72,8 +71,7 @@ def recover(services: Services) -> None:
     keep_available_pools(services)
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOver:
+class LeftOver(NamedTuple):
     """Unended jobs of the last process.
 
     Attributes:

@@ -4,10 +4,10 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
+from typing import NamedTuple
 
 from container_runtime.runtime import ContainerRuntime
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL, remove_container
@@ -21,8 +21,7 @@ logger = logging.getLogger(__name__)
 _POLL_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Remains:
+class Remains(NamedTuple):
     """One folder, log stream or container of a job.
 
     Attributes:
@@ -42,8 +41,7 @@ class Remains:
     remove: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(NamedTuple):
     """Limits on the remains that are kept. Without any limit, nothing is kept.
 
     Attributes:

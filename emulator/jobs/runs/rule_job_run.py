@@ -5,9 +5,8 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from container_runtime.runtime import NETWORK_CLOSED, Container, EngineUnavailableError, Exit
 from container_runtime.spec import Mount
@@ -52,8 +51,7 @@ _CONFIGURATION = "config/ruleconfig.json"
 _VERDICT = "output/verdict.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """How a rule evaluation ended."""
 
     status: RuleEvaluationStatus

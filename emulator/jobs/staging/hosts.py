@@ -1,8 +1,7 @@
 """Hosts of a training job: names, addresses, and their shares of channels."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from container_runtime.process.loopback_network import draw_port
 from container_runtime.runtime import Network
@@ -18,8 +17,7 @@ _INTERFACE = "eth0"
 _TORCH_DISTRIBUTED = "sagemaker_torch_distributed_enabled"
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """One instance of a job.
 
     Attributes:
@@ -33,8 +31,7 @@ class Host:
     instance_type: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(NamedTuple):
     """All hosts of a job.
 
     Attributes:

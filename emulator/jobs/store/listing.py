@@ -4,9 +4,8 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, func, select, tuple_
 
@@ -36,8 +35,7 @@ _MEMBERS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ListQuery:
+class ListQuery(NamedTuple):
     """Filters and order of a list. Times are in epoch milliseconds; their bounds are exclusive.
 
     Attributes:

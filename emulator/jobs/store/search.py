@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from sqlalchemy import Float, and_, case, exists, func, literal, or_, select, union_all
 from sqlalchemy import cast as sql_cast
@@ -45,16 +44,14 @@ _SUGGESTIONS = 10
 _OF_TEXT = frozenset({"Equals", "NotEquals", "Contains", "In"})
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(NamedTuple):
     """Entries of a list in a training job: the rows, and the condition that selects the rows of the job."""
 
     rows: FromClause
     condition: ColumnElement[bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(NamedTuple):
     """A property of a training job.
 
     Attributes:

@@ -7,9 +7,8 @@ import logging
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.exceptions import StartupError
 
@@ -24,8 +23,7 @@ logger = logging.getLogger(__name__)
 EVENT_BRIDGE, SNS = "EventBridge", "SNS"
 
 
-@dataclass(frozen=True, slots=True)
-class SentMessage:
+class SentMessage(NamedTuple):
     """One sent event or SNS message.
 
     Attributes:

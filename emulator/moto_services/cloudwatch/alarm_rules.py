@@ -6,9 +6,8 @@ Pure functions.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,8 +24,7 @@ class AlarmRuleError(Exception):
     """The text is not a valid AlarmRule; the message is CloudWatch's reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmRule:
+class AlarmRule(NamedTuple):
     """A parsed rule.
 
     Attributes:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator.moto_services.cloudwatch.composite_alarms import find_rule_problem
 from emulator.moto_services.cloudwatch.metrics import find_backend
@@ -32,8 +32,7 @@ _PERCENTILE = re.compile(r"p(100|\d{1,2}(\.\d{1,10})?)")
 _ARITHMETIC = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub, ast.Load)
 
 
-@dataclass(frozen=True, slots=True)
-class MetricStat:
+class MetricStat(NamedTuple):
     """A statistic of a metric. ``period`` is in seconds."""
 
     namespace: str
@@ -44,8 +43,7 @@ class MetricStat:
     unit: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(NamedTuple):
     """A metric alarm or a composite alarm. A composite alarm has a rule instead of statistics.
 
     Attributes:

@@ -4,9 +4,8 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator.exceptions import ScheduleError
 from emulator.moto_services.eventbridge.rules import Target, describe_targets
@@ -18,8 +17,7 @@ _RATE = re.compile(r"rate\(([1-9]\d{0,8}) (minute|hour|day)(s?)\)")
 _CRON = re.compile(r"cron\((.+)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(NamedTuple):
     """An enabled rule with a schedule, or an enabled schedule of EventBridge Scheduler.
 
     Attributes:

@@ -5,9 +5,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 from wsgiref.types import WSGIEnvironment
 
@@ -18,8 +17,7 @@ from emulator.security.keys import Keys, Session
 _SESSIONS_KNOWN = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(NamedTuple):
     """The signer of a request.
 
     Attributes:

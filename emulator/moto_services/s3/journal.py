@@ -11,11 +11,9 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from itertools import count
-from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from emulator.exceptions import StartupError
 from emulator.moto_services.s3.content import BLOCK_BYTES, ContentWriter, StoredContent, link_content, name_object
@@ -40,8 +38,7 @@ CREATE TABLE IF NOT EXISTS objects (
 _COPY_BYTES = BLOCK_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class BucketRow:
+class BucketRow(NamedTuple):
     """A bucket in the index. ``settings`` and ``tags`` are JSON, ``created`` is in epoch seconds."""
 
     name: str
@@ -52,8 +49,7 @@ class BucketRow:
     tags: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRow:
+class ObjectRow(NamedTuple):
     """One version of an object in the index. Attributes, metadata and tags are JSON, times are in epoch seconds.
 
     Attributes:
@@ -70,10 +66,6 @@ class ObjectRow:
     attributes: str
     metadata: str
     tags: str
-
-
-_BUCKET_VALUES = attrgetter(*BucketRow.__dataclass_fields__)
-_OBJECT_VALUES = attrgetter(*ObjectRow.__dataclass_fields__)
 
 
 class ContentsFollower(Protocol):
@@ -363,7 +355,7 @@ class S3Journal:
         if row is None:
             self._index.execute("DELETE FROM buckets WHERE name = ?", (name,))
         else:
-            self._index.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?, ?, ?)", _BUCKET_VALUES(row))
+            self._index.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _write_object(self, bucket: str, key: str, rows: Sequence[ObjectRow]) -> set[str]:
         """Replace an object's entries, and return the files that are not named any more."""
@@ -372,7 +364,7 @@ class S3Journal:
         if found:
             self._index.execute("DELETE FROM objects WHERE bucket = ? AND key = ?", place)
         for row in rows:
-            self._index.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _OBJECT_VALUES(row))
+            self._index.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         return {file for (file,) in found if file is not None} - {row.file for row in rows if row.file is not None}
 
 

@@ -8,7 +8,6 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
@@ -37,8 +36,7 @@ class S3Uri(NamedTuple):
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectSummary:
+class ObjectSummary(NamedTuple):
     """One object of a listing.
 
     Attributes:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.moto_services.sagemaker.experiment_search import select_results
@@ -16,8 +15,7 @@ _SUMMARY = ("Arn", "DisplayName", "CreationTime", "LastModifiedTime")
 _COMPONENT_SUMMARY = (*_SUMMARY, "Status", "StartTime", "EndTime", "TrialComponentSource")
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     """A kind of resource: its name in members, in messages, in ARNs, and as moto's attribute."""
 
     member: str

@@ -11,8 +11,8 @@ import os
 import sqlite3
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from emulator.state.write_ahead import BUSY_SECONDS
 
@@ -24,8 +24,7 @@ _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 _LARGEST_PAGE = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a write-ahead log. At offset 0 the log has restarted, and the previous log is complete.
 
     Attributes:
@@ -37,8 +36,7 @@ class Piece:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
+class _Mark(NamedTuple):
     """A position in a write-ahead log: the salts that identify the log, and the number of committed bytes."""
 
     salts: bytes = bytes(8)

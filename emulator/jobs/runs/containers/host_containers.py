@@ -4,9 +4,9 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from container_runtime.runtime import Container, ContainerRuntime, Exit, LogLine, PreparesInContainers
 from container_runtime.spec import ContainerSpec
@@ -20,8 +20,7 @@ _PREPARATION_POLL_SECONDS = 0.2
 _STOPPED = frozenset({128 + signal.SIGTERM, 128 + signal.SIGKILL})
 
 
-@dataclass(frozen=True, slots=True)
-class HostExit:
+class HostExit(NamedTuple):
     """How the container of one host ended.
 
     Attributes:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from container_runtime.machine import count_memory_bytes
 from container_runtime.runtime import ContainerRuntime, ContainerRuntimeError, Usage
@@ -33,8 +33,7 @@ _MAX_TIME = 1e11
 MACHINE_MEMORY_BYTES = count_memory_bytes()
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredHost:
+class MeasuredHost(NamedTuple):
     """The properties of an instance that the agent needs.
 
     Attributes:

@@ -8,8 +8,8 @@ reached the limit.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from container_runtime.runtime import ContainerNotFoundError, ContainerRuntime, ContainerRuntimeError
 from emulator.jobs.runs.measuring.agent_thread import AgentThread
@@ -29,8 +29,7 @@ _FIRST_SECONDS, _LAST_SECONDS = 0.5, 5.0
 _GROWTH_BYTES = 1024**2
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(NamedTuple):
     """A host's storage volume.
 
     Attributes:

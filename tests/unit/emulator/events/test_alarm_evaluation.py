@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from emulator.events.alarm_evaluation import judge_alarm
@@ -64,7 +62,7 @@ def test_missing_data_are_treated_as_documented(
 ) -> None:
     states = {}
     for treatment in ("missing", "ignore", "breaching", "notBreaching"):
-        alarm = replace(ALARM, datapoints_to_alarm=needed, treat_missing_data=treatment)
+        alarm = ALARM._replace(datapoints_to_alarm=needed, treat_missing_data=treatment)
         judgement = judge_alarm(alarm, samples(points), NOW_MS)
         states[treatment] = judgement and judgement.state
     assert list(states.values()) == [missing, ignore, breaching, not_breaching]
@@ -80,21 +78,21 @@ def test_missing_data_are_treated_as_documented(
     ],
 )
 def test_comparison(comparison: str, threshold: float, state: str) -> None:
-    alarm = replace(ALARM, evaluation_periods=1, datapoints_to_alarm=1, comparison=comparison, threshold=threshold)
+    alarm = ALARM._replace(evaluation_periods=1, datapoints_to_alarm=1, comparison=comparison, threshold=threshold)
     judgement = judge_alarm(alarm, samples("X"), NOW_MS)
     assert judgement is not None
     assert judgement.state == state
 
 
 def test_reasons_say_what_was_seen() -> None:
-    alarm = replace(ALARM, evaluation_periods=2, datapoints_to_alarm=1)
+    alarm = ALARM._replace(evaluation_periods=2, datapoints_to_alarm=1)
     judgement = judge_alarm(alarm, samples("0X"), NOW_MS)
     assert judgement is not None
     assert judgement.reason == (
         "Threshold Crossed: 1 out of the last 2 datapoints [1.0 (14/11/23 22:12:20)] was greater than the threshold "
         "(0.5) (minimum 1 datapoint for OK -> ALARM transition)."
     )
-    judgement = judge_alarm(replace(alarm, treat_missing_data="breaching"), {"m1": []}, NOW_MS)
+    judgement = judge_alarm(alarm._replace(treat_missing_data="breaching"), {"m1": []}, NOW_MS)
     assert judgement is not None
     assert judgement.reason == (
         "Threshold Crossed: no datapoints were received for 2 periods and 2 missing datapoints were treated as "
@@ -103,9 +101,8 @@ def test_reasons_say_what_was_seen() -> None:
 
 
 def test_expression_of_two_metrics() -> None:
-    alarm = replace(
-        ALARM,
-        stats={"a": STAT, "b": replace(STAT, stat="Sum")},
+    alarm = ALARM._replace(
+        stats={"a": STAT, "b": STAT._replace(stat="Sum")},
         expressions={"ratio": "-(a - 3) / b * 2"},
         watched="ratio",
         evaluation_periods=1,
