@@ -204,6 +204,13 @@ class StepRecorder(KeptOutOfCopies):
         finally:
             self._close_step()
 
+    def show(self) -> None:
+        """Make a step that seems over visible; what is saved before the next step begins is added to it."""
+        plan, writer = self.plan, self._writer
+        self._close_step()
+        if writer is None or writer.is_empty or writer.closed:
+            self.plan = plan
+
     def publish(self) -> None:
         """Make the values saved so far visible, and continue the step."""
         plan = self.plan

@@ -312,7 +312,9 @@ class Hook(BaseHook):
         if recorder.saves_late or more_may_come or (recorder.plan is None and not recorder.is_open):
             recorder.in_step = False
         elif recorder.in_step or recorder.plan is not None:
-            recorder.end()
+            self._leave_training()
+            # As with upstream, a loss or a part of the model that is called before the next step belongs to this one.
+            recorder.show()
 
     # Implementation of Framework.
 
@@ -323,9 +325,13 @@ class Hook(BaseHook):
 
     def give_up_step(self) -> None:
         """Remove the callbacks of a step."""
-        self._parameters.deactivate()
+        self._leave_training()
         self._modules.deactivate()
         self._losses.deactivate()
+
+    def _leave_training(self) -> None:
+        """Remove the callbacks of gradients, and run compiled models compiled again."""
+        self._parameters.deactivate()
         self._compiled.run_compiled()
         if self._lazy_handle is not None:
             self._lazy_handle.remove()

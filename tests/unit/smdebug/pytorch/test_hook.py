@@ -61,8 +61,8 @@ def test_only_what_is_due_is_watched(make_hook: MakeHook, training: Training) ->
     hook.register_loss(training.loss)
     seen = []
     training.model.fc1.register_forward_hook(lambda *_: seen.append(len(training.model.fc1._forward_hooks)))
-    training.step(3)
-    assert seen == [2, 1, 2]
+    training.step(4)
+    assert seen == [2, 1, 2, 1]
     assert not training.model.fc2._forward_hooks
     assert not training.loss._forward_hooks
     assert all(not parameter._backward_hooks for parameter in training.model.parameters())

@@ -46,6 +46,26 @@ def test_a_script_that_saves_after_its_step_has_its_next_steps_open_until_the_fo
     hook.close()
 
 
+def test_what_is_computed_after_the_optimizer_belongs_to_the_step(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(include_regex=["accuracy", "fc1_output"], save_config=smd.SaveConfig(save_interval=2))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    for number in range(3):
+        images, labels = training.batch()
+        training.model(images).sum().backward()
+        training.optimizer.step()
+        hook.record_tensor_value("accuracy", torch.tensor(float(number)))
+        training.loss(training.model.fc2(training.model.fc1(images)), labels)
+    hook.close()
+    assert run.steps == [0, 2]
+    for step in run.steps:
+        values = run.values(step)
+        assert values["accuracy_output_0"] == step
+        assert {"CrossEntropyLoss_output_0", "fc1_output_0", "fc1_output_1"} <= set(values)
+
+
 def test_a_tensor_that_is_given_while_nothing_is_due_is_said_to_be_left_out_once(
     make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
 ) -> None:
