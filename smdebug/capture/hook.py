@@ -184,7 +184,7 @@ class BaseHook(Framework):
         return self.collection_manager.get_collections()
 
     def add_collection(self, collection: Collection | str) -> None:
-        """Add a collection, or an empty collection with the given name.
+        """Add a collection, replacing one of its name, or an empty collection by a name that is not taken yet.
 
         Raises:
             SMDebugTypeError: `collection` is neither a collection nor a name.

@@ -31,17 +31,22 @@ class CollectionManager:
             self.add(CollectionKeys.DEFAULT)
 
     def create_collection(self, name: str, cls: type[Collection] | None = None) -> None:
-        """Add an empty collection named `name`, replacing an existing one."""
-        self.collections[name] = (cls or self.collection_class)(name)
+        """Add an empty collection named `name`; an existing one stays as it is."""
+        if name not in self.collections:
+            self.collections[name] = (cls or self.collection_class)(name)
 
-    def add(self, collection: Collection | str) -> None:
-        """Add a collection, or an empty collection with the given name; raises SMDebugTypeError for other types."""
-        if isinstance(collection, str):
-            self.create_collection(collection)
-        elif isinstance(collection, Collection):
-            self.collections[collection.name] = collection
+    def add(self, arg: Collection | str) -> None:
+        """Add a collection, replacing one of its name, or an empty collection by a name that is not taken yet.
+
+        Raises:
+            SMDebugTypeError: the argument is neither a collection nor a name.
+        """
+        if isinstance(arg, str):
+            self.create_collection(arg)
+        elif isinstance(arg, Collection):
+            self.collections[arg.name] = arg
         else:
-            raise SMDebugTypeError(f"A collection is added by name or as a Collection, not {collection!r}.")
+            raise SMDebugTypeError(f"A collection is added by name or as a Collection, not {arg!r}.")
 
     def get(self, name: str, create: bool = True) -> Collection:
         """Return a collection, created empty if it is missing.

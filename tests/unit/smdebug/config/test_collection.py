@@ -150,7 +150,14 @@ def test_a_manager_finds_the_collections_of_a_tensor() -> None:
     assert [collection.name for collection in manager.matching("x1")] == ["a", "b"]
     assert [collection.name for collection in manager.matching("x2")] == ["a"]
     assert list(manager.names()) == ["a", "b"]
+
+
+def test_a_name_that_is_taken_keeps_its_collection_and_an_object_replaces_it() -> None:
+    manager = CollectionManager({"a": Collection("a", "x")})
     manager.create_collection("a")
+    manager.add("a")
+    assert [collection.name for collection in manager.matching("x2")] == ["a"]
+    manager.add(arg=Collection("a", "y"))
     assert manager.matching("x2") == []
 
 
