@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar
 
@@ -29,7 +30,7 @@ class Framework(KeptOutOfCopies):
     """
 
     # Collections that exist from the start, with their regexes. They may select nothing.
-    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {CollectionKeys.ALL: (), CollectionKeys.DEFAULT: ()}
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {CollectionKeys.ALL: (), CollectionKeys.DEFAULT: ()}
     tensor_writer_class: ClassVar[type[TensorWriter]] = TensorWriter
 
     collection_manager: CollectionManager

@@ -89,7 +89,7 @@ class BaseHook(Framework):
         names = list(_flatten(include_collections))
         if not all(isinstance(name, str) for name in names):
             raise SMDebugTypeError(f"include_collections takes names of collections, not {include_collections!r}.")
-        self.collection_manager = self.manager_class()
+        self.collection_manager = self.manager_class(create_default=False)
         for name, patterns in self.default_collections.items():
             self.collection_manager.get(name).include(patterns)
         # Tensors requested without naming a collection.

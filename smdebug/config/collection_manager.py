@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.config.collection import Collection, CollectionKeys
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
@@ -22,13 +22,16 @@ class CollectionManager:
 
     # Frameworks override it with a class that accepts their modules or layers.
     collection_class: type[Collection] = Collection
+    # The collections of `create_default`, with their regexes; those of a framework are its hook's built-in ones.
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {CollectionKeys.DEFAULT: ()}
 
     def __init__(self, collections: Mapping[str, Collection] | None = None, create_default: bool = False) -> None:
-        """Initialize with `collections`; `create_default` adds an empty collection named `default`."""
+        """Initialize with `collections`; `create_default` adds those of `default_collections`."""
         self.collections: dict[str, Collection] = dict(collections or {})
         self._meta: dict[str, Any] = {NUM_WORKERS_KEY: 1}
         if create_default:
-            self.add(CollectionKeys.DEFAULT)
+            for name, patterns in self.default_collections.items():
+                self.get(name).include(patterns)
 
     def create_collection(self, name: str, cls: type[Collection] | None = None) -> None:
         """Add an empty collection named `name`; an existing one stays as it is."""

@@ -1,5 +1,8 @@
 """Collections of Gluon blocks' tensors."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from mxnet import gluon
 
 from smdebug.capture.part_capture import INPUT_SUFFIX, OUTPUT_SUFFIX
@@ -27,3 +30,15 @@ class CollectionManager(BaseCollectionManager):
     """Collections of an MXNet run."""
 
     collection_class = Collection
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        CollectionKeys.ALL: (),
+        CollectionKeys.DEFAULT: (),
+        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
+        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
+        CollectionKeys.GRADIENTS: ("^gradient",),
+        CollectionKeys.LOSSES: (".*loss._(?!input).*output",),
+    }
+
+    def __init__(self, create_default: bool = True) -> None:
+        """Initialize with the built-in collections of the hook, or empty."""
+        super().__init__(create_default=create_default)

@@ -1,6 +1,7 @@
 """The MXNet hook: tensors of each part of a Gluon training step."""
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import mxnet
@@ -37,14 +38,7 @@ class Hook(BaseHook):
     that saves nothing, only the callback that counts steps is registered.
     """
 
-    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
-        CollectionKeys.LOSSES: (".*loss._(?!input).*output",),
-    }
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = CollectionManager.default_collections
     always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.LOSSES,)
     manager_class = CollectionManager
     tensor_writer_class = MxnetTensorWriter

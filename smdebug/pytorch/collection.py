@@ -1,6 +1,7 @@
 """Collections of PyTorch modules' tensors."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -42,3 +43,15 @@ class CollectionManager(BaseCollectionManager):
     """Collections of a PyTorch run."""
 
     collection_class = Collection
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        CollectionKeys.ALL: (),
+        CollectionKeys.DEFAULT: (),
+        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
+        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
+        CollectionKeys.GRADIENTS: ("^gradient",),
+        CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output",),
+    }
+
+    def __init__(self, create_default: bool = True) -> None:
+        """Initialize with the built-in collections of the hook, or empty."""
+        super().__init__(create_default=create_default)

@@ -62,14 +62,7 @@ class Hook(BaseHook):
     # As upstream: a hook that the script has made saves the parameters of the model whose call is the step.
     _saves_called_model_alone = True
 
-    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
-        CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output",),
-    }
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = CollectionManager.default_collections
     always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.LOSSES,)
     manager_class = CollectionManager
     tensor_writer_class = TorchTensorWriter

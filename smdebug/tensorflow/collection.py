@@ -1,7 +1,8 @@
 """Collections of Keras layers and TensorFlow tensors."""
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
@@ -47,3 +48,21 @@ class CollectionManager(BaseCollectionManager):
     """Collections of a TensorFlow run."""
 
     collection_class = Collection
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        CollectionKeys.ALL: (),
+        CollectionKeys.DEFAULT: (),
+        CollectionKeys.WEIGHTS: (),
+        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
+        CollectionKeys.GRADIENTS: ("^gradient",),
+        CollectionKeys.LOSSES: (),
+        CollectionKeys.METRICS: (),
+        CollectionKeys.INPUTS: (r"^inputs(_\d+)?$",),
+        CollectionKeys.OUTPUTS: (r"^(labels|predictions)(_\d+)?$",),
+        CollectionKeys.LAYERS: (r"^[^/]+/(inputs|outputs)(_\d+)?$",),
+        CollectionKeys.SM_METRICS: (),
+        CollectionKeys.OPTIMIZER_VARIABLES: (),
+    }
+
+    def __init__(self, create_default: bool = True) -> None:
+        """Initialize with the built-in collections of the hook, or empty."""
+        super().__init__(create_default=create_default)

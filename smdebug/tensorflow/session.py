@@ -3,7 +3,7 @@
 In TensorFlow 2, this is `tf.compat.v1.train.MonitoredTrainingSession`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary, ref
@@ -41,7 +41,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
 
     tensor_writer_class = TensorflowTensorWriter
     # Tensors are listed by name, because regexes would match every operation of a variable or gradient.
-    default_collections: ClassVar[dict[str, tuple[str, ...]]] = dict.fromkeys(TensorflowHook.default_collections, ())
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(TensorflowHook.default_collections, ())
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Initialize with the arguments of BaseHook."""

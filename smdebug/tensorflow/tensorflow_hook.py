@@ -1,5 +1,6 @@
 """Common base of the Keras and session hooks."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from smdebug.capture.hook import BaseHook
@@ -19,20 +20,7 @@ class TensorflowHook(BaseHook):
     OUTPUT_TENSOR_SUFFIX = "/outputs"
     GRADIENT_PREFIX = "gradients/"
 
-    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: (),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
-        CollectionKeys.LOSSES: (),
-        CollectionKeys.METRICS: (),
-        CollectionKeys.INPUTS: (r"^inputs(_\d+)?$",),
-        CollectionKeys.OUTPUTS: (r"^(labels|predictions)(_\d+)?$",),
-        CollectionKeys.LAYERS: (r"^[^/]+/(inputs|outputs)(_\d+)?$",),
-        CollectionKeys.SM_METRICS: (),
-        CollectionKeys.OPTIMIZER_VARIABLES: (),
-    }
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = CollectionManager.default_collections
     always_saved: ClassVar[tuple[str, ...]] = (
         CollectionKeys.METRICS,
         CollectionKeys.LOSSES,

@@ -15,12 +15,12 @@ from smdebug.capture.hook import BaseHook
 from smdebug.capture.saving_plan import StepPlan
 from smdebug.capture.singleton import get_current_hook
 from smdebug.config.collection import Collection, CollectionKeys
-from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.job_warnings import HOOK_PARAMETER_IGNORED, TENSORS_DROPPED, warn_user
 from smdebug.logger import get_logger
 from smdebug.writing.run_writer import Worker
+from smdebug.xgboost.collection import CollectionManager
 from smdebug.xgboost.data import get_matrix
 from smdebug.xgboost.hyperparameters import get_storable
 from smdebug.xgboost.metrics import get_newest_metrics
@@ -64,20 +64,9 @@ class Hook(BaseHook, TrainingCallback):
     ended, and its files are visible, when the callback returns. A step that saves nothing does not query the model.
     """
 
-    default_collections: ClassVar[dict[str, tuple[str, ...]]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.HYPERPARAMETERS: ("^hyperparameters/.*$",),
-        CollectionKeys.METRICS: ("^[a-zA-z]+-[a-zA-z0-9]+$",),
-        CollectionKeys.LOSSES: ("^[a-zA-z]+-.+(?<!(auc|map))$",),
-        CollectionKeys.PREDICTIONS: ("^predictions$",),
-        CollectionKeys.LABELS: ("^labels$",),
-        CollectionKeys.FEATURE_IMPORTANCE: ("^feature_importance/.*",),
-        CollectionKeys.AVERAGE_SHAP: ("^average_shap/.*[^/bias]$",),
-        CollectionKeys.FULL_SHAP: ("^full_shap/.*[^/bias]$",),
-        CollectionKeys.TREES: ("^trees/.*",),
-    }
+    default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = CollectionManager.default_collections
     always_saved: ClassVar[tuple[str, ...]] = (CollectionKeys.METRICS,)
+    manager_class = CollectionManager
     default_save_config: ClassVar[dict[str, Any]] = {"save_interval": 10}
 
     def __init__(
