@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -13,21 +13,23 @@ from smdebug.reading.open_run import OpenRun
 
 __all__ = ["no_refresh", "parse_bool", "parse_list_from_str", "refresh"]
 
+TrialsT = TypeVar("TrialsT", bound=OpenRun | Iterable[OpenRun])
+
 _TRAILING_NUMBER = re.compile(r"(\d+)$")
 
 
 @contextmanager
-def no_refresh(trials: OpenRun | Iterable[OpenRun]) -> Iterator[None]:
-    """Turn refreshing of trials off within the block, and restore it afterwards."""
+def no_refresh(trials: TrialsT) -> Iterator[TrialsT]:
+    """Turn refreshing of a trial or of several off within the block, and restore it afterwards; yield what is given."""
     with _dynamic_refresh(trials, on=False):
-        yield
+        yield trials
 
 
 @contextmanager
-def refresh(trials: OpenRun | Iterable[OpenRun]) -> Iterator[None]:
-    """Turn refreshing of trials on within the block, and restore it afterwards."""
+def refresh(trials: TrialsT) -> Iterator[TrialsT]:
+    """Turn refreshing of a trial or of several on within the block, and restore it afterwards; yield what is given."""
     with _dynamic_refresh(trials, on=True):
-        yield
+        yield trials
 
 
 @contextmanager
