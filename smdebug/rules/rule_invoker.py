@@ -77,7 +77,7 @@ def build_idle_check(rule_obj: Rule) -> Callable[[], None]:
 
 
 def invoke_rule(
-    rule_obj: Rule, start_step: int = 0, end_step: int | None = None, raise_eval_cond: bool = False
+    rule_obj: Rule, start_step: int | None = 0, end_step: int | None = None, raise_eval_cond: bool = False
 ) -> None:
     """Evaluate a rule at each saved step, as the steps come.
 
@@ -85,7 +85,7 @@ def invoke_rule(
 
     Args:
         rule_obj: the rule.
-        start_step: first global step.
+        start_step: first global step; None means 0.
         end_step: global step to stop before; None: continue until the job has ended.
         raise_eval_cond: whether to end with RuleEvaluationConditionMet at the first step where the condition is met. If
             False, that is logged and the evaluation continues.
@@ -95,17 +95,18 @@ def invoke_rule(
         RuleEvaluationConditionMet: see raise_eval_cond.
         Exception: whatever else the rule raises.
     """
+    first = start_step or 0
     logger = get_logger()
     name = rule_obj.rule_name
     logger.info(
         "Rule %s is evaluated at global steps from %d %s.",
         name,
-        start_step,
+        first,
         "on" if end_step is None else f"to {end_step - 1}",
     )
     evaluated = met = 0
     try:
-        for step, outcome in evaluate_steps(rule_obj, start_step, end_step):
+        for step, outcome in evaluate_steps(rule_obj, first, end_step):
             if outcome is not None and not isinstance(outcome, RuleEvaluationConditionMet):
                 logger.debug("Rule %s skipped step %d: %s", name, step, outcome)
                 continue

@@ -77,6 +77,8 @@ def test_bounds(trial: Trial) -> None:
     rule = Above(trial)
     invoke_rule(rule, start_step=1, end_step=1500)
     assert rule.asked == [500, 1000]
+    invoke_rule(rule, start_step=None, end_step=500)
+    assert rule.asked == [500, 1000, 0]
     invoke_rule(rule, start_step=7, end_step=7)
     with pytest.raises(NoMoreData, match=r"2001.*2000"):
         invoke_rule(rule, start_step=1600, end_step=2002)
