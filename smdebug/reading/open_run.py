@@ -1,7 +1,7 @@
 """The interface of a run for tables, plots and rules."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from smdebug.config.collection import Collection
 from smdebug.mode_keys import ModeKeys
@@ -31,7 +31,7 @@ class OpenRun(Protocol):
         *,
         step: int | None = None,
         mode: ModeKeys = ModeKeys.GLOBAL,
-        regex: str | Iterable[str] | None = None,
+        regex: str | Iterable[Any] | None = None,
         collection: str | Collection | None = None,
     ) -> list[str]: ...
 

@@ -140,14 +140,6 @@ class Layouts:
             layout, index.mode, index.mode_step, event_file_name, [location.crc32c for location in index.tensors]
         )
 
-    def find_stored_names(self, tname: str) -> set[str]:
-        """Return the tags under which reductions of a tensor are stored."""
-        return {
-            layout.records[number][0]
-            for layout in self._layouts.values()
-            for number in layout.reductions.get(tname, {}).values()
-        }
-
     def find_original_name(self, tname: str) -> str | None:
         """Return the framework's name of a tensor; None if no shape of it was saved."""
         found = [layout.shapes[tname].original_name for layout in self._layouts.values() if tname in layout.shapes]

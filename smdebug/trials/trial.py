@@ -149,20 +149,20 @@ class Trial:
 
     def tensor_names(
         self,
-        show_prefixed_tensors: bool = False,
+        show_prefixed_tensors: bool = False,  # noqa: ARG002 -- smdebug's signature
         *,
         step: int | None = None,
         mode: ModeKeys = ModeKeys.GLOBAL,
-        regex: str | Iterable[str] | None = None,
+        regex: str | Iterable[Any] | None = None,
         collection: str | Collection | None = None,
     ) -> list[str]:
         """Return the sorted names of saved tensors, filtered by the given arguments.
 
         Args:
-            show_prefixed_tensors: include the names under which reductions are stored.
+            show_prefixed_tensors: without effect, because reductions are read from the tensor they were computed of.
             step: only tensors of this step, in the numbers of the mode.
             mode: only tensors saved in this mode.
-            regex: only names that match one of these.
+            regex: only names that match one of these, which may be lists with any nesting.
             collection: only tensors of this collection.
 
         Raises:
@@ -179,10 +179,8 @@ class Trial:
             found = self._resolve_collection(collection)
             names = [name for name in names if found.matches(name)]
         if regex is not None:
-            patterns = [_compile(part) for part in ([regex] if isinstance(regex, str) else regex)]
+            patterns = _compile(regex)
             names = [name for name in names if any(pattern.search(name) for pattern in patterns)]
-        if show_prefixed_tensors:
-            names += [stored for name in names for stored in self.run_index.layouts.find_stored_names(name)]
         return sorted(names)
 
     def tensors(self, **filters: Any) -> list[str]:
@@ -409,9 +407,11 @@ class Trial:
         return self._collections
 
 
-def _compile(regex: str) -> re.Pattern[str]:
+def _compile(regex: str | Iterable[Any]) -> list[re.Pattern[str]]:
+    if isinstance(regex, Iterable) and not isinstance(regex, str):
+        return [pattern for part in regex for pattern in _compile(part)]
     try:
-        return re.compile(regex)
+        return [re.compile(regex)]
     except re.error as error:
         raise SMDebugValueError(f"{regex!r} is not a valid regular expression: {error}.") from error
 

@@ -72,7 +72,8 @@ def test_tensor_names_in_all_combinations(tmp_path: Path) -> None:
     assert trial.tensor_names(collection=trial.collection("weights"), step=1) == []
     assert trial.tensor_names(collection="new") == []
     assert "new" in trial.collections()
-    assert "smdebug/reductions/mean/gradient/fc" in trial.tensor_names(show_prefixed_tensors=True)
+    assert trial.tensor_names(regex=[["weight$", ("^gr",)], "nothing"]) == ["fc.weight", "gradient/fc"]
+    assert all(trial.tensor(name) for name in trial.tensor_names(show_prefixed_tensors=True))
     assert trial.tensor_names(step=7) == []
     with pytest.raises(KeyError, match="EVAL"):
         trial.tensor_names(step=7, mode=ModeKeys.EVAL)
