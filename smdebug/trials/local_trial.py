@@ -15,6 +15,12 @@ class LocalTrial(Trial):
     Args:
         name: the trial's name.
         dirname: the folder; `~` is expanded.
+        parallel: without effect.
+        check: without effect: checksums are always verified.
+        index_mode: without effect: a run is always read by its index.
+
+    Attributes:
+        trial_dir: the folder, as `path`.
     """
 
     def __init__(
@@ -22,15 +28,19 @@ class LocalTrial(Trial):
         name: str | None,
         dirname: str | os.PathLike[str],
         range_steps: Sequence[int | None] | None = None,
-        *,
+        parallel: bool = True,  # noqa: ARG002 -- smdebug's signature
+        check: bool = False,  # noqa: ARG002 -- smdebug's signature
+        index_mode: bool = True,  # noqa: ARG002 -- smdebug's signature
         cache: bool = False,
+        *,
         poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
     ) -> None:
         dirname = get_path_text(dirname)
         folder = Path(dirname).expanduser()
+        self.trial_dir = str(folder)
         super().__init__(
             LocalRunFiles(folder),
-            str(folder),
+            self.trial_dir,
             # As in smdebug, a path with a trailing slash has an empty last component.
             dirname.rpartition("/")[2] if name is None else name,
             range_steps=range_steps,

@@ -13,6 +13,8 @@ class S3Trial(Trial):
         name: the trial's name.
         bucket_name: bucket.
         prefix_name: key prefix of the run, without a trailing slash.
+        check: without effect: checksums are always verified.
+        index_mode: without effect: a run is always read by its index.
     """
 
     def __init__(
@@ -21,8 +23,10 @@ class S3Trial(Trial):
         bucket_name: str,
         prefix_name: str,
         range_steps: Sequence[int | None] | None = None,
-        *,
+        check: bool = False,  # noqa: ARG002 -- smdebug's signature
+        index_mode: bool = True,  # noqa: ARG002 -- smdebug's signature
         cache: bool = False,
+        *,
         poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
     ) -> None:
         self.bucket_name = bucket_name

@@ -62,7 +62,10 @@ class Trial:
     Attributes:
         run_index: what was saved at each step.
         reader: reads the records.
+        index_mode: always True; scripts written for smdebug read it.
     """
+
+    index_mode = True
 
     def __init__(
         self,
@@ -111,6 +114,11 @@ class Trial:
     def num_workers(self) -> int:
         """How many workers write each step."""
         return self._collections.num_workers
+
+    @property
+    def worker_set(self) -> set[str]:
+        """The names of the workers that write this run."""
+        return set(self._collections.workers)
 
     @property
     def last_complete_step(self) -> int:

@@ -34,6 +34,18 @@ def test_names_and_identity(tmp_path: Path) -> None:
     assert len({trial, open_run(tmp_path / "run"), open_run(tmp_path / "run", name="other")}) == 2
 
 
+def test_the_arguments_and_attributes_of_smdebug(tmp_path: Path) -> None:
+    RunMaker(tmp_path).end()
+    given = LocalTrial(name="a", dirname=tmp_path, parallel=True, check=False, index_mode=True, cache=True)
+    placed = LocalTrial("a", tmp_path, None, True, False, True, True)
+    assert given == placed
+    assert given.cache
+    assert placed.cache
+    assert given.index_mode
+    assert given.trial_dir == str(tmp_path)
+    assert given.worker_set == set(given.workers())
+
+
 def test_running_trial_sees_new_steps_and_names(tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     run.write_step(0, {"loss": 1.0})
