@@ -19,10 +19,10 @@ HookT = TypeVar("HookT", bound=MadeFromConfig)
 _current: object = None
 
 
-def set_hook(hook: object) -> None:
+def set_hook(custom_hook: object) -> None:
     """Set the hook that `get_hook` returns."""
     global _current
-    _current = hook
+    _current = custom_hook
 
 
 def get_current_hook() -> object:

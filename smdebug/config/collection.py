@@ -129,27 +129,27 @@ class Collection:
     def save_histogram(self, value: bool) -> None:
         self._save_histogram = value
 
-    def include(self, *patterns: str | Iterable[Any]) -> None:
-        """Add regexes, given as strings or as lists of strings with any nesting.
+    def include(self, t: str | Iterable[Any]) -> None:
+        """Add a regex, given as a string, or several, in lists with any nesting.
 
         Raises:
             SMDebugTypeError: a pattern is not a string.
             SMDebugValueError: a pattern is not a valid regex.
         """
-        for pattern in patterns:
-            if isinstance(pattern, str):
-                try:
-                    re.compile(pattern)
-                except re.error as error:
-                    raise SMDebugValueError(
-                        f"Collection {self.name}: include_regex {pattern!r} is not a regex ({error}). In a hook config "
-                        "commas separate regexes, so none can hold one."
-                    ) from error
-                self.include_regex.append(pattern)
-            elif isinstance(pattern, (list, tuple)):
-                self.include(*pattern)
-            else:
-                raise SMDebugTypeError(f"A collection includes regexes given as text, not {pattern!r}.")
+        if isinstance(t, (list, tuple)):
+            for pattern in t:
+                self.include(pattern)
+            return
+        if not isinstance(t, str):
+            raise SMDebugTypeError(f"A collection includes regexes given as text, not {t!r}.")
+        try:
+            re.compile(t)
+        except re.error as error:
+            raise SMDebugValueError(
+                f"Collection {self.name}: include_regex {t!r} is not a regex ({error}). In a hook config "
+                "commas separate regexes, so none can hold one."
+            ) from error
+        self.include_regex.append(t)
 
     @property
     def tensor_names(self) -> set[str]:
@@ -162,20 +162,20 @@ class Collection:
             raise SMDebugTypeError(f"tensor_names takes a list or a set of names, not {names!r}.")
         self._tensor_names = set(names or ())
 
-    def add_tensor_name(self, tensor_name: str | Iterable[str]) -> None:
+    def add_tensor_name(self, tname: str | Iterable[str]) -> None:
         """Add one name or several names."""
-        if isinstance(tensor_name, str):
-            self._tensor_names.add(tensor_name)
+        if isinstance(tname, str):
+            self._tensor_names.add(tname)
         else:
-            self._tensor_names.update(tensor_name)
+            self._tensor_names.update(tname)
 
-    def remove_tensor_name(self, tensor_name: str) -> None:
+    def remove_tensor_name(self, tname: str) -> None:
         """Remove a name if it is listed."""
-        self._tensor_names.discard(tensor_name)
+        self._tensor_names.discard(tname)
 
-    def has_tensor_name(self, tensor_name: str) -> bool:
+    def has_tensor_name(self, tname: str) -> bool:
         """Return whether the name is listed; regexes are not considered."""
-        return tensor_name in self._tensor_names
+        return tname in self._tensor_names
 
     def matches(self, tensor_name: str) -> bool:
         """Return whether the tensor belongs to this collection: by name, or by a regex that matches anywhere in it."""
@@ -247,9 +247,9 @@ class Collection:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> "Collection":
+    def from_json(cls, json_str: str) -> "Collection":
         """Create a collection from the text of `to_json`."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(json.loads(json_str))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Collection) and self.to_json_dict() == other.to_json_dict()

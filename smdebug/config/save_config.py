@@ -42,12 +42,12 @@ class SaveConfigMode:
             raise SMDebugValueError("save_interval 0 names no step: give 1 or more, or use save_steps alone.")
         self.save_steps = steps
 
-    def should_save_step(self, step: int) -> bool:
-        """Return whether mode step `step` is saved; the end is exclusive, and the interval counts from step 0."""
-        if step in self.save_steps:
+    def should_save_step(self, step_num: int) -> bool:
+        """Return whether mode step `step_num` is saved; the end is exclusive, and the interval counts from step 0."""
+        if step_num in self.save_steps:
             return True
-        before_end = self.end_step is None or step < self.end_step
-        return step >= self.start_step and before_end and step % self.save_interval == 0
+        before_end = self.end_step is None or step_num < self.end_step
+        return step_num >= self.start_step and before_end and step_num % self.save_interval == 0
 
     def get_next_step(self, step: int) -> int | None:
         """Return the first saved mode step from `step` on; None if there is none."""
@@ -115,9 +115,9 @@ class SaveConfig:
         Raises:
             SMDebugValueError: a key is not a mode, a value is not a SaveConfigMode, or SaveConfigMode refuses a value.
         """
-        self.mode_save_confs: dict[ModeKeys, SaveConfigMode | None]
+        self.mode_save_configs: dict[ModeKeys, SaveConfigMode | None]
         if mode_save_configs is None:
-            self.mode_save_confs = {
+            self.mode_save_configs = {
                 mode: SaveConfigMode(save_interval, start_step, end_step, save_steps) for mode in ModeKeys
             }
             return
@@ -126,11 +126,11 @@ class SaveConfig:
                 raise SMDebugValueError(
                     f"A SaveConfig by mode maps modes to SaveConfigMode; {mode!r}: {conf!r} does neither."
                 )
-        self.mode_save_confs = {mode: mode_save_configs.get(mode) for mode in ModeKeys}
+        self.mode_save_configs = {mode: mode_save_configs.get(mode) for mode in ModeKeys}
 
     def get_save_config(self, mode: ModeKeys) -> SaveConfigMode:
         """Return the config of `mode`; raises SMDebugValueError while that mode is open."""
-        conf = self.mode_save_confs[mode]
+        conf = self.mode_save_configs[mode]
         if conf is None:
             raise SMDebugValueError(f"This SaveConfig holds nothing for mode {mode.name}.")
         return conf
@@ -139,7 +139,7 @@ class SaveConfig:
         """Replace the config of one mode; raises SMDebugValueError for arguments of other types."""
         if not isinstance(mode, ModeKeys) or not isinstance(save_config_mode, SaveConfigMode):
             raise SMDebugValueError(f"set_save_config takes a mode and a SaveConfigMode, not {mode!r}.")
-        self.mode_save_confs[mode] = save_config_mode
+        self.mode_save_configs[mode] = save_config_mode
 
     def should_save_step(self, mode: ModeKeys, step_num: int) -> bool:
         """Return whether step `step_num` of `mode` is saved."""
@@ -147,20 +147,20 @@ class SaveConfig:
 
     def filled_from(self, other: "SaveConfig") -> "SaveConfig":
         """Return a copy of this config with its open modes taken from `other`."""
-        return SaveConfig({mode: self.mode_save_confs[mode] or other.mode_save_confs[mode] for mode in ModeKeys})
+        return SaveConfig({mode: self.mode_save_configs[mode] or other.mode_save_configs[mode] for mode in ModeKeys})
 
     def to_json_dict(self) -> dict[str, dict[str, Any] | None]:
         """Return the dictionary for collections files: mode name to the mode's dictionary, None for an open mode."""
-        return {mode.name: conf.to_json_dict() if conf else None for mode, conf in self.mode_save_confs.items()}
+        return {mode.name: conf.to_json_dict() if conf else None for mode, conf in self.mode_save_configs.items()}
 
     def to_json(self) -> str:
         """Return `to_json_dict` as JSON text."""
         return json.dumps(self.to_json_dict())
 
     @classmethod
-    def from_json(cls, text: str) -> "SaveConfig":
+    def from_json(cls, json_str: str) -> "SaveConfig":
         """Create a config from the text of `to_json`."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(json.loads(json_str))
 
     @classmethod
     def from_dict(
@@ -186,38 +186,36 @@ class SaveConfig:
         return cls(confs)
 
     @classmethod
-    def parse(cls, save_config: object) -> "SaveConfig":
+    def parse(cls, obj: object) -> "SaveConfig":
         """Convert None, a SaveConfig, a SaveConfigMode for all modes, or a dict by mode to a SaveConfig.
 
         Raises:
             SMDebugTypeError: the value has any other type.
             KeyError: a mode name is unknown.
         """
-        if save_config is None:
+        if obj is None:
             return cls()
-        if isinstance(save_config, SaveConfig):
-            return save_config
-        if isinstance(save_config, SaveConfigMode):
-            return cls(dict.fromkeys(ModeKeys, save_config))
-        if isinstance(save_config, dict):
-            return cls.from_dict(save_config)
-        raise SMDebugTypeError(
-            f"A save config is a SaveConfig, a SaveConfigMode or a dict by mode, not {save_config!r}."
-        )
+        if isinstance(obj, SaveConfig):
+            return obj
+        if isinstance(obj, SaveConfigMode):
+            return cls(dict.fromkeys(ModeKeys, obj))
+        if isinstance(obj, dict):
+            return cls.from_dict(obj)
+        raise SMDebugTypeError(f"A save config is a SaveConfig, a SaveConfigMode or a dict by mode, not {obj!r}.")
 
     def distinct(self, modes: Iterable[ModeKeys] = ModeKeys) -> list[SaveConfigMode]:
         """Return the configs of `modes` that are set, without duplicates."""
         found: list[SaveConfigMode] = []
         for mode in modes:
-            conf = self.mode_save_confs[mode]
+            conf = self.mode_save_configs[mode]
             if conf is not None and conf not in found:
                 found.append(conf)
         return found
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SaveConfig) and self.mode_save_confs == other.mode_save_confs
+        return isinstance(other, SaveConfig) and self.mode_save_configs == other.mode_save_configs
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"SaveConfig({self.mode_save_confs!r})"
+        return f"SaveConfig({self.mode_save_configs!r})"

@@ -171,3 +171,18 @@ def test_a_manager_counts_the_workers_and_keeps_what_else_is_said_of_a_run() -> 
     assert again.to_json_dict()["_meta"] == {"more": "said", "num_workers": 4}
     assert again == manager
     assert again != CollectionManager()
+
+
+def test_arguments_have_the_names_that_scripts_pass() -> None:
+    collection = Collection("c")
+    collection.include(t=["x"])
+    collection.add_tensor_name(tname="a")
+    assert collection.has_tensor_name(tname="a")
+    collection.remove_tensor_name(tname="a")
+    assert Collection.from_json(json_str=collection.to_json()) == Collection("c", "x")
+    reductions, steps = ReductionConfig(reductions=["min"]), SaveConfig(save_interval=3)
+    assert ReductionConfig.from_json(json_str=reductions.to_json()) == reductions
+    assert SaveConfig.from_json(json_str=steps.to_json()) == SaveConfig.parse(obj=steps)
+    train = steps.mode_save_configs[ModeKeys.TRAIN]
+    assert train is not None
+    assert train.should_save_step(step_num=6)
