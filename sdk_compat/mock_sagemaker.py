@@ -43,7 +43,15 @@ def mock_sagemaker(decorated: Any = None, **options: Any) -> Any:
     Args:
         decorated: the function or class.
         options: those of ``SageMakerEmulator``, but for ``state_dir``.
+
+    Raises:
+        TypeError: ``state_dir`` is given.
     """
+    if "state_dir" in options:
+        raise TypeError(
+            "mock_sagemaker takes no state_dir: it deletes all jobs and objects after each call. To keep a folder, use "
+            "SageMakerEmulator(state_dir=...) in a with statement."
+        )
 
     def decorate(target: Any) -> Any:
         if not isinstance(target, type):

@@ -7,6 +7,7 @@ import sys
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -156,6 +157,12 @@ class Case(unittest.TestCase):
 def test_a_decorated_call_has_an_empty_emulator() -> None:
     assert [make_bucket("of-a-call"), make_bucket("of-a-call"), asyncio.run(make_bucket_later("later"))] == [0, 0, 0]
     assert "AWS_ENDPOINT_URL" not in os.environ
+
+
+def test_a_folder_to_keep_is_refused(tmp_path: Path) -> None:
+    options: Any = {"state_dir": tmp_path}
+    with pytest.raises(TypeError, match="takes no state_dir: it deletes all jobs"):
+        mock_sagemaker(**options)
 
 
 def test_methods_of_a_decorated_class_have_it() -> None:
