@@ -175,8 +175,7 @@ class StepRecorder(KeptOutOfCopies):
     def end_with(self, values: Iterable[tuple[str, str, Any]]) -> None:
         """Save values at the current step, even if nothing is due, and end the step.
 
-        Args:
-            values: collection, name and value of each.
+        Each of the values is a collection, a name and a value.
         """
         if self.is_closed or not self.counters.has_begun or not self.is_writing_process():
             return
@@ -273,20 +272,16 @@ class StepRecorder(KeptOutOfCopies):
             return
         with self._lock:
             # Of one name the last number counts, but SageMaker's metrics file gets all that are for it.
-            if not scalar.is_metric:
-                waiting = self._waiting_scalars
-                self._waiting_scalars = [each for each in waiting if each.is_metric or each.name != scalar.name]
-            self._waiting_scalars.append(scalar)
+            waiting = self._waiting_scalars
+            kept = [each for each in waiting if scalar.is_metric or each.is_metric or each.name != scalar.name]
+            self._waiting_scalars = [*kept, scalar]
 
     def save_for_collections(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:
         """Save a value if one of the collections is due at the current step.
 
         Between two steps, the value is kept for the next step.
 
-        Args:
-            name: name of the tensor.
-            value: value as returned by `tensors.copy`.
-            collection_names: collections that the tensor becomes part of.
+        The value is as returned by `tensors.copy`; the tensor becomes part of the collections.
         """
         if self.is_closed:
             return
