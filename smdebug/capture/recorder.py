@@ -272,8 +272,7 @@ class StepRecorder(KeptOutOfCopies):
             return
         with self._lock:
             # Of one name the last number counts, but SageMaker's metrics file gets all that are for it.
-            waiting = self._waiting_scalars
-            kept = [each for each in waiting if scalar.is_metric or each.is_metric or each.name != scalar.name]
+            kept = (e for e in self._waiting_scalars if scalar.is_metric or e.is_metric or e.name != scalar.name)
             self._waiting_scalars = [*kept, scalar]
 
     def save_for_collections(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:
