@@ -207,7 +207,8 @@ class StepRecorder(KeptOutOfCopies):
         """Make a step that seems over visible; what is saved before the next step begins is added to it."""
         plan, writer = self.plan, self._writer
         self._close_step()
-        if writer is None or writer.is_empty or writer.closed:
+        # Nothing is added to a step whose file could not be written.
+        if writer is None or writer.is_empty or self.counters.last_saved_step == writer.step:
             self.plan = plan
 
     def publish(self) -> None:
@@ -271,8 +272,7 @@ class StepRecorder(KeptOutOfCopies):
             self._write_scalar(scalar)
             return
         with self._lock:
-            # Of one name the last number counts, but SageMaker's metrics file gets all that are for it.
-            kept = (e for e in self._waiting_scalars if scalar.is_metric or e.is_metric or e.name != scalar.name)
+            kept = [each for each in self._waiting_scalars if not scalar.replaces(each)]
             self._waiting_scalars = [*kept, scalar]
 
     def save_for_collections(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:

@@ -34,6 +34,10 @@ class Scalar(NamedTuple):
     timestamp: float | None
     mode: ModeKeys
 
+    def replaces(self, other: "Scalar") -> bool:
+        """Return whether only this one is saved of two that wait for a step; SageMaker's metrics file gets both."""
+        return self.name == other.name and not self.is_metric and not other.is_metric
+
 
 class Summaries:
     """Receives every saved number and tensor, and passes it to TensorBoard files and SageMaker metrics if enabled."""

@@ -66,6 +66,23 @@ def test_what_is_computed_after_the_optimizer_belongs_to_the_step(
         assert {"CrossEntropyLoss_output_0", "fc1_output_0", "fc1_output_1"} <= set(values)
 
 
+def test_nothing_is_added_to_a_step_whose_file_could_not_be_written(
+    make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    hook = make_hook(include_regex=["accuracy", "fc1"], save_config=smd.SaveConfig(save_interval=1))
+    hook.register_module(training.model)
+    with monkeypatch.context() as full:
+        full.setattr("smdebug.writing.step_writer.write_whole_file", fail)
+        training.step()
+    hook.record_tensor_value("accuracy", torch.ones(1))
+    training.step()
+    hook.close()
+    assert run.steps == [1]
+
+
 def test_a_tensor_that_is_given_while_nothing_is_due_is_said_to_be_left_out_once(
     make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
 ) -> None:
