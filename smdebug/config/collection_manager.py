@@ -22,7 +22,7 @@ class CollectionManager:
 
     # Frameworks override it with a class that accepts their modules or layers.
     collection_class: type[Collection] = Collection
-    # The collections of `create_default`, with their regexes; those of a framework are its hook's built-in ones.
+    # The collections of `create_default`, with their regexes.
     default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {CollectionKeys.DEFAULT: ()}
 
     def __init__(self, collections: Mapping[str, Collection] | None = None, create_default: bool = False) -> None:
@@ -131,3 +131,11 @@ class CollectionManager:
         return isinstance(other, CollectionManager) and self.to_json_dict() == other.to_json_dict()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class FrameworkCollectionManager(CollectionManager):
+    """Collections of one framework's run; `default_collections` are those that its hook has from the start."""
+
+    def __init__(self, create_default: bool = True) -> None:
+        """Initialize with the built-in collections, or empty."""
+        super().__init__(create_default=create_default)

@@ -8,7 +8,7 @@ from mxnet import gluon
 from smdebug.capture.part_capture import INPUT_SUFFIX, OUTPUT_SUFFIX
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
+from smdebug.config.collection_manager import FrameworkCollectionManager
 from smdebug.mxnet.blocks import get_block_name
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
@@ -26,7 +26,7 @@ class Collection(BaseCollection):
             self.include(f"{name}{OUTPUT_SUFFIX}")
 
 
-class CollectionManager(BaseCollectionManager):
+class CollectionManager(FrameworkCollectionManager):
     """Collections of an MXNet run."""
 
     collection_class = Collection
@@ -38,7 +38,3 @@ class CollectionManager(BaseCollectionManager):
         CollectionKeys.GRADIENTS: ("^gradient",),
         CollectionKeys.LOSSES: (".*loss._(?!input).*output",),
     }
-
-    def __init__(self, create_default: bool = True) -> None:
-        """Initialize with the built-in collections of the hook, or empty."""
-        super().__init__(create_default=create_default)

@@ -7,7 +7,7 @@ from torch import nn
 
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
+from smdebug.config.collection_manager import FrameworkCollectionManager
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "ModuleTensors"]
 
@@ -39,7 +39,7 @@ class Collection(BaseCollection):
         return self._module_tensors
 
 
-class CollectionManager(BaseCollectionManager):
+class CollectionManager(FrameworkCollectionManager):
     """Collections of a PyTorch run."""
 
     collection_class = Collection
@@ -51,7 +51,3 @@ class CollectionManager(BaseCollectionManager):
         CollectionKeys.GRADIENTS: ("^gradient",),
         CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output",),
     }
-
-    def __init__(self, create_default: bool = True) -> None:
-        """Initialize with the built-in collections of the hook, or empty."""
-        super().__init__(create_default=create_default)

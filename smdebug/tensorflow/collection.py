@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
+from smdebug.config.collection_manager import FrameworkCollectionManager
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
@@ -44,7 +44,7 @@ def get_name(tensor: Any) -> str:
     return name if ":" in name else f"{name}:0"
 
 
-class CollectionManager(BaseCollectionManager):
+class CollectionManager(FrameworkCollectionManager):
     """Collections of a TensorFlow run."""
 
     collection_class = Collection
@@ -62,7 +62,3 @@ class CollectionManager(BaseCollectionManager):
         CollectionKeys.SM_METRICS: (),
         CollectionKeys.OPTIMIZER_VARIABLES: (),
     }
-
-    def __init__(self, create_default: bool = True) -> None:
-        """Initialize with the built-in collections of the hook, or empty."""
-        super().__init__(create_default=create_default)

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
+from smdebug.config.collection_manager import FrameworkCollectionManager
 
 __all__ = ["CollectionKeys", "CollectionManager"]
 
 
-class CollectionManager(BaseCollectionManager):
+class CollectionManager(FrameworkCollectionManager):
     """Collections of an XGBoost run."""
 
     default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -25,7 +25,3 @@ class CollectionManager(BaseCollectionManager):
         CollectionKeys.FULL_SHAP: ("^full_shap/.*[^/bias]$",),
         CollectionKeys.TREES: ("^trees/.*",),
     }
-
-    def __init__(self, create_default: bool = True) -> None:
-        """Initialize with the built-in collections of the hook, or empty."""
-        super().__init__(create_default=create_default)
