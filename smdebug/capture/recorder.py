@@ -204,10 +204,9 @@ class StepRecorder(KeptOutOfCopies):
             self._close_step()
 
     def show(self) -> None:
-        """Make a step that seems over visible; what is saved before the next step begins is added to it."""
+        """Make a step that seems over visible; what is saved before the next begins is added, unless writing failed."""
         plan, writer = self.plan, self._writer
         self._close_step()
-        # Nothing is added to a step whose file could not be written.
         if writer is None or writer.is_empty or self.counters.last_saved_step == writer.step:
             self.plan = plan
 

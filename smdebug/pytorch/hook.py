@@ -308,6 +308,8 @@ class Hook(BaseHook):
             self._leave_training()
             # As with upstream, a loss or a part of the model that is called before the next step belongs to this one.
             recorder.show()
+            if recorder.plan is None:
+                self.give_up_step()
 
     # Implementation of Framework.
 
