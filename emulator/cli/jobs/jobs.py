@@ -16,8 +16,7 @@ from emulator.cli.tables import count_of, format_table, wrap
 NO_SUCH_JOB = 3
 # As many as the API gives at once.
 _MOST_JOBS = 10_000
-ENDED = ("Completed", "Failed", "Stopped")
-STATUSES = ("InProgress", "Stopping", *ENDED)
+STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 # Of several rules the table names the verdict that says the most.
 _BY_WEIGHT = ("IssuesFound", "Error", "InProgress", "Stopping", "Stopped", "NoIssuesFound")
 # What ListTrainingJobs says of a job, and what its rules came to.

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from emulator.api.jobs.short_names import choose_named
-from emulator.cli.jobs.jobs import ENDED, NO_SUCH_JOB, Job, find_job, name_argument, refuse_several
+from emulator.cli.jobs.jobs import NO_SUCH_JOB, Job, find_job, name_argument, refuse_several
 from emulator.cli.own_api import ask
 from emulator.cli.running import connect, emulator_option, fail, json_option
 
 _FOLLOW_SECONDS = 0.5
 # As many as the API gives at once.
 _MOST_LINES = 5000
-_UNDER_WAY = ("InProgress", "Stopping")  # of a rule
+_UNDER_WAY = ("InProgress", "Stopping")  # of a job or a rule
 
 
 @click.command()
@@ -29,25 +29,28 @@ _UNDER_WAY = ("InProgress", "Stopping")  # of a rule
 def logs(state_dir: Path | None, name: str, rule: str | None, tail: int | None, *, follow: bool, as_json: bool) -> None:
     """Show the log of a training job, or of one of its rules.
 
-    With --tail and --follow, the last lines and then the new ones.
+    With --tail and --follow, the last lines and then the new ones. The exit code is 3 if no job or rule matches, or it
+    has no line.
     """
     job = find_job(connect(state_dir), name)
     rule = None if rule is None else _find_rule(job, rule)
     read = {} if tail is None else _skip_to_tail(job, rule, tail)
     try:
         while True:
-            ended = not follow or _has_ended(job, rule)
+            status = _ask_status(job, rule)
             for stream, host, line in _read_new_lines(job, rule, read):
                 if as_json:
                     content = {"stream": stream, "timestamp": line["timeMs"], "message": line["message"]}
                     click.echo(json.dumps(content))
                 else:
                     click.echo(f"{f'{host}  ' if len(read) > 1 else ''}{line['message']}")
-            if ended:
-                return
+            if not follow or status not in _UNDER_WAY:
+                break
             time.sleep(_FOLLOW_SECONDS)
     except KeyboardInterrupt:
         return
+    if not any(read.values()):
+        fail(_explain_no_line(job.name, rule, status, has_stream=bool(read)), NO_SUCH_JOB)
 
 
 def _skip_to_tail(job: Job, rule: str | None, tail: int) -> dict[str, int]:
@@ -68,11 +71,19 @@ def _find_rule(job: Job, name: str) -> str:
     return found[0]
 
 
-def _has_ended(job: Job, rule: str | None) -> bool:
+def _ask_status(job: Job, rule: str | None) -> str:
     described = ask(job.emulator, job.path)
-    if rule is None:
-        return described["status"] in ENDED
-    return any(each["name"] == rule and each["status"] not in _UNDER_WAY for each in described["rules"])
+    of_rules = {each["name"]: each["status"] for each in described["rules"]}
+    return str(described["status"] if rule is None else of_rules[rule])
+
+
+def _explain_no_line(job: str, rule: str | None, status: str, *, has_stream: bool) -> str:
+    what = job if rule is None else f"Rule {rule} of {job}"
+    if status in _UNDER_WAY:
+        return f"{what} has no log yet, its status is {status}: add --follow to print lines as they come."
+    if has_stream:
+        return f"{what} printed nothing: smdebug-emulator describe {job} says how it ended."
+    return f"{what} has no log: prune or start --retention removed it, or its containers did not start."
 
 
 def _read_new_lines(job: Job, rule: str | None, read: dict[str, int]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -168,6 +168,19 @@ def test_the_last_lines_of_a_log(emulator: EmulatorProcess) -> None:
     assert run(emulator, "logs", "tb-2026", "--tail", "99") == run(emulator, "logs", "tb-2026")
 
 
+def test_a_job_without_a_line_of_log_says_why(emulator: EmulatorProcess) -> None:
+    asked = ["logs", "m-outb"]
+    why = "m-outb printed nothing: smdebug-emulator describe m-outb says how it ended.\n"
+    assert run(emulator, *asked, code=3) == run(emulator, *asked, "--follow", "--json", code=3) == why
+    logs = make_client(emulator.endpoint_url, "logs")
+    group = "/aws/sagemaker/TrainingJobs"
+    (stream,) = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix="m-outb/")["logStreams"]
+    # As prune does with the logs of all ended jobs.
+    logs.delete_log_stream(logGroupName=group, logStreamName=stream["logStreamName"])
+    for tail in ([], ["--tail", "3"]):
+        assert run(emulator, *asked, *tail, code=3).startswith("m-outb has no log: prune or start --retention removed")
+
+
 def test_tables_fit_80_columns(emulator: EmulatorProcess) -> None:
     for command in (["jobs"], ["status"], ["describe", "tb-2026"], ["images", "list"], ["doctor"]):
         done = CliRunner().invoke(
