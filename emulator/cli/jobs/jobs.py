@@ -17,8 +17,9 @@ NO_SUCH_JOB = 3
 # As many as the API gives at once.
 _MOST_JOBS = 10_000
 STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
-# Of several rules the table names the verdict that says the most.
-_BY_WEIGHT = ("IssuesFound", "Error", "InProgress", "Stopping", "Stopped", "NoIssuesFound")
+# The table of jobs names every status that needs a look; without one, the first of the others that a rule has.
+_NEED_A_LOOK = ("IssuesFound", "Error")
+_OTHERS = ("InProgress", "Stopping", "Stopped", "NoIssuesFound")
 # What ListTrainingJobs says of a job, and what its rules came to.
 _SUMMARY = (
     *("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime", "LastModifiedTime"),
@@ -178,17 +179,20 @@ def format_jobs(summaries: list[dict[str, Any]], *, chosen: bool = False) -> str
     for summary in summaries:
         region = [summary["Region"]] if several else []
         rules = [rule["RuleEvaluationStatus"] for rule in summary.get("DebugRuleEvaluationStatuses", ())]
-        weightiest = next((status for status in _BY_WEIGHT if status in rules), None)
-        counts = f"{rules.count(weightiest)}/{len(rules)} {weightiest}" if weightiest else "-"
         created = _parse_time(summary["CreationTime"]).strftime("%m-%d %H:%M:%S")
-        mark = " !" if summary.get("Warnings") else ""
-        rows.append([summary["TrainingJobName"], *region, summary["TrainingJobStatus"] + mark, counts, created])
+        status = summary["TrainingJobStatus"] + (" !" if summary.get("Warnings") else "")
+        rows.append([summary["TrainingJobName"], *region, status, _count_rules(rules), created])
     head, *lines = format_table(rows).split("\n")
     for line, summary in zip(lines, summaries, strict=True):
         head += f"\n{line}"
         if briefs := list_briefs(summary.get("Warnings", ())):
             head += f"\n  {briefs}"
     return head
+
+
+def _count_rules(statuses: Sequence[str]) -> str:
+    shown = [each for each in _NEED_A_LOOK if each in statuses] or [each for each in _OTHERS if each in statuses][:1]
+    return ", ".join(f"{statuses.count(each)}/{len(statuses)} {each}" for each in shown) or "-"
 
 
 def list_briefs(warnings: Iterable[Mapping[str, str]]) -> str:

@@ -1,5 +1,6 @@
 """Tables of jobs: what runs in place of what a job asked for."""
 
+import re
 from typing import Any
 
 import pytest
@@ -42,3 +43,18 @@ def test_an_older_emulator_tells_no_briefs() -> None:
     job = summarize("old")
     job["Warnings"] = [{"code": "NoGpu", "text": "t", "remedy": "r"}]
     assert len(format_jobs([job]).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("statuses", "shown"),
+    [
+        (["Error", "IssuesFound", "Error"], "1/3 IssuesFound, 2/3 Error"),
+        (["NoIssuesFound", "Error", "InProgress"], "1/3 Error"),
+        (["NoIssuesFound", "InProgress", "Stopped"], "1/3 InProgress"),
+        (["NoIssuesFound", "NoIssuesFound"], "2/2 NoIssuesFound"),
+        ([], "-"),
+    ],
+)
+def test_no_verdict_hides_rules_that_failed(statuses: list[str], shown: str) -> None:
+    job = summarize("job") | {"DebugRuleEvaluationStatuses": [{"RuleEvaluationStatus": each} for each in statuses]}
+    assert re.split(" {2,}", format_jobs([job]).splitlines()[1])[2] == shown
