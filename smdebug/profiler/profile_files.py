@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from smdebug.storage.exported_job import refuse_exported_job
 from smdebug.storage.output import is_s3_path
 from smdebug.storage.s3 import S3Objects
 
@@ -79,7 +80,12 @@ def open_profile_files(path: str, unfinished: str | None = None) -> ProfileFiles
         unfinished: a folder that contains the files that are not complete yet.
 
     Raises:
-        SMDebugValueError: the path names no bucket.
+        SMDebugValueError: the path names no bucket, or is an exported job.
     """
-    stored: ProfileFiles = S3Objects(path) if is_s3_path(path) else FolderFiles(path)
+    stored: ProfileFiles
+    if is_s3_path(path):
+        stored = S3Objects(path)
+    else:
+        refuse_exported_job(path, "profile", "profiler-output")
+        stored = FolderFiles(path)
     return stored if unfinished is None else GrowingFiles(stored, unfinished)

@@ -8,6 +8,7 @@ from typing import Literal, overload
 from smdebug.exceptions import SMDebugValueError
 from smdebug.profiler.profiler_trial import ProfilerTrial
 from smdebug.reading.run_files import LocalRunFiles, RunFiles
+from smdebug.storage.exported_job import refuse_exported_job
 from smdebug.storage.s3 import S3RunFiles, get_path_text, is_s3
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.s3_trial import S3Trial
@@ -73,7 +74,8 @@ def create_trial(
 
     Raises:
         MissingCollectionFiles: the job has ended without writing its collections files.
-        SMDebugValueError: not exactly one path is given, it is empty or has no bucket, or index_mode is False.
+        SMDebugValueError: not exactly one path is given, it is empty, has no bucket or is that of an exported job, or
+            index_mode is False.
         NoMoreProfilerData: a profiled job has ended without any data.
         OSError: output_dir cannot be created.
         SMDebugError: S3 cannot be read.
@@ -91,10 +93,14 @@ def create_trial(
         if name is None:
             name = path.rpartition("/")[2]
         return S3Trial(name, bucket, prefix, range_steps, cache=cache, poll_interval_s=poll_interval_s)
+    refuse_exported_job(path, "run", "debug-output")
     return LocalTrial(name, path, range_steps, cache=cache, poll_interval_s=poll_interval_s)
 
 
 def open_files(path: str | os.PathLike[str]) -> RunFiles:
     """Return the files of a run by its path, without waiting for any; arguments and errors as in `create_trial`."""
     path = get_path_text(path).strip()
-    return S3RunFiles(path) if is_s3(path)[0] else LocalRunFiles(Path(path).expanduser())
+    if is_s3(path)[0]:
+        return S3RunFiles(path)
+    refuse_exported_job(path, "run", "debug-output")
+    return LocalRunFiles(Path(path).expanduser())
