@@ -123,19 +123,20 @@ def _parse_parameters(given: Sequence[str]) -> dict[str, str]:
 
 
 def _show_progress(rule_class: type[BuiltInRule]) -> type[BuiltInRule]:
-    """Return the same rule, reporting the current step on standard error, in lines or in one line that is updated."""
-    said_at = 0.0
+    """Return the same rule, reporting judged steps on standard error, in lines or in one line that is updated."""
+    said_at = time.monotonic()
 
     def invoke_at_step(self: BuiltInRule, step: int) -> bool:
         nonlocal said_at
+        fires = rule_class.invoke_at_step(self, step)
         now = time.monotonic()
         if now - said_at >= _SAY_EVERY_S:
             said_at = now
             known = self.base_trial.steps(show_incomplete_steps=True)
-            line = f"{self.rule_name}: step {step} of {known[-1]}, {self.inspected} tensors looked at"
+            line = f"{self.rule_name}: step {step} of {known[-1]}, tensors looked at: {self.inspected}"
             sys.stderr.write(f"\r{line}\033[K" if sys.stderr.isatty() else f"{line}\n")
             sys.stderr.flush()
-        return rule_class.invoke_at_step(self, step)
+        return fires
 
     def finish(self: BuiltInRule) -> None:
         rule_class.finish(self)
@@ -150,6 +151,12 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
+_EPILOG = (
+    "exit codes of run: 0 NoIssuesFound, 2 IssuesFound, 1 Error or a wrong command line, 3 no such training job, "
+    f"{_INTERRUPTED} Ctrl-C"
+)
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Report an error as argparse does, but with another exit code than that of IssuesFound."""
@@ -158,13 +165,13 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="smdebug-emulator rules", description=(__doc__ or "").splitlines()[0])
+    parser = _Parser(prog="smdebug-emulator rules", description=(__doc__ or "").splitlines()[0], epilog=_EPILOG)
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("list", help="all built-in rules, one a line")
     show = actions.add_parser("show", help="formula, parameters and example configuration of a rule")
     show.add_argument("name", metavar="NAME", help="the rule, such as VanishingGradient")
     actions.add_parser("docs", help="the page of all rules, in Markdown")
-    run = actions.add_parser("run", help="judge a run by a rule")
+    run = actions.add_parser("run", help="judge a run by a rule", epilog=_EPILOG)
     run.add_argument("name", metavar="NAME", help="the rule, such as VanishingGradient; rules list shows all")
     run.add_argument(
         "--trial",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from smdebug.rules import __main__ as rules
 from smdebug.rules.__main__ import main
 from smdebug.rules.builtin import list_names
 from tests.unit.smdebug.object_storage import BUCKET, Storage
@@ -57,10 +58,22 @@ def test_list_and_show(capsys: Any) -> None:
 )
 def test_verdicts(run: str, arguments: list[str], exit_code: int, said: str, capsys: Any) -> None:
     assert main(["run", *arguments, "--trial", run]) == exit_code
-    printed = capsys.readouterr()
-    assert said in printed.out
-    if exit_code != 1:
-        assert f"{arguments[0]}: step 0 of 2" in printed.err
+    assert said in capsys.readouterr().out
+
+
+def test_progress_tells_of_the_steps_that_were_judged(run: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(rules, "_SAY_EVERY_S", 0.0)
+    assert main(["run", "VanishingGradient", "--trial", run]) == 2
+    assert capsys.readouterr().err.splitlines()[:3] == [
+        f"VanishingGradient: step {step} of 2, tensors looked at: {step + 1}" for step in range(3)
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
+def test_help_has_the_exit_codes(arguments: list[str], capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert "0 NoIssuesFound, 2 IssuesFound, 1 Error" in capsys.readouterr().out
 
 
 def test_json(run: str, capsys: Any) -> None:
