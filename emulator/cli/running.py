@@ -83,6 +83,8 @@ sign_as_option = click.option(
     help="Sign as this account: 12 digits  [default: the emulator's].",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 
 
 def read_settings(state_dir: Path | None) -> Settings:
@@ -184,6 +186,12 @@ def build_client_environment(record: RunningEmulator, region: str | None = None)
     if record.ca_bundle is not None:
         led |= {"AWS_CA_BUNDLE": record.ca_bundle}
     return {**kept, **led, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": record.secret or KEY}
+
+
+def check_new(file: Path, *, overwrite: bool) -> None:
+    """End the command if a file exists that it would write, unless it may be overwritten."""
+    if not overwrite and file.exists():
+        fail(f"{file} already exists: give another file, or --overwrite to replace it.")
 
 
 def fail(text: str, code: int = 1) -> NoReturn:

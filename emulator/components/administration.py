@@ -72,12 +72,13 @@ class Administration:
         jobs.training.interrupt(region or settings.region, name, capacity_seconds)
 
     def count_state(self) -> dict[str, int]:
-        """Count what a full reset would remove."""
-        jobs = self._list_jobs()
+        """Count what a full reset would remove; ``otherData`` is 1 if a service besides jobs and S3 holds any."""
+        jobs, moto = self._list_jobs(), self.started.result().moto
         return {
             "jobs": sum(each.count() for each in jobs),
             "running": sum(each.count_running() for each in jobs),
-            **self.started.result().moto.count_s3(),
+            **moto.count_s3(),
+            "otherData": int(not moto.is_empty),
         }
 
     def reset(self, prefix: str, keep: bool) -> tuple[int, bool]:
@@ -133,7 +134,7 @@ class Administration:
     def _keep_state(self) -> bool:
         """Stop all jobs and keep all state for a day; return False if there is none."""
         started = self.started.result()
-        if not any(self.count_state().values()) and started.moto.is_empty:
+        if not any(self.count_state().values()):
             return False
         for jobs in self._list_jobs():
             jobs.stop("")

@@ -331,7 +331,12 @@ PAGES = (
         "resumes, also after a restart of the emulator.",
         {**_ACCOUNT, "job": "REGION/NAME that is watched", "lastEventId": "as the header of this name"},
     ),
-    Page("GET", f"{PREFIX}reset", "How many jobs, jobs that run, buckets and objects a reset would forget.", {}),
+    Page(
+        "GET",
+        f"{PREFIX}reset",
+        "How many jobs, jobs that run, buckets and objects a reset would forget, and 1 for otherData if there is any.",
+        {},
+    ),
     Page(
         "POST",
         f"{PREFIX}reset",

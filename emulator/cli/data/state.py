@@ -15,18 +15,23 @@ import click
 
 from emulator.api import PREFIX
 from emulator.cli.running import (
+    check_new,
     emulator_option,
     fail,
     find_running,
     json_option,
+    overwrite_option,
     parse_age_option,
     parse_size_option,
     read_settings,
+    yes_option,
 )
 from emulator.cli.tables import count_of
 from emulator.state.folder import is_alive, is_free
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import requests
 
     from emulator.state.folder import RunningEmulator
@@ -42,7 +47,7 @@ _RESTART_SECONDS = 15.0
 @emulator_option
 @click.option("--all", "everything", is_flag=True, help="Delete everything, S3 included; the default.")
 @click.option("--job-name-prefix", help="Delete only jobs with this name prefix; S3 and the rest stay.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+@yes_option
 @click.option("--no-undo", is_flag=True, help="Keep no copy for --undo.")
 @click.option("--undo", is_flag=True, help="Restore what the last reset deleted, within a day.")
 def reset(
@@ -73,19 +78,34 @@ def reset(
 
 def _confirm_reset(state_dir: Path | None, *, kept: bool) -> None:
     """Ask whether everything is to be forgotten; end the command where it is not, or nobody can be asked."""
-    found = _ask(state_dir, "GET", "reset").json()
-    runs = f" (jobs and rules that are running and will be stopped: {found['running']})" if found["running"] else ""
-    settings = read_settings(state_dir)
-    record = find_running(settings)
-    where = f"at {record.endpoint_url}" if record.is_remote else f"on {settings.state_dir}"
-    what = (
-        f"{count_of(found['jobs'], 'job')}{runs}, {count_of(found['buckets'], 'bucket')} with "
-        f"{count_of(found['objects'], 'object')}, and all else in the emulator {where}"
-    )
+    what = _describe_state(state_dir, _ask(state_dir, "GET", "reset").json())
     if not sys.stdin.isatty():
         fail(f"reset would delete {what}: confirm with --all --yes, or give --job-name-prefix.")
     if not click.confirm(f"Delete {what}{'' if kept else ', without undo'}?"):
         fail("Nothing was deleted.")
+
+
+def _confirm_import(state_dir: Path | None) -> None:
+    """Ask whether the state is to be replaced, unless it is empty; end the command as ``_confirm_reset`` does."""
+    found = _ask(state_dir, "GET", "reset").json()
+    if not any(found.values()) or found["running"]:  # the emulator refuses to import while jobs run
+        return
+    what = _describe_state(state_dir, found)
+    if not sys.stdin.isatty():
+        fail(f"state import would replace {what}: confirm with --yes, or write it to a file first (state export).")
+    if not click.confirm(f"Replace {what}, without undo?"):
+        fail("Nothing was imported.")
+
+
+def _describe_state(state_dir: Path | None, found: Mapping[str, int]) -> str:
+    runs = f" (jobs and rules that are running and will be stopped: {found['running']})" if found["running"] else ""
+    settings = read_settings(state_dir)
+    record = find_running(settings)
+    where = f"at {record.endpoint_url}" if record.is_remote else f"on {settings.state_dir}"
+    return (
+        f"{count_of(found['jobs'], 'job')}{runs}, {count_of(found['buckets'], 'bucket')} with "
+        f"{count_of(found['objects'], 'object')}, and all else in the emulator {where}"
+    )
 
 
 def _undo_reset(state_dir: Path | None) -> None:
@@ -135,10 +155,12 @@ def state() -> None:
 @state.command("export")
 @emulator_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-def export_state(state_dir: Path | None, file: Path) -> None:
+@overwrite_option
+def export_state(state_dir: Path | None, file: Path, *, overwrite: bool) -> None:
     """Write all data to FILE, a tar archive; no job may be running."""
     import requests
 
+    check_new(file, overwrite=overwrite)
     answer = _ask(state_dir, "GET", "state", stream=True)
     partial = file.with_name(f"{file.name}.partial")
     try:
@@ -156,11 +178,14 @@ def export_state(state_dir: Path | None, file: Path) -> None:
 @state.command("import")
 @emulator_option
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def import_state(state_dir: Path | None, file: Path) -> None:
+@yes_option
+def import_state(state_dir: Path | None, file: Path, *, yes: bool) -> None:
     """Replace all data with that of an exported FILE.
 
     FILE is an archive of ``state export``; no job may be running.
     """
+    if not yes:
+        _confirm_import(state_dir)
     # Looked up first: while the emulator restarts, none is found.
     record = find_running(read_settings(state_dir))
     with file.open("rb") as source:

@@ -19,7 +19,7 @@ from container_runtime.process.stored_environments import (
     remove_folder,
 )
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
-from emulator.cli.running import fail, json_option, read_settings, state_dir_option
+from emulator.cli.running import fail, json_option, read_settings, state_dir_option, yes_option
 from emulator.cli.tables import count_of, format_table, wrap
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def cache(context: click.Context, state_dir: Path | None, *, as_json: bool) -> N
 
 @cache.command("remove")
 @click.argument("what", nargs=-1, required=True, type=click.Choice((_OUTDATED, "wheels", "clients")))
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+@yes_option
 def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
     """Remove what can be fetched or built again.
 
@@ -77,7 +77,7 @@ def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
 @click.command("remove")
 @click.argument("names", nargs=-1, metavar="NAME...", required=True)
 @click.option("--runtime", type=click.Choice(_BACK_ENDS), help="Remove it for this one only  [default: for both].")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+@yes_option
 def remove_images(names: tuple[str, ...], runtime: str | None, *, yes: bool) -> None:
     """Remove images from Docker and their local environments.
 

@@ -16,7 +16,7 @@ import click
 
 from emulator.cli.jobs.jobs import Job, find_job, name_argument
 from emulator.cli.own_api import ask, locate_job
-from emulator.cli.running import Emulator, connect, emulator_option, fail
+from emulator.cli.running import Emulator, check_new, connect, emulator_option, fail, overwrite_option
 from emulator.cli.tables import count_of
 from emulator.console import BUILT, CONSOLE
 
@@ -53,13 +53,15 @@ def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) 
     type=click.Path(dir_okay=False, path_type=Path),
     help="[default: JOB.html].",
 )
-def report(state_dir: Path | None, name: str, output: Path | None) -> None:
+@overwrite_option
+def report(state_dir: Path | None, name: str, output: Path | None, *, overwrite: bool) -> None:
     """Write a job's console page to one HTML file.
 
     The file opens without the emulator.
     """
     job = find_job(connect(state_dir), name)
     target = output or Path(f"{job.name}.html")
+    check_new(target, overwrite=overwrite)
     try:
         names = json.loads((BUILT / "names.json").read_text())
     except FileNotFoundError:

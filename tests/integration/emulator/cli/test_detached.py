@@ -12,6 +12,7 @@ import pytest
 
 from emulator.cli.service.ending import EndRequests, log_end
 from emulator.state.folder import is_free
+from tests.boto3_client import make_client
 from tests.unprivileged import AS_NOBODY, needs_other_user
 from tests.waiting import wait_until
 
@@ -51,10 +52,16 @@ def test_a_detached_emulator_takes_another_state_as_often_as_it_is_asked(command
     assert command("state", "export", nowhere, code=1).stderr == f"{nowhere} cannot be written: Not a directory\n"
     for _ in range(2):
         assert command("state", "import", archive).stdout == f"Imported the state of {archive}.\n"
-    assert json.loads(command("status", "--json").stdout)["emulator"]["status"] == "running"
+    health = json.loads(command("status", "--json").stdout)["emulator"]
+    assert health["status"] == "running"
+    make_client(health["endpoint"], "sqs").create_queue(QueueName="waiting")
+    assert "state import would replace 0 jobs, 0 buckets" in command("state", "import", archive, code=1).stderr
+    assert "QueueUrls" in make_client(health["endpoint"], "sqs").list_queues()
+    command("state", "import", archive, "--yes")
+    assert "QueueUrls" not in make_client(health["endpoint"], "sqs").list_queues()
     command("stop")
     log = (tmp_path / "state" / "emulator.log").read_text()
-    assert log.count("The emulator restarts: an archive replaces its state.") == 2
+    assert log.count("The emulator restarts: an archive replaces its state.") == 3
     assert "The emulator stops: it received SIGTERM.\n" in log
     assert "The emulator has stopped.\n" in log
 

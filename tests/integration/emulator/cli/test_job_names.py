@@ -82,6 +82,23 @@ def test_an_export_that_cannot_be_written_is_one_line(emulator: EmulatorProcess,
     assert refused == f"{folder} cannot be written: Not a directory\n"
 
 
+@pytest.mark.parametrize(("command", "option"), [(["state", "export"], []), (["report", "tb-2026"], ["--output"])])
+def test_a_file_that_exists_is_kept(
+    command: list[str], option: list[str], emulator: EmulatorProcess, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    refused = run(emulator, *command, *option, str(file), code=1)
+    assert refused == f"{file} already exists: give another file, or --overwrite to replace it.\n"
+    assert file.read_text() == "kept"
+    assert (
+        "already exists"
+        not in CliRunner()
+        .invoke(main, [*command, *option, str(file), "--overwrite", "--state-dir", str(emulator.state_dir)])
+        .output
+    )
+
+
 @pytest.mark.parametrize(
     "command",
     [
