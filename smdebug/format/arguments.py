@@ -1,6 +1,7 @@
-"""Validation of arguments: values, tensor names and modes."""
+"""Validation of arguments: values, tensor names, modes and steps."""
 
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,13 @@ def check_mode(mode: object) -> ModeKeys:
         names = ", ".join(f"modes.{known.name}" for known in ModeKeys)
         raise SMDebugValueError(f"{mode!r} is not a mode: use one of {names}.")
     return mode
+
+
+def check_step(step: object) -> None:
+    """Raise an SMDebugTypeError for a step that is not a number."""
+    # The first test alone is quick: this runs for every value that is read.
+    if type(step) is not int and not isinstance(step, Real):
+        raise SMDebugTypeError(f"{step!r} is not a step: give a number, one of trial.steps().")
 
 
 def get_texts(array: NDArray[Any]) -> list[str] | None:

@@ -7,6 +7,7 @@ from enum import Enum
 
 from smdebug.environment import TRAINING_END_DELAY_REFRESH_KEY, read_number
 from smdebug.exceptions import NoMoreData, StepUnavailable
+from smdebug.format.arguments import check_step
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.run_index import RunIndex
 
@@ -131,6 +132,7 @@ class RunSteps:
 
     def steps_back_from(self, step: int, mode: ModeKeys) -> Iterator[int]:
         """Yield the complete steps of a mode in descending order, from `step` on."""
+        check_step(step)
         known = self._known(mode)
         for at in range(bisect_right(known, step) - 1, -1, -1):
             if self.is_complete(self._global(mode, known[at])):
@@ -148,6 +150,7 @@ class RunSteps:
 
     def state(self, step: int, mode: ModeKeys) -> StepState:
         """Return whether a step, in the numbers of a mode, can be read."""
+        check_step(step)
         known = self._known(mode)
         at = bisect_left(known, step)
         if at < len(known) and known[at] == step:

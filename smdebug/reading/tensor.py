@@ -14,6 +14,7 @@ from smdebug.exceptions import (
     StepUnavailable,
     TensorUnavailableForStep,
 )
+from smdebug.format.arguments import check_step
 from smdebug.format.reductions import SavedReduction, check_reduction_name, get_numpy_reduction
 from smdebug.format.tensor_location import TensorLocation
 from smdebug.mode_keys import ModeKeys
@@ -122,6 +123,7 @@ class Tensor:
             worker: the worker that saved it; None for the first one by name.
 
         Raises:
+            SMDebugTypeError: the step is not a number.
             StepUnavailable: the step was not saved.
             StepNotYetAvailable: the step was not saved yet.
             TensorUnavailableForStep: the step has no value of this tensor, or the file is missing or damaged.
@@ -247,6 +249,7 @@ class Tensor:
         return global_step is not None and self._index.has(global_step, self.name)
 
     def _at(self, step_num: int, mode: ModeKeys) -> dict[str, SavedTensor]:
+        check_step(step_num)
         global_step = self._index.global_step(mode, step_num)
         return {} if global_step is None else self._index.saved(global_step, self.name)
 
@@ -272,6 +275,7 @@ class Tensor:
         return (StepUnavailable if state is StepState.UNAVAILABLE else StepNotYetAvailable)(step_num, mode)
 
     def _locate(self, step_num: int, mode: ModeKeys, worker: str | None) -> TensorLocation:
+        check_step(step_num)
         if worker is None and mode is ModeKeys.GLOBAL:
             # A fast path for the common case: one worker, and a tensor with a value.
             by_worker = self._index.at(step_num)

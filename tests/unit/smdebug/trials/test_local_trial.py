@@ -9,6 +9,7 @@ import pytest
 
 from smdebug.exceptions import (
     SMDebugNotImplementedError,
+    SMDebugTypeError,
     SMDebugValueError,
     StepNotYetAvailable,
     StepUnavailable,
@@ -303,6 +304,18 @@ def test_what_is_not_a_mode_is_refused(tmp_path: Path, ask: str) -> None:
     }
     with pytest.raises(SMDebugValueError, match=r"'TRAIN' is not a mode: use one of modes\.TRAIN, modes\.EVAL"):
         questions[ask]()
+
+
+@pytest.mark.parametrize("step", ["a", None, [1]])
+def test_what_is_not_a_step_is_refused(tmp_path: Path, step: Any) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0})
+    trial = open_run(tmp_path)
+    loss = trial.tensor("loss")
+    for ask in (loss.value, loss.shape, loss.workers, loss.reduction_values, loss.prev_steps, trial.has_passed_step):
+        with pytest.raises(SMDebugTypeError, match=r"is not a step: give a number, one of trial\.steps\(\)\."):
+            ask(step)
+    assert loss.value(np.int64(0)) == loss.value(0)
 
 
 def test_path_may_be_a_path_object(tmp_path: Path) -> None:
