@@ -15,6 +15,7 @@ from smdebug.trials.command_errors import describe_error
 from smdebug.trials.create import create_trial, open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.summary import describe_run, describe_values
+from smdebug.trials.trial import Trial
 
 _STATISTICS = ("min", "max", "mean", "std")
 _EPILOG = """\
@@ -44,9 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tensor", metavar="NAME", help="print statistics of this tensor at each step")
     parser.add_argument(
         "--mode",
+        type=str.upper,
         choices=[mode.name for mode in ModeKeys],
         default=ModeKeys.GLOBAL.name,
-        help="with --tensor: only steps of this mode, in its numbers (default GLOBAL: all global steps)",
+        help="only steps of this mode, in its numbers (default GLOBAL: all global steps)",
     )
     parser.add_argument("--plot", metavar="FILE", help="plot --tensor, a name or a regex, into a .png or .svg file")
     parser.add_argument("--reduction", metavar="NAME", help="with --plot: mean, min, l2, ... of larger tensors")
@@ -56,17 +58,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _check_openable(options.path)
         trial = create_trial(options.path)
+        mode = ModeKeys[options.mode]
+        _check_saved(trial, mode)
         if options.tensor is None:
-            run = describe_run(trial)
+            run = describe_run(trial, mode)
             _write([json.dumps(run)] if options.json else _format_run(run))
         elif options.plot is not None:
-            axes = plot(trial, options.tensor, options.reduction, mode=ModeKeys[options.mode])
+            axes = plot(trial, options.tensor, options.reduction, mode=mode)
             _check_picture(options.plot, axes.figure.canvas.get_supported_filetypes())
             axes.figure.canvas.print_figure(options.plot, bbox_inches="tight")
             _write([f"Wrote {options.plot}"])
         else:
             trial.tensor(options.tensor)
-            lines = describe_values(trial, options.tensor, ModeKeys[options.mode])
+            lines = describe_values(trial, options.tensor, mode)
             _write([json.dumps(list(lines))] if options.json else _format_values(lines))
     except (SMDebugError, OSError, KeyError, ValueError) as error:
         if isinstance(error, BrokenPipeError):
@@ -92,6 +96,13 @@ def _check_openable(path: str) -> None:
         raise SMDebugValueError(
             f"{len(names)} of {workers} workers have written their collections so far; try again later."
         )
+
+
+def _check_saved(trial: Trial, mode: ModeKeys) -> None:
+    modes = trial.modes()
+    if mode is not ModeKeys.GLOBAL and mode not in modes:
+        known = ", ".join(each.name for each in modes) or "none"
+        raise SMDebugValueError(f"no step of mode {mode.name} was saved; the modes that have steps: {known}.")
 
 
 def _check_picture(path: str, known: Iterable[str]) -> None:

@@ -12,11 +12,15 @@ from smdebug.reading.step_index import Layout
 from smdebug.trials.trial import Trial
 
 
-def describe_run(trial: Trial) -> dict[str, Any]:
+def describe_run(trial: Trial, mode: ModeKeys = ModeKeys.GLOBAL) -> dict[str, Any]:
     """Return a summary of a run from its index and collections files, without reading tensors.
 
+    Args:
+        trial: the run.
+        mode: the mode whose tensors are described, in its own step numbers; GLOBAL for those of all modes.
+
     Returns:
-        path, ended, workers, num_workers, bytes (of all records), steps (by mode: count, first, last; GLOBAL has all
+        path, ended, workers, num_workers, bytes (of their records), steps (by mode: count, first, last; GLOBAL has all
         global steps), incomplete_steps (global steps that not all workers have written), collections (number of saved
         tensors by name), tensors (a list of name, steps, first, last, bytes, saved, in the order of the model), and
         damaged (a message for each index file that cannot be read).
@@ -25,7 +29,7 @@ def describe_run(trial: Trial) -> dict[str, Any]:
     steps = {mode.name: _describe_steps(trial.steps(mode, show_incomplete_steps=True)) for mode in _list_modes(trial)}
     complete = set(trial.steps())
     incomplete = [step for step in trial.steps(show_incomplete_steps=True) if step not in complete]
-    tensors = list(_describe_tensors(trial))
+    tensors = list(_describe_tensors(trial, mode))
     return {
         "path": trial.path,
         "ended": trial.loaded_all_steps,
@@ -35,7 +39,9 @@ def describe_run(trial: Trial) -> dict[str, Any]:
         "steps": steps,
         "incomplete_steps": incomplete,
         "collections": {
-            name: len(trial.tensor_names(collection=name)) for name in sorted(trial.collections()) if name != "all"
+            name: len(trial.tensor_names(mode=mode, collection=name))
+            for name in sorted(trial.collections())
+            if name != "all"
         },
         "tensors": tensors,
         "damaged": [reason for _, reason in sorted(trial.run_index.damage.items())],
@@ -79,17 +85,19 @@ def _describe_steps(steps: list[int]) -> dict[str, int | None]:
     return {"count": len(steps), "first": steps[0] if steps else None, "last": steps[-1] if steps else None}
 
 
-def _describe_tensors(trial: Trial) -> Iterator[dict[str, Any]]:
+def _describe_tensors(trial: Trial, mode: ModeKeys) -> Iterator[dict[str, Any]]:
     sizes: Counter[str] = Counter()
     kinds: dict[str, set[str]] = {}
     seen: dict[str, list[int]] = {}
     layouts: Counter[Layout] = Counter()
-    for step in trial.steps(show_incomplete_steps=True):
-        for name in trial.run_index.names(step):
+    for step in trial.steps(mode, show_incomplete_steps=True):
+        global_step = trial.run_index.global_step(mode, step)
+        assert global_step is not None
+        for name in trial.run_index.names(global_step):
             span = seen.setdefault(name, [0, step, step])
             span[0] += 1
             span[2] = step
-        layouts.update(index.layout for index in trial.run_index.at(step).values())
+        layouts.update(index.layout for index in trial.run_index.at(global_step).values())
     for layout, count in layouts.items():
         for name, number in layout.values.items():
             sizes[name] += count * layout.records[number][2]

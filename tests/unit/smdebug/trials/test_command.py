@@ -67,6 +67,19 @@ def test_values_of_a_tensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert line.split() == ["0", "worker_0", "1.5", "1.5", "1.5", "0", "0", "0"]
 
 
+def test_the_run_in_one_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(str(tmp_path))
+    assert main([str(tmp_path), "--mode", "eval", "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)
+    loss, weight = run["tensors"]
+    assert (loss["name"], loss["steps"], loss["first"], loss["last"]) == ("loss", 1, 0, 0)
+    assert (weight["name"], weight["saved"]) == ("fc.weight", ["mean"])
+    for tensor in ([], ["--tensor", "loss"]):
+        assert main([str(tmp_path), "--mode", "PREDICT", *tensor]) == 1
+        said = "no step of mode PREDICT was saved; the modes that have steps: TRAIN, EVAL.\n"
+        assert capsys.readouterr().err == f"{tmp_path}: {said}"
+
+
 def test_values_fit_80_columns_and_a_new_shape_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = RunMaker(str(tmp_path))
     for step, shape in enumerate([(2,), (2,), (3,)]):
