@@ -81,6 +81,9 @@ class FewSteps:
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
         return self._files.read_ranges(ranges)
 
+    def forget(self, name: str) -> None:
+        self._files.forget(name)
+
     @property
     def request_bytes(self) -> int:
         return self._files.request_bytes

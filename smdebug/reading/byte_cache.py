@@ -37,6 +37,13 @@ class ByteCache:
             self._values.move_to_end(key)
             return found[0]
 
+    def drop_file(self, name: str) -> None:
+        """Drop what was read of a file: the values whose key is its name, or a tuple that begins with it."""
+        with self._lock:
+            of_file = [key for key in self._values if key == name or (isinstance(key, tuple) and key[0] == name)]
+            for key in of_file:
+                self.kept -= self._values.pop(key)[1]
+
     def put(self, key: Hashable, value: Any, size: int) -> None:
         """Keep a value of `size` bytes, unless it is larger than the limit; drop the least recently used ones."""
         if size > self.limit:

@@ -138,6 +138,13 @@ class EventCache:
                     self.fetched += len(part)
                     self._keep_range(name, start, part)
 
+    def forget(self, name: str) -> None:
+        """Drop what was read of a file, which may have been replaced."""
+        with self._lock:
+            self._used.pop(name, None)
+            self._cache.drop_file(name)
+            self._files.forget(name)
+
     def _visit(self, name: str) -> _FileUse:
         use = self._used.get(name)
         if use is not None and name == self._visited:

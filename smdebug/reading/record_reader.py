@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from smdebug.environment import MISSING_EVENT_FILE_RETRY_LIMIT_KEY, read_number
 from smdebug.exceptions import IndexReaderException, TensorUnavailableForStep
 from smdebug.format.tensor_location import TensorLocation
+from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.byte_cache import ByteCache
 from smdebug.reading.event_cache import EventCache
@@ -66,6 +67,8 @@ class RecordReader:
         self._decoder = RecordDecoder(self._files.locate)
         self.cache = ByteCache(limit)
         self.events = EventCache(self._files, self.cache)
+        # Event files that seemed damaged, and were read again after a pause.
+        self._awaited: set[str] = set()
         self._small: SmallTensorReader | None = None
         if with_stacks:
             self._small = StackReader(self.events, self.cache, self._decoder)
@@ -90,7 +93,7 @@ class RecordReader:
             # No further function calls: most records are small, and there are many of them.
             return self._decoder.decode(self.events.read(location[1], location[2], location[3]), location)
         except IndexReaderException as error:
-            raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
+            return self._read_replaced(tname, location, step, mode, error)
         except FileNotFoundError:
             return self._read_when_it_comes(tname, location, step, mode)
         except OSError as error:
@@ -169,6 +172,29 @@ class RecordReader:
         found: NDArray[Any] | None = self.cache.get((location[1], location[2]))
         return self._small.find(location) if found is None and self._small is not None else found
 
+    def _read_replaced(
+        self, tname: str, location: TensorLocation, step: int, mode: ModeKeys, seen: IndexReaderException
+    ) -> NDArray[Any]:
+        """Read a record that seems damaged from its files of now.
+
+        A second process that writes as the same worker replaces an event file, and a moment later its index file.
+
+        Raises:
+            TensorUnavailableForStep: the record is damaged.
+        """
+        name = location.event_file_name
+        is_last = name in self._awaited or self._files.has_ended()
+        self._awaited.add(name)
+        for pause_s in (0.0,) if is_last else (0.0, self._poll_interval_s):
+            time.sleep(pause_s)
+            self.events.forget(name)
+            found = self._index.relocate(location)
+            try:
+                return self._decoder.decode(self.events.read(found[1], found[2], found[3]), found)
+            except (IndexReaderException, OSError) as error:
+                get_logger().debug("Still unreadable: %s", error)
+        raise TensorUnavailableForStep(tname, step, mode, detail=str(seen)) from seen
+
     def _read_when_it_comes(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys) -> NDArray[Any]:
         retries_left = read_number(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, 100)
         while True:
@@ -177,7 +203,7 @@ class RecordReader:
             try:
                 return self._decoder.decode(self.events.read(location[1], location[2], location[3]), location)
             except IndexReaderException as error:
-                raise TensorUnavailableForStep(tname, step, mode, detail=str(error)) from error
+                return self._read_replaced(tname, location, step, mode, error)
             except FileNotFoundError as lost:
                 if is_last:
                     where = self._files.locate(location.event_file_name)

@@ -29,7 +29,11 @@ _READ_BYTES = 64 * 1024
 
 
 class RunFiles(Protocol):
-    """Read access to the files of one run. A file is immutable once its final name is visible."""
+    """Read access to the files of one run.
+
+    A file is immutable once its final name is visible, unless two processes write as the same worker: then one
+    replaces the files of the other.
+    """
 
     def list_collections_files(self) -> list[str]:
         """Return the sorted names of the collections files."""
@@ -79,6 +83,10 @@ class RunFiles(Protocol):
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
         """Return the ranges (name, start, length), several of them read concurrently; None for missing files."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Open a file anew when it is read next."""
         ...
 
     @property
@@ -204,6 +212,10 @@ class LocalRunFiles:
             return self.read_range(name, start, length)
         except FileNotFoundError:
             return None
+
+    def forget(self, name: str) -> None:
+        self._open.pop(name, None)
+        self._last = "", None
 
     @property
     def request_bytes(self) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from smdebug.exceptions import IndexReaderException
 from smdebug.format.arguments import check_mode
-from smdebug.format.locations import parse_step, parse_worker
+from smdebug.format.locations import get_index_path, parse_step, parse_worker, serialize_tf_device
+from smdebug.format.tensor_location import TensorLocation
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.index_files import IndexFinder, IndexName, parse_index
@@ -181,6 +182,22 @@ class RunIndex:
             # Removed last: no other thread may see a step of which only some files were read.
             for step in unread:
                 self._unread.pop(step, None)
+
+    def relocate(self, location: TensorLocation) -> TensorLocation:
+        """Read an index file again, and return where it says that a record is; the given location if it is not in it.
+
+        Args:
+            location: the location of the record by what was read of the index file before.
+        """
+        try:
+            step, worker = parse_step(location.event_file_name), parse_worker(location.event_file_name)
+        except ValueError:
+            return location
+        found = IndexName(get_index_path(step, serialize_tf_device(worker)), step, worker)
+        with self.lock:
+            self._enter(found, self._read_file(found.name))
+            index = self._steps.get(step, _NOTHING).get(worker)
+        return location if index is None else index.find_record(location)
 
     def _read_files(self, batch: list[IndexName]) -> list[bytes | OSError]:
         try:

@@ -102,6 +102,12 @@ class StepIndex:
         # A third of the time of calling the class; this runs for every value that is read.
         return tuple.__new__(TensorLocation, (tag, self.event_file_name, start, length, checksum, true_dtype))
 
+    def find_record(self, location: TensorLocation) -> TensorLocation:
+        """Return the location of the record with the tag of another location; the given one if there is none."""
+        tags = [tag for tag, *_ in self.layout.records]
+        # If a tag occurs twice, the later one counts.
+        return self.locate(len(tags) - 1 - tags[::-1].index(location[0])) if location[0] in tags else location
+
     def find(self, name: str) -> SavedTensor | None:
         """Return what was saved of a tensor; None if nothing was saved."""
         layout = self.layout

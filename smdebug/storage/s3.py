@@ -288,6 +288,9 @@ class S3RunFiles:
         get_all = map if len(ranges) == 1 else self._pool.map
         return list(get_all(lambda part: self._get_if_there(*part), ranges))
 
+    def forget(self, name: str) -> None:
+        """Nothing: no object stays open."""
+
     @property
     def request_bytes(self) -> int:
         return REQUEST_BYTES

@@ -140,3 +140,54 @@ def test_values_of_many_steps_are_read_exactly(tmp_path: Path) -> None:
     # What is read is not kept, the operating system has it.
     assert trial.reader.cache.kept == 0
     assert trial.reader.events.fetched == trial.reader.events.returned
+
+
+def replace_files(folder: Path, source: Path, *names: str) -> None:
+    """Replace files of a run by those of another one, as a second process with the same worker's name does."""
+    for name in names:
+        for path in source.glob(name):
+            path.replace(folder / path.relative_to(source))
+
+
+@pytest.mark.parametrize("with_other_tensors", [False, True])
+def test_a_step_that_a_second_process_replaced_is_read_anew(tmp_path: Path, *, with_other_tensors: bool) -> None:
+    first, second = RunMaker(tmp_path / "run"), RunMaker(tmp_path / "second")
+    first.write_step(0, {"loss": 1.0})
+    second.write_step(0, {"accuracy": 0.5, "loss": 2.0} if with_other_tensors else {"loss": 2.0})
+    first.end()
+    trial = LocalTrial(None, str(tmp_path / "run"))
+    assert trial.tensor("loss").steps() == [0]
+    replace_files(tmp_path / "run", tmp_path / "second", "events/*/*", "index/*/*")
+    assert trial.tensor("loss").value(0) == 2
+
+
+def test_an_index_file_that_follows_its_event_file_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = RunMaker(tmp_path / "run"), RunMaker(tmp_path / "second")
+    first.write_step(0, {"loss": 1.0})
+    second.write_step(0, {"loss": 2.0})
+    trial = LocalTrial(None, str(tmp_path / "run"))
+    assert trial.tensor("loss").steps() == [0]
+    replace_files(tmp_path / "run", tmp_path / "second", "events/*/*")
+    pauses: list[float] = []
+
+    def replace_index(seconds: float) -> None:
+        pauses.append(seconds)
+        if seconds:
+            replace_files(tmp_path / "run", tmp_path / "second", "index/*/*")
+
+    monkeypatch.setattr("smdebug.reading.record_reader.time.sleep", replace_index)
+    assert trial.tensor("loss").value(0) == 2
+    assert len(pauses) == 2
+
+
+def test_a_damaged_file_is_waited_for_once(run: RunMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "events/000000000000/000000000000_worker_0.tfevents").write_bytes(b"damaged")
+    pauses: list[float] = []
+    monkeypatch.setattr("smdebug.reading.record_reader.time.sleep", pauses.append)
+    trial = LocalTrial(None, str(tmp_path))
+    for _ in range(3):
+        with pytest.raises(TensorUnavailableForStep, match="is damaged at byte 0"):
+            trial.tensor("loss").value(0)
+    assert len(list(filter(None, pauses))) == 1
