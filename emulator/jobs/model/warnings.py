@@ -93,6 +93,13 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "The log of the training has the error at the step where it first happened.",
         reported=True,
     ),
+    "WorkerNotUnique": WarningKind(
+        "Two hosts saved tensors as the same worker.",
+        "{first} and {second} both save tensors as {worker}. Of each step, only the files of the host that saved it "
+        "first are in S3; on AWS, the hosts overwrite each other's.",
+        "Start the script as one training of all hosts, with torch.distributed or Horovod, so that each process has "
+        "a rank of its own; or save tensors on one host only.",
+    ),
     "RuleHadLittleToJudge": WarningKind(
         "A rule found no issue, and had values in fewer than half of the saved steps, or in one only.",
         _REPORTED,

@@ -221,7 +221,9 @@ class TrainingAttempt(Attempt):
         return (*super().build_agents(host, **metrics_files, **read_metrics), monitor)
 
     def _warn_of_starvation(self, host: Host, percent: float) -> None:
-        warning = build_warning("ContainerStarved", host=host.name, percent=f"{percent:.0f}")
+        self._warn(build_warning("ContainerStarved", host=host.name, percent=f"{percent:.0f}"))
+
+    def _warn(self, warning: JobWarning) -> None:
         for each in self.context.services.ledger.warn(self.context.arn, [warning]):
             self.log.note(each.line)
 
@@ -241,7 +243,7 @@ class TrainingAttempt(Attempt):
                 self.context.services.settings.tensor_poll_seconds,
             )
             opt_mls = list(self.opt_mls.values())
-            self.uploads = LiveUploads(job, opt_mls, self.context.object_store, poll_seconds, measures)
+            self.uploads = LiveUploads(job, opt_mls, self.context.object_store, poll_seconds, measures, self._warn)
         return self.uploads
 
     def apply_profiler(self, job: TrainingJob) -> None:

@@ -1,16 +1,18 @@
 """Live uploads of a training: tensors, TensorBoard, checkpoints, profiles."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from emulator.jobs.model.profiler_config import is_profiled
 from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.warnings import JobWarning, build_warning
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.staging.opt_ml import OptMl
 from emulator.jobs.staging.s3_paths import build_profiler_uri, build_tensorboard_uri, build_tensors_uri, require_bucket
 from emulator.jobs.uploads.checkpoints import build_checkpoint_upload
 from emulator.jobs.uploads.folder import FolderSync, FolderUpload, LiveUpload, join_key
-from emulator.jobs.uploads.tensors import TensorUpload, announce_end
+from emulator.jobs.uploads.tensors import StepOwners, TensorUpload, announce_end
 from emulator.moto_services.s3.objects import ObjectStore, S3Uri
 
 # The names of the profiler's files have this suffix until they are complete.
@@ -27,6 +29,7 @@ class LiveUploads:
         object_store: ObjectStore,
         poll_seconds: float,
         measures: Path,
+        warn: Callable[[JobWarning], None],
     ) -> None:
         """Prepare the uploads; ``start`` begins them.
 
@@ -36,6 +39,7 @@ class LiveUploads:
             object_store: S3 of the job's region.
             poll_seconds: Time between two checks for new tensors.
             measures: Folder with the measurements of the job's hosts.
+            warn: Reports a warning to the job's user.
 
         Raises:
             RequestFailure: A bucket is missing.
@@ -52,9 +56,11 @@ class LiveUploads:
         if request.get("DebugHookConfig") or request.get("DebugRuleConfigurations"):
             destination = require_bucket(object_store, build_tensors_uri(job), "DebugHookConfig.S3OutputPath")
             self._tensors_destination = destination
+            owners = StepOwners(partial(_warn_of_shared_worker, warn))
             for opt_ml in opt_mls:
                 folder = opt_ml.files.below(opt_ml.tensors)
-                self._tensors.append(TensorUpload(folder, object_store, destination, job.name, poll_seconds))
+                claim = partial(owners.claim, opt_ml.root.name)
+                self._tensors.append(TensorUpload(folder, object_store, destination, job.name, poll_seconds, claim))
         if request.get("TensorBoardOutputConfig"):
             uri = build_tensorboard_uri(job)
             destination = require_bucket(object_store, uri, "TensorBoardOutputConfig.S3OutputPath")
@@ -151,3 +157,7 @@ class LiveUploads:
     @property
     def _all(self) -> Sequence[LiveUpload]:
         return [*self._syncs, *self._tensors]
+
+
+def _warn_of_shared_worker(warn: Callable[[JobWarning], None], first: str, second: str, worker: str) -> None:
+    warn(build_warning("WorkerNotUnique", first=first, second=second, worker=worker))

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -69,6 +69,35 @@ def has_saved_tensors(object_store: ObjectStore, job: TrainingJob) -> bool:
     return bool(folders or objects)
 
 
+class StepOwners:
+    """Which host's files of a step and worker are stored: those of the host that saved some first.
+
+    The objects of two hosts that write as the same worker have the same keys. An event file of one and an index file
+    of the other would be a step that nobody can read.
+    """
+
+    def __init__(self, on_shared: Callable[[str, str, str], None]) -> None:
+        """Begin without any owner.
+
+        Args:
+            on_shared: called once, with the names of two hosts and of the worker as which both write.
+        """
+        self._owners: dict[str, str] = {}
+        self._on_shared: Callable[[str, str, str], None] | None = on_shared
+
+    def claim(self, host: str, name: str) -> bool:
+        """Return whether a host's file of this name may be stored."""
+        top, _, path = name.partition("/")
+        if top not in (_EVENTS, _INDEX):
+            return True
+        stem = path.rpartition("/")[2].rpartition(".")[0]
+        owner = self._owners.setdefault(stem, host)
+        if owner != host and (on_shared := self._on_shared):
+            self._on_shared = None
+            on_shared(owner, host, stem.partition("_")[2])
+        return owner == host
+
+
 class TensorUpload(LiveUpload):
     """Uploads the tensors that one host saves.
 
@@ -77,14 +106,31 @@ class TensorUpload(LiveUpload):
     """
 
     def __init__(
-        self, folder: JobFolder, object_store: ObjectStore, destination: S3Uri, job_name: str, poll_seconds: float
+        self,
+        folder: JobFolder,
+        object_store: ObjectStore,
+        destination: S3Uri,
+        job_name: str,
+        poll_seconds: float,
+        claim: Callable[[str], bool] = lambda _name: True,
     ) -> None:
+        """Prepare to upload.
+
+        Args:
+            folder: the host's folder.
+            object_store: S3 of the job's region.
+            destination: prefix of the objects.
+            job_name: for messages.
+            poll_seconds: time between two passes.
+            claim: returns whether the file of a name may be stored.
+        """
         super().__init__(f"Tensors of {job_name}", f"tensor-upload-{job_name}", poll_seconds)
         self._folder = folder
         # Descriptor of the folder, during a pass.
         self._top = -1
         self.destination = destination
         self._object_store = object_store
+        self._claim = claim
         self._folders: dict[str, _Folder] = {}
         self._uploaded: dict[str, FileState] = {}
         self._pending: dict[str, FileState] = {}
@@ -172,7 +218,7 @@ class TensorUpload(LiveUpload):
             state = read_state(found)
             if state is None:
                 self._folder.leave_out(name, found)
-            elif state != self._uploaded.get(name):
+            elif state != self._uploaded.get(name) and self._claim(name):
                 self._pending[name] = state
 
     def _upload_pending(self) -> int:

@@ -115,6 +115,24 @@ save(f"index/000000000/000000000000_worker_{rank}.json", "index")
     assert_nothing_left(harness)
 
 
+def test_hosts_that_save_as_one_worker_are_named_once(harness: JobHarness) -> None:
+    script = """
+for step in range(3):
+    save(f"events/{step:012d}/{step:012d}_worker_0.tfevents", f"event {rank}")
+    save(f"index/000000000/{step:012d}_worker_0.json", f"index {rank}")
+"""
+    done = harness.run(request_two(harness, MEET + script, DebugHookConfig=harness.hook()))
+    assert done["TrainingJobStatus"] == "Completed", done
+    warned = harness.store.list_warnings(harness.jobs.training.get(REGION, "job").arn)
+    assert [each.code for each in warned] == ["WorkerNotUnique"]
+    assert "both save tensors as worker_0" in warned[0].text
+    folder = "tensors/job/debug-output"
+    for name in (f"{step:012d}_worker_0" for step in range(3)):
+        event = harness.s3.get(harness.bucket, f"{folder}/events/{name[:12]}/{name}.tfevents")
+        index = harness.s3.get(harness.bucket, f"{folder}/index/000000000/{name}.json")
+        assert event.split()[1] == index.split()[1], "both are of one host"
+
+
 def read_holder(tmp_path: Path) -> int:
     """The process that holds the network of a job's isolated hosts."""
     (path,) = (tmp_path / "processes-networks").glob("*.json")

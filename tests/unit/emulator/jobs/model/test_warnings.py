@@ -1,6 +1,7 @@
 """The record of a warning, its codes, and what a container may report."""
 
 import json
+from string import Formatter
 
 import pytest
 
@@ -28,7 +29,8 @@ def test_containers_report_the_codes_that_smdebug_has() -> None:
 
 @pytest.mark.parametrize("code", WARNING_KINDS)
 def test_every_code_says_what_it_is_and_what_to_do(code: str) -> None:
-    details = dict.fromkeys(("said", "instance_type", "name", "regex", "rules", "host", "percent"), "x{0}y")
+    members = (member for _, member, _, _ in Formatter().parse(WARNING_KINDS[code].text) if member)
+    details = dict.fromkeys((member.removesuffix("!r") for member in members), "x{0}y")
     warning = build_warning(code, **details)
     assert warning.text
     assert warning.remedy.endswith(".")

@@ -9,6 +9,7 @@ import pytest
 
 from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.training_job import TrainingJob, new_training_job
+from emulator.jobs.model.warnings import JobWarning
 from emulator.jobs.staging.opt_ml import OptMl
 from emulator.jobs.uploads.live import LiveUploads
 from emulator.jobs.uploads.tensors import has_saved_tensors
@@ -25,6 +26,7 @@ class Run:
         self.bucket = f"bucket-{uuid.uuid4().hex}"
         self.s3.create_bucket(self.bucket)
         self.opt_mls = [OptMl(folder / name) for name in ("algo-1", "algo-2")]
+        self.warnings: list[JobWarning] = []
         self.measures = folder / "profiler"
         self.measures.mkdir()
         for number, opt_ml in enumerate(self.opt_mls, start=1):
@@ -48,7 +50,7 @@ class Run:
         return new_training_job("123456789012", "us-east-1", "0123abcd", {**request, **others}, 0)
 
     def open(self, job: TrainingJob) -> LiveUploads:
-        return LiveUploads(job, self.opt_mls, self.s3, 600, self.measures)
+        return LiveUploads(job, self.opt_mls, self.s3, 600, self.measures, self.warnings.append)
 
     def find_keys(self) -> set[str]:
         return {entry.key for entry in self.s3.list(self.bucket, "")}
@@ -154,3 +156,40 @@ def test_tensors_are_saved_once_there_is_a_step(run: Run) -> None:
     assert not has_saved_tensors(run.s3, job)
     run.s3.put(run.bucket, f"hook/job/debug-output/{INDEX}", b"{}")
     assert has_saved_tensors(run.s3, job)
+
+
+def test_a_step_of_two_hosts_that_write_as_one_worker_is_of_one_of_them(run: Run) -> None:
+    """The event file of one and the index file of the other would not fit together."""
+    saved = {"algo-1": (0, 1), "algo-2": (1, 2)}
+    names = ("events/{0:012d}/{0:012d}_worker_0.tfevents", "index/000000000/{0:012d}_worker_0.json")
+    for opt_ml in run.opt_mls:
+        for path in [name.format(step) for step in saved[opt_ml.root.name] for name in names]:
+            (opt_ml.root / opt_ml.tensors / path).parent.mkdir(parents=True, exist_ok=True)
+            (opt_ml.root / opt_ml.tensors / path).write_text(opt_ml.root.name)
+    uploads = run.open(run.build_job("DebugHookConfig"))
+    uploads.finish_attempt()
+    stored = {
+        name.format(step): run.s3.get(run.bucket, f"hook/job/debug-output/{name.format(step)}")
+        for step in range(3)
+        for name in names
+    }
+    assert set(stored.values()) == {b"algo-1", b"algo-2"}
+    for step, host in enumerate((b"algo-1", b"algo-1", b"algo-2")):
+        assert {stored[name.format(step)] for name in names} == {host}
+    (warning,) = run.warnings
+    assert warning.code == "WorkerNotUnique"
+    assert warning.text.startswith("algo-1 and algo-2 both save tensors as worker_0.")
+
+
+def test_hosts_with_workers_of_their_own_are_no_reason_to_warn(run: Run) -> None:
+    for worker, opt_ml in enumerate(run.opt_mls):
+        path = opt_ml.root / opt_ml.tensors / f"index/000000000/000000000000_worker_{worker}.json"
+        path.parent.mkdir(parents=True)
+        path.touch()
+        (opt_ml.root / opt_ml.tensors / "collections").mkdir()
+        (opt_ml.root / opt_ml.tensors / "collections/same").touch()
+    run.open(run.build_job("DebugHookConfig")).finish()
+    assert run.warnings == []
+    assert {f"hook/job/debug-output/index/000000000/000000000000_worker_{worker}.json" for worker in (0, 1)} < (
+        run.find_keys()
+    )
