@@ -62,7 +62,7 @@ class Framework(KeptOutOfCopies):
         """Handle a collection that selects nothing.
 
         Raises:
-            InvalidCollectionConfiguration: always; a hook created without script changes logs an error instead.
+            InvalidCollectionConfiguration: always; a hook created without script changes warns instead.
         """
         raise InvalidCollectionConfiguration(collection.name)
 

@@ -447,3 +447,4 @@ class StepRecorder(KeptOutOfCopies):
             if self.counters.step >= 0 or not self._runs.has_collections_file:
                 self.collections.prepare(check=False)
                 self._runs.export_collections(self.collections.manager, self.collections.unused)
+            self.collections.warn_of_unmatched(self.counters.mode_steps)

@@ -1,11 +1,13 @@
 """Collections of one hook, completed from its configuration and planned."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from smdebug.capture.framework import Framework
 from smdebug.capture.saving_plan import SavingPlan
+from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
+from smdebug.mode_keys import ModeKeys
 
 
 class SavedCollections:
@@ -85,6 +87,31 @@ class SavedCollections:
                 name,
             )
         self._warned.add(name)
+
+    def warn_of_unmatched(self, mode_steps: Mapping[ModeKeys, int]) -> None:
+        """Warn of each collection of the script or its configuration that was due, and matched no tensor.
+
+        Args:
+            mode_steps: the last step of each mode. GLOBAL counts only without others: it has the steps of all.
+        """
+        framework, included = self._framework, set(self._framework.include_collections)
+        modes = [mode for mode in mode_steps if mode is not ModeKeys.GLOBAL] or [ModeKeys.GLOBAL]
+        modes = [mode for mode in modes if mode_steps[mode] >= 0]
+        for name, collection in self.manager.collections.items():
+            is_saved = name in included or CollectionKeys.ALL in included
+            if not is_saved or name in framework.default_collections or collection.tensor_names:
+                continue
+            config = collection.save_config or framework.save_config
+            first = {mode: config.get_save_config(mode).get_next_step(0) for mode in modes}
+            was_due = any(step is not None and step <= mode_steps[mode] for mode, step in first.items())
+            if was_due and collection.include_regex:
+                warn_user(
+                    HOOK_SAVED_NOTHING,
+                    "Collection %s saved nothing: its include_regex %s is found in the name of no tensor. A job with "
+                    "save_all shows the names.",
+                    name,
+                    ", ".join(collection.include_regex),
+                )
 
     def include_names(self, collection_name: str, tensor_names: Iterable[str]) -> None:
         """Add tensors to a built-in collection by name, because no regex identifies them."""

@@ -1,5 +1,6 @@
 """Capture of unmodified scripts: the parts shared by all frameworks."""
 
+import logging
 import os
 from typing import Generic, TypeVar
 
@@ -7,19 +8,22 @@ from smdebug.barrier import LossReport
 from smdebug.capture.hook import BaseHook
 from smdebug.capture.singleton import get_current_hook
 from smdebug.config.collection import Collection
+from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 from smdebug.logger import get_logger
 
 HookT = TypeVar("HookT", bound=BaseHook)
 
 
 class UnattendedHook(BaseHook):
-    """A hook created without script changes: mistakes in the job's configuration are logged and stop no training."""
+    """A hook created without script changes: mistakes in the job's configuration are reported and stop no training."""
 
     def refuse_collection(self, collection: Collection) -> None:
-        """Log that a collection selects nothing."""
-        get_logger().error(
+        """Warn that a collection selects nothing."""
+        warn_user(
+            HOOK_SAVED_NOTHING,
             "Not saved: collection %s of the job's configuration. It has no include_regex, so it selects nothing.",
             collection.name,
+            level=logging.ERROR,
         )
 
 

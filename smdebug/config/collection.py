@@ -68,6 +68,9 @@ DEFAULT_XGBOOST_COLLECTIONS = frozenset(
     }
 )
 
+# All of CollectionKeys; each framework has some of them from the start.
+BUILT_IN_COLLECTIONS = frozenset(value for name, value in vars(CollectionKeys).items() if not name.startswith("_"))
+
 # Tensors of these collections are numbers, so TensorBoard shows them as scalars.
 SCALAR_COLLECTIONS = frozenset(
     {

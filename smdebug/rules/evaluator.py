@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from smdebug.config.collection import BUILT_IN_COLLECTIONS, Collection
 from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
 from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, RULE_WITHOUT_COLLECTION, warn_user
@@ -213,7 +214,7 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
         code = RULE_WITHOUT_COLLECTION
         details = (
             f"Rule {rule.rule_name} found none of what it looks at in the steps up to {report.last_step}: "
-            f"{rule.inspects}. Add the collection to the job's DebugHookConfig."
+            f"{rule.inspects}. {describe_lack(rule)}"
         )
     elif report.with_values < report.evaluated or report.evaluated == 1:
         # The first step of a rule that compares steps has no value, which needs no warning.
@@ -224,6 +225,29 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
     if code:
         warn_user(code, "%s", details)
     return details
+
+
+def describe_lack(rule: BuiltInRule) -> str:
+    """Say why a rule found nothing to look at, by its parameters and by what the run has of its collections."""
+    saved = rule.base_trial.collections()
+    patterns = [each.name for each in rule.parameters if each.name.endswith("regex")]
+    given = {name: rule.values[name] for name in patterns if rule.values[name] and not rule.is_default(name)}
+    lacks = [f"No such tensor was saved with a name that {name} {','.join(given[name])} finds." for name in given]
+    for name in rule.values.get("collection_names") or (() if given else rule.collections):
+        collection = saved[name] if name in saved else Collection(name)
+        # Hooks write each collection with a save config, and built-in ones even where they save none of them.
+        is_saved = collection.save_config is not None and name not in BUILT_IN_COLLECTIONS
+        if not collection.tensor_names and not is_saved:
+            lacks.append(f"Add the collection {name} to the job's DebugHookConfig.")
+        elif collection.tensor_names:
+            count = count_noun(len(collection.tensor_names), "tensor")
+            lacks.append(f"The collection {name} was saved with {count}, none of which is what the rule looks at.")
+        elif collection.include_regex:
+            found = ", ".join(collection.include_regex)
+            lacks.append(f"The collection {name} is there, and its include_regex {found} found no tensor: correct it.")
+        else:
+            lacks.append(f"The collection {name} is there, and has no include_regex that selects tensors: give it one.")
+    return " ".join(lacks) or "Add a collection with such tensors to the job's DebugHookConfig."
 
 
 def describe_values(rule: BuiltInRule, report: RuleReport) -> str:

@@ -109,8 +109,8 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
     "RuleWithoutCollection": WarningKind(
         "A rule found no issue because the tensors that it looks at were not saved.",
         _REPORTED,
-        "Add the rule's collection to the CollectionConfigurations of DebugHookConfig; `smdebug-emulator rules show "
-        "RULE` names it.",
+        "Have DebugHookConfig save the tensors that the rule looks at; `smdebug-emulator rules show RULE` has an "
+        "example with its collection.",
         reported=True,
     ),
     "RuleWithoutHook": WarningKind(

@@ -227,6 +227,46 @@ def test_regex_that_matches_nothing_is_not_an_issue(evaluate: Any, run: RunMaker
     assert "found none of what it looks at" in verdict.details
 
 
+@pytest.mark.parametrize(
+    ("regex", "tensor_names", "advice"),
+    [
+        (None, (), "The collection relu_output is there, and has no include_regex that selects tensors: give it one."),
+        ("^r$", (), "The collection relu_output is there, and its include_regex ^r$ found no tensor: correct it."),
+        (None, ("x",), "The collection relu_output was saved with 1 tensor, none of which is what the rule looks at."),
+    ],
+)
+def test_a_collection_that_is_there_is_not_to_be_added(
+    evaluate: Any, run: RunMaker, regex: str | None, tensor_names: tuple[str, ...], advice: str
+) -> None:
+    manager = CollectionManager()
+    manager.add(Collection("relu_output", regex, tensor_names, save_config=SaveConfig()))
+    manager.export(run.out_dir, "worker_0_collections.json")
+    run.write_steps("loss", {0: 1.0, 1: 1.0})
+    run.end()
+    assert evaluate("DeadRelu").details.endswith(f" {advice}")
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameters", "advice"),
+    [
+        ("DeadRelu", {}, "Add the collection relu_output to the job's DebugHookConfig."),
+        ("VanishingGradient", {}, "Add the collection gradients to the job's DebugHookConfig."),
+        (
+            "AllZero",
+            {"collection_names": "weights,mine"},
+            "weights to the job's DebugHookConfig. Add the collection mine",
+        ),
+        ("DeadRelu", {"tensor_regex": "^r$,^s$"}, "was saved with a name that tensor_regex ^r$,^s$ finds."),
+    ],
+)
+def test_what_is_not_there_is_named(
+    evaluate: Any, run: RunMaker, rule: str, parameters: dict[str, str], advice: str
+) -> None:
+    run.write_steps("other", {0: 1.0, 1: 1.0})
+    run.end()
+    assert advice in evaluate(rule, **parameters).details
+
+
 def test_reductions_that_tell_nothing_are_not_an_issue_and_said_once(
     evaluate: Any, run: RunMaker, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,5 +1,6 @@
 """Tests of capture of unmodified XGBoost scripts, in separate processes."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,33 @@ def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun,
     assert run.values(8)["predictions"].shape == (400,)
     assert run.has_ended
     assert "Not saved: collection nothing" in done.stdout
+
+
+def test_collections_without_tensors_are_reported_once(
+    run_forked_script: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
+) -> None:
+    each_step = {"save_interval": "1"}
+    path = config(
+        CollectionConfigurations=[
+            {"CollectionName": "metrics", "CollectionParameters": each_step},
+            {"CollectionName": "labels", "CollectionParameters": each_step},
+            {"CollectionName": "mine", "CollectionParameters": each_step},
+            {"CollectionName": "misspelt", "CollectionParameters": {"include_regex": "^los$", **each_step}},
+            {"CollectionName": "later", "CollectionParameters": {"include_regex": "^los$", "start_step": "500"}},
+            {"CollectionName": "found", "CollectionParameters": {"include_regex": "logloss", **each_step}},
+        ]
+    )
+    report = tmp_path / "warnings.jsonl"
+    run_forked_script(START + SCRIPT, SMDEBUG_CONFIG_FILE_PATH=path, SMDEBUG_WARNINGS_PATH=str(report))
+    assert run.has_ended
+    said = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [(each["Code"], each["Text"].partition(" of ")[0]) for each in said] == [
+        ("HookSavedNothing", "Not saved: collection mine"),
+        (
+            "HookSavedNothing",
+            "Collection misspelt saved nothing: its include_regex ^los$ is found in the name",
+        ),
+    ]
 
 
 @pytest.mark.parametrize(
