@@ -22,6 +22,7 @@ from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
 from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, RULE_WITHOUT_COLLECTION, warn_user
 from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.container.custom_source import download_source, import_class
 from smdebug.rules.container.requirements import install_requirements
@@ -171,7 +172,8 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
             met = isinstance(outcome, RuleEvaluationConditionMet)
             # A custom rule does not say what it inspects.
             looked_at = rule.inspected if isinstance(rule, BuiltInRule) else inspected + 1
-            report.count(step, evaluated=met or outcome is None, with_values=looked_at > inspected)
+            mode = rule.base_trial.mode(step) or ModeKeys.GLOBAL
+            report.count(step, mode, evaluated=met or outcome is None, with_values=looked_at > inspected)
             inspected = looked_at
             if isinstance(outcome, RuleEvaluationConditionMet):
                 return describe_firing(rule, outcome)
@@ -216,9 +218,9 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
             f"Rule {rule.rule_name} found none of what it looks at in the steps up to {report.last_step}: "
             f"{rule.inspects}. {describe_lack(rule)}"
         )
-    elif report.with_values < report.evaluated or report.evaluated == 1:
+    elif report.values.total() < report.evaluated or report.has_one_value:
         # The first step of a rule that compares steps has no value, which needs no warning.
-        if report.with_values <= 1 or 2 * report.with_values < report.evaluated + report.passed_over:
+        if report.has_few_values:
             code = RULE_HAD_LITTLE_TO_JUDGE
         details += f" It {'had little to judge' if code else 'judged'}: {describe_values(rule, report)}."
     details = " ".join(filter(None, (details, rule.remark())))
@@ -252,7 +254,8 @@ def describe_lack(rule: BuiltInRule) -> str:
 
 def describe_values(rule: BuiltInRule, report: RuleReport) -> str:
     """Describe how many of the steps had something to judge, and how often the rule's collections are saved."""
-    steps = report.evaluated + report.passed_over
+    counts = {mode: f"{report.values[mode]} of {count_noun(all_, 'saved step')}" for mode, all_ in report.steps.items()}
+    by_mode = [f"{count} of {mode.name}" for mode, count in counts.items()] if len(counts) > 1 else counts.values()
     saved = rule.base_trial.collections()
     wanted = rule.values.get("collection_names") or rule.collections
     intervals = []
@@ -261,7 +264,7 @@ def describe_values(rule: BuiltInRule, report: RuleReport) -> str:
         interval = 1 if config is None else max(mode.save_interval for mode in config.distinct())
         if interval > 1:
             intervals.append(f"collection {name} is saved every {interval} steps")
-    return "; ".join([f"values in {report.with_values} of {count_noun(steps, 'saved step')}", *intervals])
+    return "; ".join([f"values in {' and '.join(by_mode)}", *intervals])
 
 
 def describe_firing(rule: Rule, met: RuleEvaluationConditionMet) -> Verdict:

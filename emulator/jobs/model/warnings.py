@@ -101,7 +101,7 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "a rank of its own; or save tensors on one host only.",
     ),
     "RuleHadLittleToJudge": WarningKind(
-        "A rule found no issue, and had values in fewer than half of the saved steps, or in one only.",
+        "A rule found no issue, and had values in fewer than half of the saved steps of each mode, or in one only.",
         _REPORTED,
         "Save the rule's collections more often (save_interval), or train for more steps.",
         reported=True,

@@ -103,19 +103,27 @@ class LossNotDecreasing(BuiltInRule):
         if self.values["use_losses_collection"]:
             names.update(keep_scalars(self.tensors, step, choose_collected_losses(self.tensors, step)))
         for name in sorted(names):
-            self.inspected += 1
             mode = self._choose_mode(name, step)
             if mode is not ModeKeys.GLOBAL and self.base_trial.mode(step) is not mode:
                 continue
+            self.inspected += 1
             if self._is_stuck(name, step, mode):
                 return True
         return False
 
+    def remark(self) -> str:
+        """Say which modes have losses, if the one to judge has none."""
+        seen = set().union(*self._modes_seen.values())
+        if self.inspected or not seen:
+            return ""
+        modes = ", ".join(mode.name for mode in _MODES if mode in seen)
+        return f"Losses were saved in mode {modes}, and none in {self.values['mode']}, which is to be judged."
+
     def _choose_mode(self, name: str, step: int) -> ModeKeys:
-        if self.values["mode"] is not None:
-            return ModeKeys[self.values["mode"]]
         seen = self._modes_seen.setdefault(name, set())
         seen.add(self.base_trial.mode(step) or ModeKeys.GLOBAL)
+        if self.values["mode"] is not None:
+            return ModeKeys[self.values["mode"]]
         return next((mode for mode in _MODES if mode in seen), ModeKeys.GLOBAL)
 
     def _is_stuck(self, name: str, step: int, mode: ModeKeys) -> bool:

@@ -1,11 +1,13 @@
 """Report of a rule evaluation: subject, outcome and measured values."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.container.verdict import Verdict
 from smdebug.rules.report.rule_plot import draw_plot
@@ -29,6 +31,8 @@ class RuleReport:
         first_step, last_step: the first and the last global step at which the rule was evaluated.
         evaluated: number of steps that the rule judged.
         passed_over: number of steps that lacked the data that it reads.
+        steps: number of these and those, by mode.
+        values: number of steps in which the rule had something to judge, by mode. Rules compare steps of one mode.
     """
 
     rule_name: str
@@ -40,15 +44,27 @@ class RuleReport:
     last_step: int | None = None
     evaluated: int = 0
     passed_over: int = 0
-    with_values: int = 0
+    steps: Counter[ModeKeys] = field(default_factory=Counter)
+    values: Counter[ModeKeys] = field(default_factory=Counter)
 
-    def count(self, step: int, *, evaluated: bool, with_values: bool) -> None:
+    def count(self, step: int, mode: ModeKeys, *, evaluated: bool, with_values: bool) -> None:
         """Count a step, and whether the rule had anything to judge in it."""
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         self.evaluated += evaluated
-        self.with_values += with_values
         self.passed_over += not evaluated
+        self.steps[mode] += 1
+        self.values[mode] += with_values
+
+    @property
+    def has_one_value(self) -> bool:
+        """Whether no mode has more than one step in which the rule had something to judge."""
+        return max(self.values.values(), default=0) <= 1
+
+    @property
+    def has_few_values(self) -> bool:
+        """Whether every mode has at most one such step, or fewer than half of its steps are such ones."""
+        return not any(count > 1 and 2 * count >= self.steps[mode] for mode, count in self.values.items())
 
     def build(self, verdict: Verdict) -> dict[str, Any]:
         """Return the content of report.json."""
@@ -73,7 +89,7 @@ class RuleReport:
                 "Last": self.last_step,
                 "Evaluated": self.evaluated,
                 "PassedOver": self.passed_over,
-                "WithValues": self.with_values,
+                "WithValues": self.values.total(),
             },
             "Series": [quantity.to_json() for quantity in quantities],
         }

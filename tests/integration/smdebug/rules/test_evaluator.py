@@ -16,6 +16,7 @@ from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.save_config import SaveConfig
 from smdebug.environment import WARNINGS_PATH_ENV_STR
 from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict, write_verdict
 from smdebug.rules.evaluator import judge
@@ -217,6 +218,39 @@ def test_users_of_a_job_are_warned_of_a_verdict_on_little(
     found = [json.loads(line) for line in path.read_text().splitlines()]
     assert [each["Code"] for each in found] == warned
     assert {each["Text"] for each in found} <= {verdict.details}
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameters"),
+    [
+        ("LossNotDecreasing", {}),
+        ("Overtraining", {}),
+        ("UnchangedTensor", {"collection_names": "losses"}),
+        ("DeadRelu", {"tensor_regex": "loss"}),
+    ],
+)
+def test_values_are_counted_by_mode(evaluate: Any, run: RunMaker, rule: str, parameters: dict[str, str]) -> None:
+    run.write_step(0, {"loss": 1.0}, ModeKeys.TRAIN, 0)
+    run.write_step(1, {"loss": 1.0}, ModeKeys.EVAL, 0)
+    run.end()
+    said = " It had little to judge: values in 1 of 1 saved step of TRAIN and 1 of 1 saved step of EVAL."
+    assert evaluate(rule, **parameters).details.endswith(said)
+
+
+def test_few_steps_of_the_judged_mode_are_not_little(evaluate: Any, run: RunMaker) -> None:
+    for step in range(12):
+        mode = ModeKeys.EVAL if step % 4 == 3 else ModeKeys.TRAIN
+        run.write_step(step, {"loss": 12.0 - step}, mode, step // 4 if mode is ModeKeys.EVAL else step)
+    run.end()
+    details = evaluate("LossNotDecreasing").details
+    assert details.endswith(" It judged: values in 3 of 9 saved steps of TRAIN and 3 of 3 saved steps of EVAL.")
+
+
+def test_a_mode_without_losses_is_named(evaluate: Any, run: RunMaker) -> None:
+    run.write_steps("loss", {0: 1.0, 1: 0.5}, ModeKeys.TRAIN)
+    run.end()
+    details = evaluate("LossNotDecreasing", mode="EVAL").details
+    assert details.endswith("Losses were saved in mode TRAIN, and none in EVAL, which is to be judged.")
 
 
 def test_regex_that_matches_nothing_is_not_an_issue(evaluate: Any, run: RunMaker) -> None:
