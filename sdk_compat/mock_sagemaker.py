@@ -2,10 +2,10 @@
 
 import atexit
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, TypeVar, overload
 
 from sdk_compat.sagemaker_emulator import SageMakerEmulator
@@ -30,6 +30,8 @@ def mock_sagemaker(
 
 def mock_sagemaker(decorated: Any = None, **options: Any) -> Any:
     """Run a function with an empty emulator that all AWS clients of this process use.
+
+    A generator has it until it ends, as a pytest fixture that yields does.
 
         @mock_sagemaker
         def test_training(): ...
@@ -68,6 +70,19 @@ def mock_sagemaker(decorated: Any = None, **options: Any) -> Any:
 
 
 def _decorate_function(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """Wrap a function in one of the same kind, by which pytest and others decide how to run it."""
+    if isasyncgenfunction(function):
+        return _decorate_asynchronous_generator(function, options)
+
+    if isgeneratorfunction(function):
+
+        @wraps(function)
+        def generate(*args: Any, **named: Any) -> Generator[Any, Any, Any]:
+            with _empty_emulator(options):
+                return (yield from function(*args, **named))
+
+        return generate
+
     if iscoroutinefunction(function):
 
         @wraps(function)
@@ -83,6 +98,29 @@ def _decorate_function(function: Callable[..., Any], options: dict[str, Any]) ->
             return function(*args, **named)
 
     return run
+
+
+def _decorate_asynchronous_generator(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def generate(*args: Any, **named: Any) -> AsyncGenerator[Any, Any]:
+        with _empty_emulator(options):
+            # What `yield from` does in a generator.
+            generator = function(*args, **named)
+            following = anext(generator)
+            while True:
+                try:
+                    item = await following
+                except StopAsyncIteration:
+                    return
+                try:
+                    following = generator.asend((yield item))
+                except GeneratorExit:
+                    await generator.aclose()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is for the function
+                    following = generator.athrow(error)
+
+    return generate
 
 
 def _decorate_test_case(target: type[unittest.TestCase], options: dict[str, Any]) -> None:

@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 import unittest
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,42 @@ async def make_bucket_later(name: str) -> int:
     return make_bucket(name)
 
 
+@pytest.fixture
+@mock_sagemaker(runtime="process", warm=None)
+def buckets_before() -> Iterator[int]:
+    yield make_bucket("of-a-fixture")
+    assert count_buckets() == 2, "the test's bucket is there until the fixture has ended"
+
+
+@contextmanager
+@mock_sagemaker(runtime="process", warm=None)
+def having_bucket(caught: list[int]) -> Iterator[int]:
+    make_bucket("of-a-block")
+    try:
+        yield count_buckets()
+    except KeyError:
+        caught.append(count_buckets())
+
+
+@asynccontextmanager
+@mock_sagemaker(runtime="process", warm=None)
+async def having_bucket_later(caught: list[int]) -> AsyncIterator[int]:
+    await make_bucket_later("of-a-block")
+    try:
+        yield count_buckets()
+    except KeyError:
+        caught.append(count_buckets())
+
+
+@mock_sagemaker(runtime="process", warm=None)
+async def count_up(closed: list[int]) -> AsyncIterator[int]:
+    try:
+        while True:
+            yield make_bucket(f"bucket-{count_buckets()}")
+    finally:
+        closed.append(count_buckets())
+
+
 @mock_sagemaker(runtime="process", warm=None)
 class Plain:
     def test_it(self) -> int:
@@ -156,6 +193,40 @@ class Case(unittest.TestCase):
 
 def test_a_decorated_call_has_an_empty_emulator() -> None:
     assert [make_bucket("of-a-call"), make_bucket("of-a-call"), asyncio.run(make_bucket_later("later"))] == [0, 0, 0]
+    assert "AWS_ENDPOINT_URL" not in os.environ
+
+
+def test_a_fixture_that_yields_has_it_until_it_ends(buckets_before: int) -> None:
+    assert buckets_before == 0
+    make_bucket("of-the-test")
+
+
+def test_an_error_of_the_block_reaches_a_decorated_generator() -> None:
+    caught: list[int] = []
+    with having_bucket(caught) as found:
+        assert count_buckets() == 1
+        raise KeyError
+
+    async def run() -> int:
+        async with having_bucket_later(caught) as later:
+            assert count_buckets() == 1
+            raise KeyError
+        return later
+
+    assert (found, asyncio.run(run()), caught) == (1, 1, [1, 1])
+    assert "AWS_ENDPOINT_URL" not in os.environ
+
+
+def test_a_decorated_asynchronous_generator_that_is_closed_has_it_to_its_end() -> None:
+    closed: list[int] = []
+
+    async def run() -> list[int]:
+        generator = count_up(closed)
+        found = [await anext(generator), await anext(generator)]
+        await generator.aclose()  # type: ignore[attr-defined]
+        return found
+
+    assert (asyncio.run(run()), closed) == ([0, 1], [2])
     assert "AWS_ENDPOINT_URL" not in os.environ
 
 
