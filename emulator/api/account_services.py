@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 
 from flask import request
 
+from emulator.api import PREFIX
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs import Jobs
 from emulator.jobs.accounts import Accounts
@@ -57,6 +58,18 @@ def find_training_job(services: Services, region: str, name: str) -> TrainingJob
     if job is None:
         raise ResourceNotFound(f"There is no training job {name} in {region}.", status=404)
     return job
+
+
+def read_required(name: str) -> str:
+    """Read a parameter that the query must have.
+
+    Raises:
+        ValidationException: it is missing, or empty.
+    """
+    text = request.args.get(name, "")
+    if not text:
+        raise ValidationException(f"The query parameter {name} is missing: {PREFIX}docs says what it is.")
+    return text
 
 
 def read_number(name: str, default: int, most: int) -> int:

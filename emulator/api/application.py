@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask import Blueprint, Flask, Response, jsonify, redirect, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.wrappers import Response as AnyResponse
 
 from emulator.api import PREFIX
 from emulator.console import CONSOLE
-from emulator.exceptions import AwsError, ObjectStoreError
+from emulator.exceptions import AwsError, InternalFailure, ObjectStoreError, ResourceNotFound
 
 _FRONT_PAGE = f"""This is the SageMaker Debugger emulator.
 
@@ -41,6 +42,15 @@ def build_pages(describe_health: Callable[[], dict[str, Any]], blueprints: Itera
     def refuse_missing(error: ObjectStoreError) -> tuple[Any, int]:
         return jsonify(error=str(error)), 404
 
+    @pages.errorhandler(HTTPException)
+    def refuse_request(error: HTTPException) -> AnyResponse:
+        # The answer keeps its headers, such as Allow.
+        answer = error.get_response()
+        refused = _describe_error(error)
+        answer.data = jsonify(error=refused.message, code=refused.code).data
+        answer.content_type = "application/json"
+        return answer
+
     @pages.get("/")
     def front_page() -> AnyResponse:
         if "text/html" in request.headers.get("Accept", ""):
@@ -52,3 +62,16 @@ def build_pages(describe_health: Callable[[], dict[str, Any]], blueprints: Itera
         return jsonify(describe_health())
 
     return pages
+
+
+def _describe_error(error: HTTPException) -> AwsError:
+    """Describe an error of Flask itself in the form of the emulator's own errors."""
+    path = request.path[:200]
+    if isinstance(error, NotFound):
+        return ResourceNotFound(f"There is no {path} here: {PREFIX}docs lists what can be asked.")
+    if isinstance(error, MethodNotAllowed):
+        methods = ", ".join(sorted(error.valid_methods or ()))
+        return AwsError(f"{path} cannot be asked by {request.method}: use {methods}.", code="MethodNotAllowed")
+    if error.code == InternalFailure.status:
+        return InternalFailure(f"The emulator failed to answer {path}; its log has the traceback.")
+    return AwsError(error.description or error.name, code=type(error).__name__)

@@ -12,7 +12,7 @@ from typing import IO, Any
 from flask import Blueprint, Response, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import RequestAccounts, read_number
+from emulator.api.account_services import RequestAccounts, read_number, read_required
 from emulator.exceptions import ValidationException
 
 _MOST_ENTRIES = 1000
@@ -58,7 +58,7 @@ def build_objects_pages(accounts: RequestAccounts) -> Blueprint:
 
     @pages.get(f"{PREFIX}s3/<bucket>/object")
     def read_object(bucket: str) -> Response:
-        key = request.args.get("key", "")
+        key = read_required("key")
         file, size, given_type = accounts.find().object_store_for(accounts.region).open(bucket, key)
         most = read_number("limit", size, 1 << 60)
         name = key.rpartition("/")[2]
@@ -72,7 +72,7 @@ def build_objects_pages(accounts: RequestAccounts) -> Blueprint:
 
     @pages.get(f"{PREFIX}s3/<bucket>/archive")
     def list_archive(bucket: str) -> Any:
-        key = request.args.get("key", "")
+        key = read_required("key")
         file, _, _ = accounts.find().object_store_for(accounts.region).open(bucket, key)
         with file:
             return jsonify(_list_members(file, key))

@@ -14,14 +14,20 @@ from typing import Any
 from flask import Blueprint, jsonify, request
 
 from emulator.api import PREFIX
-from emulator.api.account_services import RequestAccounts, find_training_job
+from emulator.api.account_services import RequestAccounts, find_training_job, read_required
 from emulator.api.run_readers import ReadError, RunReaders
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.services import Services
 
-# The questions of ``smdebug.inspection`` that the last part of the path may name.
-_QUESTIONS = ("series", "histogram", "heat-map", "values", "confusion")
+# The questions of ``smdebug.inspection`` that the last part of the path may name, with the parameters that each needs.
+_QUESTIONS = {
+    "series": ("tensor",),
+    "histogram": ("tensor",),
+    "heat-map": (),
+    "values": ("tensor",),
+    "confusion": ("labels", "predictions"),
+}
 _RETRY_SECONDS = 120.0
 _MOST_PARAMETERS = 100
 # Parameters that make a rule perform an action. A retry must not perform actions.
@@ -49,6 +55,8 @@ def build_tensors_pages(
     def ask(region: str, name: str, question: str) -> Any:
         if question not in _QUESTIONS:
             raise ResourceNotFound(f"There is no {question[:40]}: ask for {', '.join(_QUESTIONS)}.", status=404)
+        for parameter in _QUESTIONS[question]:
+            read_required(parameter)
         account = accounts.find()
         arguments: dict[str, Any] = {key: value for key, value in request.args.items() if key != "account"}
         arguments["tensors"] = request.args.getlist("tensor")

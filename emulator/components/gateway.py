@@ -102,6 +102,7 @@ class Pages(Component):
         from emulator.api.administration.state import build_state_pages
         from emulator.api.application import build_pages
         from emulator.api.changes import Streams, build_changes_pages
+        from emulator.api.description.known_parameters import build_parameter_check
         from emulator.api.description.openapi import build_openapi_pages
         from emulator.api.jobs.job_exports import build_job_exports_pages
         from emulator.api.jobs.job_tags import build_tags_pages
@@ -148,6 +149,7 @@ class Pages(Component):
                 build_prune_pages(administration.prune),
                 build_authority_pages(settings.ca_bundle),
                 build_openapi_pages(VERSION),
+                build_parameter_check(),
                 build_console_pages(),
             ],
         )

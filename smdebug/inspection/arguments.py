@@ -33,7 +33,7 @@ def read_names(arguments: Arguments) -> list[str]:
     """
     names = list(dict.fromkeys(map(str, arguments.get("tensors", ()))))
     if not 0 < len(names) <= _MOST_NAMES:
-        raise SMDebugValueError(f"tensors has {len(names)} names: use 1 to {_MOST_NAMES}.")
+        raise SMDebugValueError(f"{len(names)} tensors are asked for: name 1 to {_MOST_NAMES}.")
     return names
 
 

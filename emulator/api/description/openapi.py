@@ -231,6 +231,7 @@ PAGES = (
             "worker": "whose; all",
             "points": "of each line; 600",
             "most": "how many steps are read, evenly chosen; 2000",
+            "times": "1: with the time of each step",
         },
         answer=answers.Series,
     ),
@@ -308,7 +309,13 @@ PAGES = (
         "GET",
         f"{PREFIX}s3/<bucket>/object",
         "An object, under a policy that lets nothing in it run.",
-        {**_ACCOUNT, "key": "its key", "limit": "only its first bytes", "download": "as a file"},
+        {
+            **_ACCOUNT,
+            "key": "its key",
+            "limit": "only its first bytes",
+            "download": "as a file",
+            "modified": "any text: a browser shows the object anew where it differs",
+        },
     ),
     Page(
         "GET",

@@ -1,3 +1,5 @@
+import pytest
+
 from emulator.api.application import build_pages
 
 
@@ -15,5 +17,24 @@ def test_the_front_page_says_where_to_go() -> None:
     assert "smdebug-emulator env" in page.text
 
 
-def test_another_page_is_not_found() -> None:
-    assert build_pages(dict).test_client().get("/_emulator/nothing").status_code == 404
+@pytest.mark.parametrize(
+    ("method", "path", "status", "said"),
+    [
+        ("GET", "/_emulator/nothing", 404, "There is no /_emulator/nothing here: /_emulator/docs lists what"),
+        ("DELETE", "/_emulator/health", 405, "by DELETE: use GET, HEAD, OPTIONS."),
+        ("GET", "/_emulator/broken", 500, "The emulator failed to answer /_emulator/broken; its log has the traceback"),
+    ],
+)
+def test_errors_of_the_web_server_are_json(method: str, path: str, status: int, said: str) -> None:
+    pages = build_pages(dict)
+    pages.add_url_rule("/_emulator/broken", view_func=lambda: [][0])
+    answer = pages.test_client().open(path, method=method)
+    assert (answer.status_code, answer.mimetype) == (status, "application/json")
+    found = answer.get_json()
+    assert found.keys() == {"code", "error"}
+    assert said in found["error"]
+
+
+def test_a_wrong_method_is_refused_with_the_allowed_ones() -> None:
+    answer = build_pages(dict).test_client().delete("/_emulator/health")
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
