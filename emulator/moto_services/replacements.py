@@ -303,6 +303,7 @@ OVERRIDDEN = _of(
         "dest_bucket_name multipart_id part_id src_bucket_name src_key_name src_version_id start_byte end_byte",
         "a part is copied from file to file",
     ),
+    ("create_bucket", "bucket_name", "the name of a new bucket is validated"),
     ("complete_multipart_upload", "bucket_name multipart_id body", "parts are joined from file to file"),
     ("create_multipart_upload", "bucket_name key_name", "an upload is kept with its bucket"),
     ("put_bucket_policy", "bucket_name policy", "policies are validated"),

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from moto.s3 import notifications
+from moto.s3.exceptions import InvalidBucketName
 from moto.s3.models import FakeDeleteMarker, FakeKey, FakeTableStorageBucket, S3Backend
 
 from emulator.moto_services.s3.content import ContentReader, StoredContent, name_object
@@ -19,6 +20,8 @@ from emulator.moto_services.s3.parts import join_parts
 from emulator.moto_services.s3.policy import check_policy
 
 _CHANGING = re.compile(r"(abort|create|delete|put)_")
+_BUCKET_NAME = re.compile(r"(?=.{3,63}\Z)[a-z0-9][a-z0-9-]*(\.[a-z0-9-]+)*(?<=[a-z0-9])")
+_IP_ADDRESS = re.compile(r"[0-9]+(\.[0-9]+){3}")
 
 
 def _touching_bucket(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,6 +50,13 @@ class JournalledBackend(S3Backend):
     """moto's backend, which also records each change in the journal. moto creates one per account and partition."""
 
     journal: S3Journal
+
+    def create_bucket(self, bucket_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Create a bucket, if S3 allows its name; moto checks only how long it is."""
+        if not is_bucket_name(bucket_name):
+            raise InvalidBucketName
+        self.journal.touch_bucket(bucket_name)
+        return super().create_bucket(bucket_name, *args, **kwargs)
 
     def create_multipart_upload(self, bucket_name: str, key_name: str, *args: Any, **kwargs: Any) -> Any:
         """Create an upload. It is stored with its bucket."""
@@ -217,6 +227,15 @@ class JournalledBackend(S3Backend):
         if key is not None:
             self.journal.touch(key.bucket_name, key.name)
         return super().put_object_tagging(key, *args, **kwargs)
+
+
+def is_bucket_name(name: str) -> bool:
+    """Return whether a new bucket may have this name.
+
+    >>> [name for name in ("a.b-1", "B_AD", "no", "-x-", "a..b", "192.168.5.4") if is_bucket_name(name)]
+    ['a.b-1']
+    """
+    return bool(_BUCKET_NAME.fullmatch(name)) and not _IP_ADDRESS.fullmatch(name)
 
 
 def _note_changes() -> None:

@@ -48,6 +48,19 @@ def test_what_the_emulator_itself_puts_comes_back(tmp_path: Path) -> None:
         assert s3.get_bucket_location(Bucket="kept")["LocationConstraint"] == "eu-west-1"
 
 
+@pytest.mark.parametrize(
+    "name", ["B_AD", "under_score", "-begins", "ends-", "a..b", ".begins", "192.168.5.4", "ab", "a" * 64, "Upper"]
+)
+def test_a_bucket_with_a_name_that_s3_forbids_is_not_created(name: str, tmp_path: Path) -> None:
+    with running(tmp_path) as s3:
+        with pytest.raises(ClientError) as refused:
+            s3.create_bucket(Bucket=name)
+        assert refused.value.response["Error"]["Code"] == "InvalidBucketName"
+        assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+        assert s3.list_buckets()["Buckets"] == []
+        s3.create_bucket(Bucket="a1.b-c.9")
+
+
 def test_uploads_in_parts_and_copies_come_back(tmp_path: Path) -> None:
     body = os.urandom(12 * 1024 * 1024)
     with running(tmp_path) as s3:
