@@ -1,7 +1,7 @@
 """Running emulator: clients of AWS, waits for jobs and rules, trials."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 from urllib.request import Request, urlopen
@@ -15,6 +15,9 @@ WAIT_SECONDS = 600.0
 _POLL_SECONDS = 0.1
 _LOG_LINES, _LINE_WIDTH = 15, 300
 _UNFINISHED = ("InProgress", "Stopping")
+# Those in which a TrainingJobStatus and a RuleEvaluationStatus end.
+_JOB_ENDS = ("Completed", "Failed", "Stopped")
+_RULE_ENDS = ("NoIssuesFound", "IssuesFound", "Error", "Stopped")
 _LOG_GROUPS = {"training job": "/aws/sagemaker/TrainingJobs", "rule": "/aws/sagemaker/ProcessingJobs"}
 
 
@@ -89,8 +92,12 @@ class EmulatorClient:
             job: the job's name, an estimator, or another object that ``read_job_name`` accepts.
             status: the expected TrainingJobStatus; ``failure`` is raised if the job ends with another one.
             timeout: the number of seconds after which ``failure`` is raised.
+
+        Raises:
+            ValueError: no job ends with ``status``.
         """
         __tracebackhide__ = True
+        _check_status("job", status, _JOB_ENDS)
         name = read_job_name(job)
         described = self._wait(
             name, lambda found: found["TrainingJobStatus"] not in _UNFINISHED, "did not end", timeout
@@ -129,8 +136,12 @@ class EmulatorClient:
             rule: the rule's RuleConfigurationName.
             status: the expected RuleEvaluationStatus.
             timeout: the number of seconds after which ``failure`` is raised.
+
+        Raises:
+            ValueError: no rule ends with ``status``.
         """
         __tracebackhide__ = True
+        _check_status("rule", status, _RULE_ENDS)
         name = read_job_name(job)
 
         def is_judged(found: dict[str, Any]) -> bool:
@@ -213,6 +224,12 @@ def list_rules(described: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the evaluation statuses of the rules in a job's description."""
     found: list[dict[str, Any]] = described.get("DebugRuleEvaluationStatuses", [])
     return found
+
+
+def _check_status(kind: str, status: str | None, ends: Sequence[str]) -> None:
+    __tracebackhide__ = True
+    if status is not None and status not in ends:
+        raise ValueError(f"No {kind} ends with the status {status!r}: use {', '.join(ends)}.")
 
 
 def _get_rule(described: dict[str, Any], name: str) -> dict[str, Any]:
