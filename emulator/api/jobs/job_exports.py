@@ -31,10 +31,10 @@ def build_job_exports_pages(accounts: RequestAccounts) -> Blueprint:
         record: Any = request.get_json(force=True, silent=True)
         try:
             job, evaluations = parse_record(record)
-            warnings = parse_warnings(record)
+            warnings, moments = parse_warnings(record), parse_moments(record)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValidationException(f"This is not a record of a job: {type(error).__name__}: {error}.") from None
-        take_record(accounts.find(), job, evaluations, record, warnings)
+        take_record(accounts.find(), job, evaluations, record, warnings, moments)
         return jsonify(name=job.name, region=job.region), 201
 
     return pages
@@ -43,8 +43,8 @@ def build_job_exports_pages(accounts: RequestAccounts) -> Blueprint:
 def give_record(account: Services, job: TrainingJob) -> dict[str, Any]:
     """Return the record of a job that has ended.
 
-    The record contains the job, its rule evaluations, tags, warnings, logs, metrics and events, and the S3 URIs of its
-    outputs. It does not contain the outputs.
+    The record contains the job, its rule evaluations, tags, warnings, moments, logs, metrics and events, and the S3
+    URIs of its outputs. It does not contain the outputs.
 
     Raises:
         ValidationException: the job or one of its rules has not ended.
@@ -72,6 +72,7 @@ def give_record(account: Services, job: TrainingJob) -> dict[str, Any]:
         "evaluations": [asdict(each) for each in evaluations],
         "tags": account.store.list_tags(job.arn),
         "warnings": [asdict(each) for each in account.store.list_warnings(job.arn)],
+        "moments": account.store.find_moments(job.arn),
         "uris": sorted(uris),
         "logs": streams,
         "metrics": [asdict(datum) for datum in data],
@@ -112,6 +113,15 @@ def parse_warnings(record: Mapping[str, Any]) -> list[JobWarning]:
     return found
 
 
+def parse_moments(record: Mapping[str, Any]) -> dict[str, int]:
+    """Parse the moments of a job's last attempt from a record of ``give_record``; those of older versions have none.
+
+    Raises:
+        TypeError, ValueError, AttributeError: the record's moments are malformed.
+    """
+    return {str(name): int(at_ms) for name, at_ms in record.get("moments", {}).items()}
+
+
 def _choose_fields(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     known = {each.name for each in fields(kind)}
     if unknown := set(given) - known:
@@ -124,7 +134,8 @@ def take_record(
     job: TrainingJob,
     evaluations: list[RuleEvaluation],
     record: Mapping[str, Any],
-    warnings: Sequence[JobWarning] = (),
+    warnings: Sequence[JobWarning],
+    moments: Mapping[str, int],
 ) -> None:
     """Store a job that ran elsewhere, as if it had run in this account.
 
@@ -138,6 +149,7 @@ def take_record(
     with account.store.transaction() as transaction:
         transaction.create_training_job(job, evaluations, record.get("tags", ()))
         transaction.add_warnings(job.arn, warnings)
+        transaction.save_moments(job.arn, moments)
         for event in record.get("events", ()):
             transaction.add_sent(event["service"], event["region"], event["content"], event["timeMs"])
     for event in record.get("events", ()):
