@@ -43,17 +43,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _check(options.endpoint, region)
             sys.stdout.write(format_exports(variables) + "\n")
             return 0
-        started = {}
+        started, folder = {}, None
         if options.start is not None:
             from sdk_compat.emulator_process import start_for_command  # slow to import, and rarely needed
 
-            options.endpoint, state_dir = start_for_command(
+            options.endpoint, state_dir, temporary = start_for_command(
                 options.start, options.state_dir, allow_internet=options.allow_internet
             )
+            folder = temporary / "clients"
             # The command may itself run commands of the emulator, which need the state folder.
             started = {"SMDEBUG_EMULATOR_STATE_DIR": state_dir}
         environment = prepare_command_environment(
-            options.endpoint, os.environ, region=options.region, account_id=options.account, role_name=options.role
+            options.endpoint,
+            os.environ,
+            region=options.region,
+            folder=folder,
+            account_id=options.account,
+            role_name=options.role,
         )
         if options.role is None:  # with a role, the emulator has already been called
             _check(options.endpoint, DEFAULT_REGION)

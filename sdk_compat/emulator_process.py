@@ -91,7 +91,9 @@ class EmulatorProcess:
         found = re.search(r"http://[\d.]+:\d+", self.first_line)
         if found is None:
             self.stop()
-            raise EmulatorStartError(self.log_text().strip() or f"it printed {self.first_line!r} and ended")
+            text = self.log_text().strip()
+            self.log_path.unlink()
+            raise EmulatorStartError(text or f"it printed {self.first_line!r} and ended")
         self.endpoint_url = found.group()
 
     @property
@@ -133,7 +135,9 @@ class EmulatorProcess:
         self.stop()
 
 
-def start_for_command(runtime: str, state_dir: str | None = None, *, allow_internet: bool = False) -> tuple[str, str]:
+def start_for_command(
+    runtime: str, state_dir: str | None = None, *, allow_internet: bool = False
+) -> tuple[str, str, Path]:
     """Start an emulator for a command that will replace this process. It ends when the command ends.
 
     The emulator reads from a pipe that the command inherits, so it notices the command's end. It runs in its own
@@ -145,25 +149,24 @@ def start_for_command(runtime: str, state_dir: str | None = None, *, allow_inter
         allow_internet: whether Docker containers can access the internet.
 
     Returns:
-        The emulator's URL and its state folder.
+        The emulator's URL, its state folder, and a folder that it deletes when it ends.
 
     Raises:
         EmulatorStartError: the emulator did not start; the message is the reason.
     """
-    temporary = Path(mkdtemp(prefix="smdebug-emulator-run-")) if state_dir is None else None
+    temporary = Path(mkdtemp(prefix="smdebug-emulator-run-"))
     folder = Path(state_dir or f"{temporary}/state")
     try:
         emulator = EmulatorProcess(
             folder, runtime=runtime, allow_internet=allow_internet, remove=temporary, in_terminal=False
         )
     except EmulatorStartError:
-        if temporary is not None:
-            shutil.rmtree(temporary)
+        shutil.rmtree(temporary)
         raise
     assert emulator.process.stdin is not None
     os.set_inheritable(emulator.process.stdin.fileno(), True)  # noqa: FBT003 - takes no keyword
     _held.append(emulator)
-    return emulator.endpoint_url, str(folder)
+    return emulator.endpoint_url, str(folder), temporary
 
 
 def _build_environment() -> dict[str, str]:

@@ -86,6 +86,7 @@ def prepare_command_environment(
     environment: Mapping[str, str],
     *,
     region: str | None = None,
+    folder: Path | None = None,
     account_id: str | None = None,
     role_name: str | None = None,
 ) -> dict[str, str]:
@@ -98,18 +99,18 @@ def prepare_command_environment(
     Raises:
         EndpointError, PollSecondsError, EmulatorAnswerError, OSError: see ``prepare_environment``.
     """
-    folder = default_folder(endpoint_url, environment)
+    kept = folder if folder is not None else default_folder(endpoint_url, environment)
     chosen = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     variables = prepare_environment(
         endpoint_url,
         environment,
         region=chosen or DEFAULT_REGION,
-        folder=folder,
+        folder=kept,
         account_id=account_id,
         role_name=role_name,
     )
     # The profiles contain the account's access key, so each account has its own file.
-    variables |= write_profiles(folder / (account_id or ""), variables, environment)
+    variables |= write_profiles(kept / (account_id or ""), variables, environment)
     if chosen is None:  # the region of the profile is used, as without the emulator
         del variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"]
     variables["SMDEBUG_EMULATOR_ONLY"] = "1"

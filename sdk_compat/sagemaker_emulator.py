@@ -49,7 +49,7 @@ class SageMakerEmulator(EmulatorClient):
         Raises:
             EmulatorStartError: the emulator did not start; the message is the reason.
         """
-        self._temporary = Path(mkdtemp(prefix="smdebug-emulator-")) if state_dir is None else None
+        self._temporary = Path(mkdtemp(prefix="smdebug-emulator-"))
         self.state_dir = Path(state_dir or f"{self._temporary}/state")
         self._environment = ProcessEnvironment()
         try:
@@ -117,11 +117,13 @@ class SageMakerEmulator(EmulatorClient):
         self.stop()
 
     def _prepare_environment(self) -> dict[str, str]:
-        folder = None if self._temporary is None else self._temporary / "clients"
         return prepare_environment(
-            self.endpoint_url, os.environ, region=self.region, folder=folder, role_name=ROLE_NAME
+            self.endpoint_url,
+            os.environ,
+            region=self.region,
+            folder=self._temporary / "clients",
+            role_name=ROLE_NAME,
         )
 
     def _remove_folder(self) -> None:
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        shutil.rmtree(self._temporary, ignore_errors=True)

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import shlex
+import shutil
 import stat
 import time
 from contextlib import suppress
@@ -22,6 +23,7 @@ with suppress(ModuleNotFoundError):  # Windows, where commands are clients of an
     import pwd
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import TextIO
 
     from emulator.security.keys import Keys
@@ -79,7 +81,7 @@ class StateFolder:
         """
         self._state_dir = state_dir
         try:
-            state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._made: Sequence[Path] = make_state_dir(state_dir)
             self._lock = (state_dir / _LOCK_NAME).open("a")
         except OSError as error:
             raise StartupError(describe_unwritable(state_dir, error)) from error
@@ -117,11 +119,33 @@ class StateFolder:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(json.dumps(asdict(record)))
         partial.replace(self._state_dir / RECORD_NAME)
+        self._made = ()
 
     def close(self) -> None:
-        """Remove the record and release the folder."""
+        """Remove the record and release the folder; if it was made for a start that failed, remove it."""
         (self._state_dir / RECORD_NAME).unlink(missing_ok=True)
+        remove_made(self._made)
         self._lock.close()
+
+
+def make_state_dir(state_dir: Path) -> list[Path]:
+    """Make a state folder, and return it and those above it that were missing; empty if it was there.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    missing = [each for each in (state_dir, *state_dir.parents) if not each.exists()]
+    state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return missing
+
+
+def remove_made(made: Sequence[Path]) -> None:
+    """Remove what ``make_state_dir`` made: the state folder with its content, and those above it that are empty."""
+    if made:
+        shutil.rmtree(made[0], ignore_errors=True)
+    with suppress(OSError):
+        for each in made[1:]:
+            each.rmdir()
 
 
 def find_running_emulator(state_dir: Path) -> RunningEmulator | None:

@@ -28,7 +28,7 @@ from emulator.exceptions import StartupError
 from emulator.gateway.addresses import is_in_container
 from emulator.security.keys import NAME as KEYS_NAME
 from emulator.settings import DEFAULT_S3_BUCKET, Settings
-from emulator.state.folder import describe_unwritable, wait_until_free
+from emulator.state.folder import describe_unwritable, make_state_dir, remove_made, wait_until_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,7 +119,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
     """Start another process that serves, in no terminal's foreground; end as it began."""
     log_path = settings.state_dir / "emulator.log"
     try:
-        settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made = make_state_dir(settings.state_dir)
         log_path.open("a").close()
     except OSError as error:
         fail(describe_unwritable(settings.state_dir, error))
@@ -145,7 +145,9 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
         click.echo(f"{first} Log: {log_path}" + (f"\n{more}" if more else ""))
         raise SystemExit(0)
     process.wait()
-    fail(log_path.read_text()[began:].strip() or f"The emulator ended at once; its log is {log_path}.")
+    if text := log_path.read_text()[began:].strip():
+        remove_made(made)
+    fail(text or f"The emulator ended at once; its log is {log_path}.")
 
 
 def _print_at_once(text: str) -> None:

@@ -103,6 +103,31 @@ def test_it_ends_with_its_statement_and_leaves_no_folder() -> None:
     assert not started.state_dir.parent.exists()
 
 
+def test_a_folder_that_is_kept_is_all_that_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with SageMakerEmulator(runtime="process", warm=None, state_dir=tmp_path / "kept") as started:
+        assert count_buckets() == 0
+    assert not started.is_running
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "kept.log"]
+
+
+def test_a_command_s_emulator_takes_its_clients_files_with_it(tmp_path: Path) -> None:
+    kept, cache, temporary = (tmp_path / name for name in ("kept", "cache", "temporary"))
+    temporary.mkdir()
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TMPDIR": str(temporary)}
+    command = [sys.executable, "-P", "-m", "emulator", "run", "--runtime", "process", "--state-dir", str(kept), "--"]
+    source = "import boto3, os; boto3.client('s3').list_buckets(); print(os.environ['AWS_CONFIG_FILE'])"
+    done = subprocess.run(
+        [*command, sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(temporary)
+    wait_until(lambda: not list(temporary.iterdir()))
+    assert not (cache / "smdebug-emulator" / "clients").exists()
+
+
 def test_it_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
     source = (
         "import os, signal\nfrom smdebug_emulator import SageMakerEmulator\n"

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -42,6 +43,14 @@ def command(tmp_path: Path) -> Iterator[Command]:
 
 def start(command: Command, *options: str) -> None:
     command("start", "-d", "--port", "0", "--runtime", "process", *options)
+
+
+@pytest.mark.parametrize("detach", [[], ["--detach"]], ids=["in the foreground", "detached"])
+def test_a_start_on_a_port_that_is_taken_leaves_nothing(detach: list[str], command: Command, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"Port {port} of 127.0.0.1 is taken" in command("start", *detach, "--port", port, code=1).stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_detached_emulator_takes_another_state_as_often_as_it_is_asked(command: Command, tmp_path: Path) -> None:

@@ -41,6 +41,27 @@ def test_a_folder_has_one_instance(tmp_path: Path) -> None:
     StateFolder(tmp_path).close()
 
 
+def test_a_folder_made_for_a_start_that_failed_is_removed(tmp_path: Path) -> None:
+    state = tmp_path / "new" / "state"
+    folder = StateFolder(state)
+    (state / "keys.json").touch()
+    folder.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_there_before_a_start_that_failed_stays(tmp_path: Path) -> None:
+    folder = StateFolder(tmp_path / "shared" / "state")
+    other = tmp_path / "shared" / "other"
+    other.touch()
+    folder.close()
+    assert list((tmp_path / "shared").iterdir()) == [other]
+    earlier = StateFolder(tmp_path / "earlier")
+    earlier.announce("http://127.0.0.1:1", "us-east-1", "1" * 12)
+    earlier.close()
+    StateFolder(tmp_path / "earlier").close()
+    assert (tmp_path / "earlier").is_dir()
+
+
 def test_a_look_at_the_folder_keeps_no_emulator_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
     real = state_folder._try_lock
