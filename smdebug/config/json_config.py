@@ -138,13 +138,16 @@ def collect_hook_config_params(
 
 def get_include_collections(params_dict: Mapping[str, Any]) -> list[str]:
     """Return the names of the collections in a config, without duplicates."""
-    return list(_merge_collections(params_dict))
+    return list(dict.fromkeys(name for name, _ in _list_collections(params_dict)))
 
 
 def add_collections_to_manager(
     collection_manager: CollectionManager, params_dict: Mapping[str, Any], hook_params: Mapping[str, Any]
 ) -> None:
-    """Configure the collections of a config; save settings that a collection omits come from the hook.
+    """Configure the collections of a config; save settings that an entry omits come from the hook.
+
+    Of several entries for one collection, such as the user's and a rule's, the last one gives the save settings, as in
+    upstream. Any other parameter is that of the last entry that has it, and regexes are added.
 
     Args:
         collection_manager: manager of the collections; missing ones are added to it.
@@ -159,17 +162,18 @@ def add_collections_to_manager(
     hook_values = {mode: save_config.get_save_config(mode).to_json_dict() for mode in ModeKeys}
     for entry in params_dict.get("CollectionConfigurations") or ():
         _warn_of_unknown_keys("CollectionConfigurations", entry, _COLLECTION_KEYS)
-    for name, parameters in _merge_collections(params_dict).items():
+    for name, parameters in _list_collections(params_dict):
         where = f"CollectionParameters of {name}"
         _warn_of_unknown_keys(where, parameters, COLLECTION_PARAMETERS)
         _warn_of_lonely_flags(where, parameters)
         collection = collection_manager.get(name)
-        collection.include(parameters.get(_REGEX_KEY, []))
+        collection.include(_parse_patterns(parameters))
         collection.save_config = _parse_save_config(parameters, hook_values)
         reduction_config = _parse_reduction_config(parameters)
         if reduction_config:
             collection.reduction_config = reduction_config
-        collection.save_histogram = _parse_flag(parameters, "save_histogram", default=True)
+        if parameters.get("save_histogram") is not None:
+            collection.save_histogram = _parse_flag(parameters, "save_histogram", default=True)
 
 
 def get_node_id_from_resource_config() -> str | None:
@@ -210,26 +214,15 @@ def _get_parameters(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
     return parameters
 
 
-def _merge_collections(params_dict: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return parameters by collection.
-
-    The user and rules may configure the same collection: its regexes are combined, and later values of other
-    parameters win.
-    """
-    merged: dict[str, dict[str, Any]] = {}
+def _list_collections(params_dict: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the name and the parameters of each entry of CollectionConfigurations."""
     entries = params_dict.get("CollectionConfigurations") or ()
     if not isinstance(entries, (list, tuple)):
         raise SMDebugValueError(f"CollectionConfigurations must be a list, not {entries!r}.")
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("CollectionName"), str):
             raise SMDebugValueError(f"An entry of CollectionConfigurations has no CollectionName: {entry!r}.")
-        parameters = _get_parameters(entry, "CollectionParameters")
-        known = merged.setdefault(entry["CollectionName"], {_REGEX_KEY: []})
-        patterns = known[_REGEX_KEY]
-        patterns += [item for item in _parse_patterns(parameters) if item not in patterns]
-        known.update(parameters)
-        known[_REGEX_KEY] = patterns
-    return merged
+    return [(entry["CollectionName"], _get_parameters(entry, "CollectionParameters")) for entry in entries]
 
 
 def _parse_save_config(parameters: Mapping[str, Any], defaults: Mapping[ModeKeys, Mapping[str, Any]]) -> SaveConfig:
@@ -277,7 +270,7 @@ def _parse_flag(parameters: Mapping[str, Any], key: str, *, default: bool) -> An
 
 def _parse_patterns(parameters: Mapping[str, Any]) -> list[str]:
     value = parameters.get(_REGEX_KEY)
-    if value is None or value == "":
+    if value is None:
         return []
     if not isinstance(value, str):
         raise SMDebugValueError(f"{_REGEX_KEY} is a text of regexes with commas between them, not {value!r}.")

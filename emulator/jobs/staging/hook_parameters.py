@@ -15,8 +15,9 @@ COLLECTIONS = frozenset(
 _MODES = ("", "train.", "eval.", "predict.", "global.")
 WHOLE_NUMBERS = frozenset(f"{mode}{name}" for mode in _MODES for name in ("save_interval", "start_step", "end_step"))
 """Names of parameters whose values are whole numbers."""
-_OF_TENSORS = WHOLE_NUMBERS | {f"{mode}save_steps" for mode in _MODES}
-_OF_TENSORS |= {"reductions", "save_raw_tensor", "save_shape", "include_regex"}
+SAVE_PARAMETERS = WHOLE_NUMBERS | {f"{mode}save_steps" for mode in _MODES}
+"""Names of parameters that say which steps are saved. Of a collection that is given twice, the last entry has them."""
+_OF_TENSORS = SAVE_PARAMETERS | {"reductions", "save_raw_tensor", "save_shape", "include_regex"}
 PARAMETERS = {
     "HookParameters": _OF_TENSORS | {"save_all", "include_workers", "export_tensorboard", "tensorboard_dir", "dry_run"},
     "CollectionParameters": _OF_TENSORS | {"save_histogram"},

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from emulator.jobs.model.warnings import MOST_REPORTED_BYTES, JobWarning, build_warning, parse_reported
-from emulator.jobs.staging.hook_parameters import find_ignored, find_slips
+from emulator.jobs.staging.hook_parameters import SAVE_PARAMETERS, find_ignored, find_slips
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.instance_types import has_gpus
 from emulator.jobs.staging.job_files import JobFolder
@@ -139,9 +139,16 @@ def _find_differing_parameters(request: Mapping[str, Any]) -> list[str]:
 
     The hook and each rule may configure the same collection.
     """
-    given: dict[tuple[str, str], list[str]] = {}
+    by_name: dict[str, list[Mapping[str, str]]] = {}
     for entry in (request.get("DebugHookConfig") or {}).get("CollectionConfigurations") or ():
-        for key, value in (entry.get("CollectionParameters") or {}).items():
-            if key != "include_regex":  # the values of several entries are combined
-                given.setdefault((entry.get("CollectionName", ""), key), []).append(value)
-    return [f"{key} of {name} is {', then '.join(all_)}" for (name, key), all_ in given.items() if len(set(all_)) > 1]
+        by_name.setdefault(entry.get("CollectionName", ""), []).append(entry.get("CollectionParameters") or {})
+    found = []
+    for name, entries in by_name.items():
+        # The regexes of several entries are added.
+        for key in dict.fromkeys(key for entry in entries for key in entry if key != "include_regex"):
+            values = [entry[key] for entry in entries if key in entry]
+            if key not in entries[-1] and key in SAVE_PARAMETERS:
+                values.append("what the hook has")
+            if len(set(values)) > 1:
+                found.append(f"{key} of {name} is {', then '.join(values)}")
+    return found

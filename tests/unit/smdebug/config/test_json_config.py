@@ -91,24 +91,45 @@ def test_recorded_case(name: str, make_hook: Callable[..., Any], tmp_path: Path)
         assert describe(make_hook(config), tmp_path, config) == expected
 
 
-def test_a_collection_named_twice_keeps_what_only_one_entry_says(make_hook: Callable[..., Any]) -> None:
+def test_of_a_collection_given_twice_the_last_entry_says_which_steps_are_saved(make_hook: Callable[..., Any]) -> None:
+    first = {"include_regex": "a,b", "save_interval": "3", "reductions": "min", "save_histogram": "false"}
+    second = {"include_regex": "b,c", "start_step": "2", "save_raw_tensor": True}
     hook = make_hook(
         {
             "LocalPath": "<TMP>/j",
+            "HookParameters": {"save_interval": "7"},
             "CollectionConfigurations": [
-                {"CollectionName": "cc", "CollectionParameters": {"include_regex": "a,b", "save_interval": "3"}},
-                {"CollectionName": "cc", "CollectionParameters": {"include_regex": "b,c", "start_step": "2"}},
+                {"CollectionName": "cc", "CollectionParameters": parameters} for parameters in (first, second)
             ],
         }
     )
     collection = hook.get_collection("cc")
-    assert collection.include_regex == ["a", "b", "c"]
+    assert collection.include_regex == ["a", "b", "b", "c"]
+    assert collection.reduction_config.to_json_dict() == {
+        "save_raw_tensor": False,
+        "reductions": "min",
+        "save_shape": False,
+    }
+    assert not collection.save_histogram
     assert collection.save_config.to_json_dict()["TRAIN"] == {
-        "save_interval": 3,
+        "save_interval": 7,
         "save_steps": [],
         "start_step": 2,
         "end_step": None,
     }
+
+
+def test_an_empty_regex_matches_every_name(make_hook: Callable[..., Any]) -> None:
+    hook = make_hook(
+        {
+            "LocalPath": "<TMP>/j",
+            "HookParameters": {"include_regex": ""},
+            "CollectionConfigurations": [{"CollectionName": "cc", "CollectionParameters": {"include_regex": ""}}],
+        }
+    )
+    assert set(hook.include_collections) == {"default", "cc", "losses"}
+    for name in ("default", "cc"):
+        assert hook.get_collection(name).matches("anything")
 
 
 def test_tensorboard_in_sagemaker_is_what_its_own_config_says(

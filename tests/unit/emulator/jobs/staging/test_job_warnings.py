@@ -59,6 +59,17 @@ def test_what_is_known_when_a_job_is_created() -> None:
     ]
 
 
+def test_save_parameters_that_a_later_entry_leaves_out_are_those_of_the_hook() -> None:
+    collections = [
+        {"CollectionName": "losses", "CollectionParameters": {"save_steps": "1", "reductions": "min"}},
+        {"CollectionName": "losses"},
+    ]
+    (warning,) = find_request_warnings(
+        build_request(DebugHookConfig={"CollectionConfigurations": collections}), None, None
+    )
+    assert "different parameters: save_steps of losses is 1, then what the hook has. As on AWS" in warning.text
+
+
 def test_rules_without_a_hook_are_named_when_the_job_is_created() -> None:
     (warning,) = find_request_warnings(build_request(**RULES), None, None)
     assert warning.code == "RuleWithoutHook"
