@@ -33,9 +33,9 @@ _MODES_WITHOUT_GRADIENTS = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 class Hook(BaseHook):
     """Saves parameters, gradients, losses, and inputs and outputs of registered Gluon blocks.
 
-    A step begins when a registered block is called. It ends when the block's trainers have used its gradients, when the
-    mode changes, or when the next step begins. Parameters are saved at the end of the step, after the update. In a step
-    that saves nothing, only the callback that counts steps is registered.
+    A step begins when a registered block is called. It is visible when the block's trainers have used its gradients,
+    and ends when the mode changes or the next step begins. Parameters are saved after the update. In a step that saves
+    nothing, only the callback that counts steps is registered.
     """
 
     default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = CollectionManager.default_collections
@@ -126,11 +126,18 @@ class Hook(BaseHook):
             self._eager.begin(block, inputs)
 
     def _on_gradients_used(self) -> None:
-        if self.recorder.saves_late:
+        recorder = self.recorder
+        if recorder.saves_late or (recorder.plan is None and not recorder.is_open):
             self._save_parameters()
-            self.recorder.in_step = False
-        elif self.recorder.in_step:
-            self.recorder.end()
+            recorder.in_step = False
+        elif recorder.in_step or recorder.plan is not None:
+            try:
+                self._leave_training()
+            finally:
+                # As with upstream, a loss or a part of the model that is called before the next step belongs to it.
+                recorder.show()
+                if recorder.plan is None:
+                    self._stop_watching()
 
     def _add_loss(self, loss: gluon.loss.Loss) -> None:
         name = get_block_name(loss)
@@ -159,17 +166,26 @@ class Hook(BaseHook):
     def leave_step(self) -> None:
         """Save the parameters at the end of the step, and remove its callbacks."""
         try:
+            self._leave_training()
+        finally:
+            # Not earlier: Gluon fails if a hook is removed while it calls hooks.
+            self._stop_watching()
+
+    def _leave_training(self) -> None:
+        """Save the parameters, unless they have been, and let blocks run compiled again."""
+        try:
             self._eager.end()
             self._save_parameters()
         except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
             self.report_loss("the parameters of a step", error)
         finally:
             self._parameters.return_marks()
-            # Not earlier: Gluon fails if a hook is removed while it calls hooks.
-            if self._is_watching:
-                self._is_watching = False
-                self._blocks.deactivate()
-                self._losses.deactivate()
+
+    def _stop_watching(self) -> None:
+        if self._is_watching:
+            self._is_watching = False
+            self._blocks.deactivate()
+            self._losses.deactivate()
 
     def _cleanup(self) -> None:
         try:

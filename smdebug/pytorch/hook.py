@@ -53,9 +53,9 @@ profile_until_first_step()
 class Hook(BaseHook):
     """Saves parameters, gradients, losses, and inputs and outputs of modules of registered models.
 
-    A step begins when a registered model is called. It ends when the model's optimizers have used its gradients, when
-    the mode changes, or when the next step begins. In a step that saves nothing, only the callback that counts steps is
-    registered. The state of optimizers is saved if include_collections names `optimizer_variables`; see
+    A step begins when a registered model is called. It is visible when the model's optimizers have used its gradients,
+    and ends when the mode changes or the next step begins. In a step that saves nothing, only the callback that counts
+    steps is registered. The state of optimizers is saved if include_collections names `optimizer_variables`; see
     `smdebug.pytorch.training.optimizer_state`.
     """
 

@@ -86,6 +86,10 @@ SCENARIOS = {
         "save_config=smd.SaveConfig(save_interval=3)",
         fit='fit(net, criterion, 6, each=lambda n: hook.save_scalar(f"number{n}", n))',
     ),
+    "after_the_trainer": trained(
+        f'{ALL}, include_regex="output", save_config=smd.SaveConfig(save_interval=2)',
+        fit="x, y = batches(1)[0]\nfit(net, criterion, each=lambda _: criterion(net[1](net[0](x)), y))",
+    ),
     "hybridized": trained(f"{EACH}, {ALL}", fit=f"net.hybridize()\n{FIT}"),
     "convolution": "\n".join(
         [

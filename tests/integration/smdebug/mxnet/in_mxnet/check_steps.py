@@ -164,6 +164,30 @@ def test_what_is_saved_after_the_trainer_joins_its_step(make_hook: MakeHook, run
         assert "dense0_weight" in run.values(step)
 
 
+def test_what_is_computed_after_the_trainer_belongs_to_its_step(make_hook: MakeHook, run: WrittenRun) -> None:
+    training = Training()
+    hook = make_hook(
+        include_collections=["weights"], include_regex="output", save_config=smd.SaveConfig(save_interval=2)
+    )
+    hook.register_block(training.network)
+    hook.register_block(training.loss_function)
+    for number in range(3):
+        training.step()
+        assert run.steps == [0]
+        found = training.network[1](training.network[0](training.images))
+        training.loss_function(found, training.labels)
+        weights = training.weights()
+        if number == 0:
+            first = weights["dense0_weight"]
+    hook.close()
+    assert run.steps == [0, 2]
+    assert (run.values(0)["dense0_weight"] == first).all()
+    assert (run.values(2)["dense0_weight"] == weights["dense0_weight"]).all()
+    for step in run.steps:
+        assert {"dense0_output_1", "dense1_output_1", "softmaxcrossentropyloss0_output_1"} <= set(run.values(step))
+        assert "softmaxcrossentropyloss0_output_2" not in run.values(step)
+
+
 def test_parameters_on_two_devices_are_saved_from_the_first(make_hook: MakeHook, run: WrittenRun) -> None:
     network = gluon.nn.Dense(2, in_units=2)
     devices = [mx.cpu(0), mx.cpu(1)]
