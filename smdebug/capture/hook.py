@@ -1,6 +1,7 @@
 """BaseHook: the script-facing API of every framework's hook."""
 
 import atexit
+import logging
 import os
 import re
 import sys
@@ -18,6 +19,7 @@ from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.format.arguments import check_mode, check_name
+from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tracing.step_tracer import StepTracer
 from smdebug.writing.run_writer import check_out_dir
@@ -133,6 +135,11 @@ class BaseHook(Framework):
         return create_hook_from_json_config(cls, json_file_path, cls.default_save_config)
 
     @property
+    def logger(self) -> logging.Logger:
+        """The logger of this library."""
+        return get_logger()
+
+    @property
     def mode(self) -> ModeKeys:
         """The mode that the next step is counted in."""
         return self.recorder.mode
@@ -192,9 +199,14 @@ class BaseHook(Framework):
         self.recorder.collections.forget_plan()
         self.collection_manager.add(collection)
 
-    def has_default_hook_configuration(self) -> bool:
-        """Return whether only the collections that are always saved are included."""
-        return set(self.include_collections) == set(self.always_saved)
+    def has_default_hook_configuration(self, default_saved_collections: Iterable[str] | None = None) -> bool:
+        """Return whether only these collections are included; None stands for those that are always saved."""
+        names = self.always_saved if default_saved_collections is None else default_saved_collections
+        return set(self.include_collections) == set(names)
+
+    def has_default_configuration(self) -> bool:
+        """Return whether only the collections that are always saved are included, and nothing is traced."""
+        return self.has_default_hook_configuration() and (self.tracer is None or self.tracer.config is None)
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
         """Return whether the current step saves the tensor; of a collection that is due, by its regexes alone.

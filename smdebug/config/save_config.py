@@ -149,6 +149,10 @@ class SaveConfig:
         """Return a copy of this config with its open modes taken from `other`."""
         return SaveConfig({mode: self.mode_save_configs[mode] or other.mode_save_configs[mode] for mode in ModeKeys})
 
+    def merge_default_save_config(self, default_save_config: "SaveConfig") -> None:
+        """Take the open modes from another config, and from the defaults if they are open there, too."""
+        self.mode_save_configs = self.filled_from(default_save_config).filled_from(SaveConfig()).mode_save_configs
+
     def to_json_dict(self) -> dict[str, dict[str, Any] | None]:
         """Return the dictionary for collections files: mode name to the mode's dictionary, None for an open mode."""
         return {mode.name: conf.to_json_dict() if conf else None for mode, conf in self.mode_save_configs.items()}
@@ -186,6 +190,11 @@ class SaveConfig:
         return cls(confs)
 
     @classmethod
+    def from_save_config_mode(cls, save_config_mode: SaveConfigMode) -> "SaveConfig":
+        """Create a config of one config for all modes."""
+        return cls(dict.fromkeys(ModeKeys, save_config_mode))
+
+    @classmethod
     def parse(cls, obj: object) -> "SaveConfig":
         """Convert None, a SaveConfig, a SaveConfigMode for all modes, or a dict by mode to a SaveConfig.
 
@@ -198,7 +207,7 @@ class SaveConfig:
         if isinstance(obj, SaveConfig):
             return obj
         if isinstance(obj, SaveConfigMode):
-            return cls(dict.fromkeys(ModeKeys, obj))
+            return cls.from_save_config_mode(obj)
         if isinstance(obj, dict):
             return cls.from_dict(obj)
         raise SMDebugTypeError(f"A save config is a SaveConfig, a SaveConfigMode or a dict by mode, not {obj!r}.")

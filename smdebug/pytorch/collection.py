@@ -9,16 +9,7 @@ from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_manager import FrameworkCollectionManager
 
-__all__ = ["Collection", "CollectionKeys", "CollectionManager", "ModuleTensors"]
-
-
-class ModuleTensors:
-    """A request for the inputs or outputs of a module, whose name is known once its model is registered."""
-
-    def __init__(self, module: nn.Module, inputs: bool, outputs: bool) -> None:
-        self.module = module
-        self.inputs = inputs
-        self.outputs = outputs
+__all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
 
 class Collection(BaseCollection):
@@ -27,16 +18,16 @@ class Collection(BaseCollection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Initialize with the arguments of the base class."""
         super().__init__(*args, **kwargs)
-        self._module_tensors: list[ModuleTensors] = []
+        self._modules: dict[nn.Module, tuple[bool, bool]] = {}
 
     def add_module_tensors(self, module: nn.Module, inputs: bool = False, outputs: bool = True) -> None:
         """Include a module's inputs, its outputs, or both; its model must be registered by the first step."""
-        self.module_tensors.append(ModuleTensors(module, inputs, outputs))
+        self._modules[module] = inputs, outputs
 
     @property
-    def module_tensors(self) -> list[ModuleTensors]:
-        """Requests that have not been converted to regexes yet."""
-        return self._module_tensors
+    def modules(self) -> dict[nn.Module, tuple[bool, bool]]:
+        """Whether the inputs and the outputs of each added module are included."""
+        return self._modules
 
 
 class CollectionManager(FrameworkCollectionManager):

@@ -369,14 +369,9 @@ class Hook(BaseHook):
         if collection.name == CollectionKeys.OPTIMIZER_VARIABLES and collection.selects_nothing():
             # Upstream has no such collection for PyTorch, so only a run that names it has one.
             collection.include(OPTIMIZER_REGEX)
-        waiting = []
-        for wish in collection.module_tensors:
-            name = self._modules.get_name(get_written_model(wish.module))
-            if name is None:
-                waiting.append(wish)
-                continue
-            if wish.inputs:
-                collection.include(f"{name}{INPUT_SUFFIX}")
-            if wish.outputs:
-                collection.include(f"{name}{OUTPUT_SUFFIX}")
-        collection.module_tensors[:] = waiting
+        for module, wanted in collection.modules.items():
+            # Known once the module's model is registered.
+            name = self._modules.get_name(get_written_model(module))
+            for suffix, is_wanted in zip((INPUT_SUFFIX, OUTPUT_SUFFIX), wanted, strict=True):
+                if name is not None and is_wanted and f"{name}{suffix}" not in collection.include_regex:
+                    collection.include(f"{name}{suffix}")

@@ -38,6 +38,7 @@ class RunSteps:
     Attributes:
         index, num_workers, poll_interval_s: see above.
         dynamic_refresh: whether `maybe_refresh` looks for new steps.
+        workers: which workers have written each known global step.
         last_complete_step: the highest global step that all workers wrote, or that is no longer waited for; -1 if
             there is none. All steps below it count as complete.
         token_step: the global step up to which index files need not be listed again; None before the first refresh.
@@ -52,7 +53,7 @@ class RunSteps:
         self._window = window
         self.poll_interval_s = poll_interval_s
         self.dynamic_refresh = True
-        self._workers: dict[int, set[str]] = {}
+        self.workers: dict[int, set[str]] = {}
         self._steps: list[int] = []
         self.last_complete_step = -1
         self.token_step: int | None = None
@@ -84,9 +85,9 @@ class RunSteps:
 
     def add(self, step: int, worker: str) -> None:
         """Note that a worker wrote a global step."""
-        workers = self._workers.get(step)
+        workers = self.workers.get(step)
         if workers is None:
-            workers = self._workers[step] = set()
+            workers = self.workers[step] = set()
             if self._steps and step < self._steps[-1]:
                 insort(self._steps, step)
             else:
@@ -121,7 +122,7 @@ class RunSteps:
         if self.num_workers == 1:
             return None
         steps = (self._steps[at] for at in range(first, len(self._steps)))
-        return next((step for step in steps if len(self._workers[step]) < self.num_workers), None)
+        return next((step for step in steps if len(self.workers[step]) < self.num_workers), None)
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, *, show_incomplete: bool = False) -> list[int]:
         """Return the sorted steps of a mode, in the numbers of that mode."""
@@ -146,7 +147,7 @@ class RunSteps:
 
     def is_complete(self, step: int) -> bool:
         """Return whether all workers wrote this known global step, or the missing ones are no longer waited for."""
-        return self.loaded_all_steps or step <= self.last_complete_step or len(self._workers[step]) == self.num_workers
+        return self.loaded_all_steps or step <= self.last_complete_step or len(self.workers[step]) == self.num_workers
 
     def state(self, step: int, mode: ModeKeys) -> StepState:
         """Return whether a step, in the numbers of a mode, can be read."""

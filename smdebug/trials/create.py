@@ -8,11 +8,12 @@ from typing import Literal, overload
 from smdebug.exceptions import SMDebugValueError
 from smdebug.profiler.profiler_trial import ProfilerTrial
 from smdebug.reading.run_files import LocalRunFiles, RunFiles
+from smdebug.reading.run_steps import DEFAULT_POLL_INTERVAL_S
 from smdebug.storage.exported_job import refuse_exported_job
 from smdebug.storage.s3 import S3RunFiles, get_path_text, is_s3
 from smdebug.trials.local_trial import LocalTrial
 from smdebug.trials.s3_trial import S3Trial
-from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
+from smdebug.trials.trial import Trial
 
 
 @overload
@@ -52,7 +53,7 @@ def create_trial(
     out_dir: str | os.PathLike[str] | None = None,
     range_steps: Sequence[int | None] | None = None,
     check: bool = False,  # noqa: ARG001 -- smdebug's signature; checksums are always verified
-    index_mode: bool = True,
+    index_mode: bool = True,  # noqa: ARG001 -- smdebug's signature
     cache: bool = False,
     parallel: bool = True,  # noqa: ARG001 -- smdebug's signature
     poll_interval_s: float = DEFAULT_POLL_INTERVAL_S,
@@ -67,15 +68,15 @@ def create_trial(
         out_dir: another name of `path`.
         range_steps: (begin, end) in global steps, None for open. Only steps in [begin, end) are read.
         check: without effect: checksums are always verified.
-        index_mode: must be True.
+        index_mode: without effect: a run is always read by its index.
         cache: keep values in memory.
         parallel: without effect.
         poll_interval_s: seconds between two refreshes while waiting for steps.
 
     Raises:
         MissingCollectionFiles: the job has ended without writing its collections files.
-        SMDebugValueError: not exactly one path is given, it is empty, has no bucket or is that of an exported job, or
-            index_mode is False.
+        SMDebugValueError: not exactly one path is given, or it is empty, has no bucket or is that of an exported
+            job.
         NoMoreProfilerData: a profiled job has ended without any data.
         OSError: output_dir cannot be created.
         SMDebugError: S3 cannot be read.
@@ -86,8 +87,6 @@ def create_trial(
     (path,) = given
     if profiler:
         return ProfilerTrial(name, path, output_dir, poll_interval_s=poll_interval_s)
-    if not index_mode:
-        raise SMDebugValueError("index_mode=False is not supported: leave it out.")
     on_s3, bucket, prefix = is_s3(path)
     if on_s3:
         if name is None:

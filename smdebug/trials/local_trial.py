@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from smdebug.reading.run_files import LocalRunFiles
+from smdebug.reading.run_steps import DEFAULT_POLL_INTERVAL_S
 from smdebug.storage.s3 import get_path_text
-from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
+from smdebug.trials.trial import Trial
 
 
 class LocalTrial(Trial):

@@ -2,7 +2,6 @@
 
 import time
 
-from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import MissingCollectionFiles, SMDebugValueError
 from smdebug.format.locations import parse_worker_of_collections_file
@@ -37,15 +36,10 @@ class RunCollections:
         self.workers = sorted(parse_worker_of_collections_file(name) for name in names)
         self.num_workers = self._manager.get_num_workers()
 
-    def get_all(self) -> dict[str, Collection]:
-        """Return all collections by name."""
+    def get_manager(self) -> CollectionManager:
+        """Return the collections; a manager creates one that is not known when it is asked for it."""
         self._update()
-        return self._manager.get_collections()
-
-    def get(self, name: str) -> Collection:
-        """Return a collection by name; an unknown one is created, without tensors."""
-        self._update()
-        return self._manager.get(name)
+        return self._manager
 
     def _wait_for_files(self, path: str, poll_interval_s: float) -> list[str]:
         next_log = time.monotonic() + _LOG_WAITING_EVERY_S

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from smdebug.reading.run_steps import DEFAULT_POLL_INTERVAL_S
 from smdebug.storage.s3 import S3RunFiles
-from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S, Trial
+from smdebug.trials.trial import Trial
 
 
 class S3Trial(Trial):

@@ -13,11 +13,13 @@ from smdebug.analysis.frames import build_frame
 from smdebug.analysis.plots import name_run
 from smdebug.analysis.utils import read_step_data
 from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.environment import INCOMPLETE_STEP_WAIT_WINDOW_KEY, read_number
 from smdebug.exceptions import SMDebugValueError, TensorUnavailable
 from smdebug.format.locations import get_index_path, serialize_tf_device
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.index_reader import PathIndexReader
 from smdebug.reading.record_reader import RecordReader
 from smdebug.reading.run_files import RunFiles
 from smdebug.reading.run_index import RunIndex
@@ -29,8 +31,6 @@ from smdebug.trials.step_tensors import StepTensors
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
-
-__all__ = ["DEFAULT_POLL_INTERVAL_S", "Trial"]
 
 
 class Trial:
@@ -259,15 +259,35 @@ class Trial:
         self.maybe_refresh()
         return list(self._collections.workers)
 
+    @property
+    def workers_for_global_step(self) -> dict[int, set[str]]:
+        """Which workers have written each global step that is known."""
+        return {step: set(workers) for step, workers in sorted(self._steps.workers.items())}
+
     def collections(self) -> dict[str, Collection]:
         """Return the collections of the run by name, as the first worker saved them."""
         self.maybe_refresh()
         self.run_index.read_all()
-        return self._get_collections().get_all()
+        return self.collection_manager.get_collections()
 
     def collection(self, coll_name: str) -> Collection:
         """Return a collection by name; an unknown one is created, without tensors."""
-        return self._get_collections().get(coll_name)
+        return self.collection_manager.get(coll_name)
+
+    @property
+    def collection_manager(self) -> CollectionManager:
+        """The collections of the run, as the first worker saved them."""
+        # Hooks write their collections again when they meet new tensors.
+        known = len(self.run_index.layouts.names), self.loaded_all_steps
+        if known != self._known_names:
+            self._known_names = known
+            self._collections.may_have_grown = True
+        return self._collections.get_manager()
+
+    @cached_property
+    def index_reader(self) -> PathIndexReader:
+        """A reader of the run's index files, whatever this trial has read of them."""
+        return PathIndexReader(self._files)
 
     def inputs(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[NDArray[Any]]:
         """Return the values of the collection `inputs` at a step, ordered by the numbers at the end of their names.
@@ -405,14 +425,6 @@ class Trial:
         if step is not None and global_steps == [None]:
             raise KeyError(f"Step {step} of mode {mode.name} was not saved; see trial.steps(modes.{mode.name}).")
         return list({name: None for each in global_steps if each is not None for name in index.names(each)})
-
-    def _get_collections(self) -> RunCollections:
-        # Hooks write their collections again when they meet new tensors.
-        known = len(self.run_index.layouts.names), self.loaded_all_steps
-        if known != self._known_names:
-            self._known_names = known
-            self._collections.may_have_grown = True
-        return self._collections
 
 
 def _compile(regex: str | Iterable[Any]) -> list[re.Pattern[str]]:

@@ -128,6 +128,11 @@ class Hook(BaseHook, TrainingCallback):
             include_workers=include_workers,
         )
 
+    @classmethod
+    def hook_from_config(cls, json_config_path: str | os.PathLike[str] | None = None) -> "Self":
+        """Create a hook from a debughookconfig.json; an older name of `create_from_json_file`."""
+        return cls.create_from_json_file(json_config_path)
+
     # Called by XGBoost.
 
     def before_training(self, model: Any) -> Any:

@@ -248,7 +248,7 @@ SCENARIOS = {
     "from_json_default": "import json, pathlib\npathlib.Path(out).parent.mkdir(exist_ok=True)\n"
     'file = pathlib.Path(out).with_suffix(".json")\n'
     'file.write_text(json.dumps({"LocalPath": out}))\n'
-    "hook = smd.Hook.create_from_json_file(str(file))\nfit(hook, rounds=12)",
+    "hook = smd.Hook.hook_from_config(str(file))\nfit(hook, rounds=12)",
     "data_of_wrong_type": f'seen["list"] = attempt(smd.Hook, out, {EACH}, train_data=[1, 2])\n'
     'seen["missing"] = attempt(smd.Hook, out, train_data=("/missing", "csv"))\n'
     'seen["array"] = attempt(smd.Hook, out, validation_data=features)',

@@ -14,12 +14,12 @@ from smdebug.environment import DEFAULT_WORKER_NAME
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
 from smdebug.format.locations import COLLECTIONS_SUFFIX
 from smdebug.reading.run_files import LocalRunFiles
+from smdebug.reading.run_steps import DEFAULT_POLL_INTERVAL_S
 from smdebug.rules.container.rule_config import RuleConfig
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import build_idle_check
 from smdebug.trials import Trial, create_trial
 from smdebug.trials.create import open_files
-from smdebug.trials.trial import DEFAULT_POLL_INTERVAL_S
 
 
 class RuleFiredEarly(Exception):  # noqa: N818 -- an event, not an error

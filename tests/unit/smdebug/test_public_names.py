@@ -118,10 +118,12 @@ HOOK_MEMBERS = [
     "create_from_json_file",
     "get_collection",
     "get_collections",
+    "has_default_configuration",
     "has_default_hook_configuration",
     "has_registered_loss_module",
     "has_registered_module",
     "include_collections",
+    "logger",
     "mode_steps",
     "out_dir",
     "profiling_end",
@@ -161,9 +163,9 @@ MEMBERS = {
     "get_num_workers load load_from_string set_num_workers to_json_dict update_meta",
     "smdebug.core.state_store.StateStore": "get_last_saved_state is_checkpoint_updated update_state",
     "smdebug.core.tensor.Tensor": "prev_steps reduction_value reduction_values shape shapes steps value values workers",
-    "smdebug.trials.Trial": "_global_to_mode collection collections global_step has_passed_step has_tensor inputs "
-    "labels last_complete_step last_index_token loaded_all_steps mode mode_step modes num_workers predictions steps "
-    "tensor tensor_names wait_for_steps workers",
+    "smdebug.trials.Trial": "_global_to_mode collection collection_manager collections global_step has_passed_step "
+    "has_tensor index_reader inputs labels last_complete_step last_index_token loaded_all_steps mode mode_step modes "
+    "num_workers predictions steps tensor tensor_names wait_for_steps workers workers_for_global_step",
 }
 MEMBER_PAIRS = [(owner, name) for owner, names in MEMBERS.items() for name in names.split()]
 

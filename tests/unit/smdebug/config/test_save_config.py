@@ -13,6 +13,14 @@ def saved(config: SaveConfigMode, count: int = 12) -> list[int]:
     return [step for step in range(count) if config.should_save_step(step)]
 
 
+def test_open_modes_are_taken_from_another_config_then_from_the_defaults() -> None:
+    config = SaveConfig({ModeKeys.TRAIN: SaveConfigMode(7)})
+    config.merge_default_save_config(SaveConfig({ModeKeys.TRAIN: SaveConfigMode(5), ModeKeys.EVAL: SaveConfigMode(3)}))
+    intervals = {mode.name: config.get_save_config(mode).save_interval for mode in ModeKeys}
+    assert intervals == {"TRAIN": 7, "EVAL": 3, "PREDICT": 500, "GLOBAL": 500}
+    assert SaveConfig.from_save_config_mode(SaveConfigMode(5)) == SaveConfig(save_interval=5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "steps"),
     [

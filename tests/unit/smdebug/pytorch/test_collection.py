@@ -1,3 +1,5 @@
+from torch import nn
+
 from smdebug.pytorch.collection import Collection, CollectionManager
 from smdebug.pytorch.hook import Hook
 
@@ -12,3 +14,11 @@ def test_a_manager_begins_with_the_collections_of_the_hook() -> None:
 
 def test_a_loaded_manager_holds_what_its_text_says() -> None:
     assert CollectionManager.load_from_string('{"collections": {}, "_meta": {"num_workers": 1}}').collections == {}
+
+
+def test_a_collection_shows_its_modules() -> None:
+    layer, collection = nn.Linear(1, 1), Collection("mine")
+    collection.add_module_tensors(layer)
+    assert collection.modules == {layer: (False, True)}
+    collection.add_module_tensors(layer, inputs=True)
+    assert collection.modules == {layer: (True, True)}

@@ -311,6 +311,9 @@ def test_what_is_due_can_be_asked(make_hook: MakeHook, training: Training) -> No
 def test_default_configuration_saves_losses(make_hook: MakeHook) -> None:
     hook = make_hook()
     assert hook.has_default_hook_configuration()
+    assert hook.has_default_hook_configuration(["losses"])
+    assert not hook.has_default_hook_configuration(["losses", "weights"])
+    assert hook.has_default_configuration()
     assert hook.include_collections == ["losses"]
 
 

@@ -36,7 +36,9 @@ def test_names_and_identity(tmp_path: Path) -> None:
 
 
 def test_the_arguments_and_attributes_of_smdebug(tmp_path: Path) -> None:
-    RunMaker(tmp_path).end()
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0})
+    run.end()
     given = LocalTrial(name="a", dirname=tmp_path, parallel=True, check=False, index_mode=True, cache=True)
     placed = LocalTrial("a", tmp_path, None, True, False, True, True)
     assert given == placed
@@ -45,6 +47,19 @@ def test_the_arguments_and_attributes_of_smdebug(tmp_path: Path) -> None:
     assert given.index_mode
     assert given.trial_dir == str(tmp_path)
     assert given.worker_set == set(given.workers())
+    assert given.workers_for_global_step == {0: {"worker_0"}}
+    assert given.collection_manager.get_collections() == given.collections()
+    locations, _ = given.index_reader.load_tensor_data_from_index_files()
+    assert given.index_reader.fetch_tensor_value(locations["loss"][0]["worker_0"]) == 1
+
+
+def test_a_run_is_read_by_its_index_whatever_index_mode_says(tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0})
+    run.end()
+    for trial in (LocalTrial("a", tmp_path, index_mode=False), create_trial(tmp_path, index_mode=False)):
+        assert trial.steps() == [0]
+        assert trial.index_mode
 
 
 def test_running_trial_sees_new_steps_and_names(tmp_path: Path) -> None:
@@ -193,7 +208,6 @@ def test_underscores_in_the_path(tmp_path: Path) -> None:
         ({}, SMDebugValueError, "path"),
         ({"path": "x", "out_dir": "x"}, SMDebugValueError, "one run"),
         ({"path": "s3://"}, SMDebugValueError, "s3://bucket/prefix"),
-        ({"path": "x", "index_mode": False}, SMDebugValueError, "index_mode"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, object], error: type[Exception], text: str) -> None:
