@@ -329,7 +329,8 @@ def test_what_is_not_a_step_is_refused(tmp_path: Path, step: Any) -> None:
     for ask in (loss.value, loss.shape, loss.workers, loss.reduction_values, loss.prev_steps, trial.has_passed_step):
         with pytest.raises(SMDebugTypeError, match=r"is not a step: give a number, one of trial\.steps\(\)\."):
             ask(step)
-    assert loss.value(np.int64(0)) == loss.value(0)
+    number_of_numpy: Any = np.int64(0)
+    assert loss.value(number_of_numpy) == loss.value(0)
 
 
 def test_path_may_be_a_path_object(tmp_path: Path) -> None:
