@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-_SCOPE = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
 _MOST_SECONDS = 600.0
@@ -72,8 +71,8 @@ def build_fault(scope: str, members: Mapping[str, Any]) -> Fault:
     Raises:
         ValueError: a member is invalid; the message names it.
     """
-    if not _SCOPE.fullmatch(scope):
-        raise ValueError(f"{scope[:60]!r} is not a service, and none of {', '.join(sorted(_KINDS))}")
+    if scope not in _KINDS:
+        _check_service(scope)
     kinds = _KINDS.get(scope, _SERVICE_KINDS)
     fault = Fault({})
     for name, value in members.items():
@@ -93,6 +92,24 @@ def build_fault(scope: str, members: Mapping[str, Any]) -> Fault:
             f"SHARE from 0 to 1, or {scope}:delay=TIME"
         )
     return fault
+
+
+def _check_service(scope: str) -> None:
+    """Raise ValueError unless a scope is the name by which requests of a service are signed."""
+    from difflib import get_close_matches
+
+    from emulator.service_model import load_signing_names  # few starts have faults
+
+    signing_names = load_signing_names()
+    if scope in signing_names.values():
+        return
+    if scope in signing_names:
+        raise ValueError(f"requests of {scope} are signed as {signing_names[scope]}: give {signing_names[scope]}")
+    near = get_close_matches(scope, {*_KINDS, *signing_names.values()}, 1)
+    raise ValueError(
+        f"{scope[:60]!r} is not a service, and none of {', '.join(sorted(_KINDS))}: give "
+        f"{near[0] if near else 'one of these, or a service such as s3, sagemaker or sqs'}"
+    )
 
 
 def _parse_share(name: str, value: Any) -> float:

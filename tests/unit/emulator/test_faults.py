@@ -18,6 +18,9 @@ def test_faults_are_read() -> None:
     [
         ("", "is not a service"),
         ("S3:error=1", "is not a service"),
+        ("foo:error=1", "none of events, jobs, lambda: give one of these, or a service such as s3, sagemaker or sqs"),
+        ("sagemakr:error=1", "none of events, jobs, lambda: give sagemaker"),
+        ("stepfunctions:error=1", "requests of stepfunctions are signed as states: give states"),
         ("s3", "no fault is given for s3: give s3:error=SHARE"),
         ("s3:times=1", "no fault is given for s3"),
         ("s3:error=2", "a share from 0 to 1"),

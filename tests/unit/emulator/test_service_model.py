@@ -1,7 +1,7 @@
 import pytest
 from botocore.loaders import Loader
 
-from emulator.service_model import load_service_model
+from emulator.service_model import load_service_model, load_signing_names
 
 
 def test_the_model_is_what_clients_of_the_same_botocore_load(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,3 +16,12 @@ def test_the_model_is_what_clients_of_the_same_botocore_load(monkeypatch: pytest
     assert model.metadata["endpointPrefix"] == "api.sagemaker"
     found = vars(model)["_service_description"]
     assert found == Loader().load_service_model("sagemaker", "service-2")
+
+
+def test_signing_names_are_those_of_the_models() -> None:
+    names = load_signing_names()
+    loader = Loader()
+    assert names.keys() == set(loader.list_available_services("service-2"))
+    for service in ("s3", "sagemaker-runtime", "cloudwatch", "cloudfront", "ses", "events"):
+        metadata = loader.load_service_model(service, "service-2")["metadata"]
+        assert names[service] == metadata.get("signingName", metadata["endpointPrefix"])
