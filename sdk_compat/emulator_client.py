@@ -158,7 +158,8 @@ class EmulatorClient:
 
     def open_trial(self, job: Any) -> Any:
         """Open the tensors that a training job saved, as an smdebug trial."""
-        described = self.client("sagemaker").describe_training_job(TrainingJobName=read_job_name(job))
+        __tracebackhide__ = True
+        described = self._describe(self.client("sagemaker"), read_job_name(job))
         if "DebugHookConfig" not in described:
             raise self.failure(f"{read_job_name(job)} saves no tensors: it was created without a DebugHookConfig.")
         # This imports the smdebug library that is installed; this package does not depend on it.
@@ -173,16 +174,23 @@ class EmulatorClient:
         sagemaker = self.client("sagemaker")
         deadline = time.monotonic() + timeout
         while True:
-            try:
-                described: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
-            except sagemaker.exceptions.ClientError as error:
-                # The traceback of the client would hide the message.
-                raise self.failure(f"The training job {name!r} cannot be described: {error}") from None
+            described = self._describe(sagemaker, name)
             if is_over(described):
                 return described
             if time.monotonic() > deadline:
                 raise self.failure(f"{name} {otherwise} after {timeout:g} s.\n{self._explain(described)}")
             time.sleep(_POLL_SECONDS)
+
+    def _describe(self, sagemaker: Any, name: str) -> dict[str, Any]:
+        __tracebackhide__ = True
+        try:
+            described: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
+        except sagemaker.exceptions.ClientError as error:
+            # The traceback of the client would hide the message.
+            raise self.failure(
+                f"The training job {name!r} cannot be described in {self.region}: {error.response['Error']['Message']}"
+            ) from None
+        return described
 
     def _explain(self, described: dict[str, Any], rule: dict[str, Any] | None = None) -> str:
         """Describe the state of a job and of one rule, or of all rules, with the last lines of the logs."""

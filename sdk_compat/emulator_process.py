@@ -17,6 +17,8 @@ from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.remote import Remote
 
 _STOP_SECONDS = 120
+# What click prints before the error of a wrong option, for who typed a command line.
+_USAGE = re.compile(r"\AUsage: .*?^Error: ", re.DOTALL | re.MULTILINE)
 # Emulators that were started for a command. They are kept here because garbage collection would close their pipes
 # before this process is replaced by the command.
 _held: list[EmulatorProcess] = []
@@ -91,9 +93,9 @@ class EmulatorProcess:
         found = re.search(r"http://[\d.]+:\d+", self.first_line)
         if found is None:
             self.stop()
-            text = self.log_text().strip()
+            why = _USAGE.sub("", self.log_text()).strip()
             self.log_path.unlink()
-            raise EmulatorStartError(text or f"it printed {self.first_line!r} and ended")
+            raise EmulatorStartError(why or f"it printed {self.first_line!r} and ended")
         self.endpoint_url = found.group()
 
     @property

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--job", metavar="NAME", help=argparse.SUPPRESS)  # whose run it is, for messages
     options = parser.parse_args(arguments)
     try:
-        _check_openable(options.path)
+        _check_openable(options.path, options.job)
         trial = create_trial(options.path)
         mode = ModeKeys[options.mode]
         _check_saved(trial, mode)
@@ -83,9 +83,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _check_openable(path: str) -> None:
+def _check_openable(path: str, job: str | None) -> None:
     files = open_files(path)
     names = files.list_collections_files()
+    if not names and job is not None:
+        raise SMDebugValueError(
+            f"no tensors have been saved: smdebug-emulator describe {job} says how far the job came."
+        )
     if not names:
         raise SMDebugValueError(
             "this is not a run: it contains no collections file. Give a hook's out_dir, or the path that contains the "

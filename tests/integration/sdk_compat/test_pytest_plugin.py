@@ -143,7 +143,7 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
             "*RuleEvaluationConditionMet: *",
             "*the last words of the script*",
             "*Rule VanishingGradient waits for the tensors of *",
-            "*The training job 'nobody' cannot be described: *Requested resource not found.*",
+            "*The training job 'nobody' cannot be described in *: Requested resource not found.*",
             "  NoGpu: ml.g5.2xlarge: no GPU here*",
             "*has no rule 'Overfit'; its rules are: VanishingGradient, ExplodingTensor.*",
         ]

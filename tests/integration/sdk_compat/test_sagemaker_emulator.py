@@ -73,6 +73,12 @@ def test_jobs_are_waited_for_judged_and_opened(emulator: SageMakerEmulator) -> N
         _ = TrainingJob(JOB, emulator.endpoint_url).trial
 
 
+def test_a_job_that_does_not_exist_has_no_trial(emulator: SageMakerEmulator) -> None:
+    for ask in (emulator.open_trial, emulator.wait_for_rules):
+        with pytest.raises(AssertionError, match=r"'nobody' cannot be described in us-east-1: Requested resource not"):
+            ask("nobody")
+
+
 def test_the_environment_is_as_it_was_afterwards(emulator: SageMakerEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     boto3.setup_default_session(aws_access_key_id="of", aws_secret_access_key="before", region_name="eu-west-1")
     monkeypatch.setenv("AWS_PROFILE", "of-the-user")
@@ -273,6 +279,6 @@ def test_a_mistake_is_named() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Emulator'"):
         _ = smdebug_emulator.Emulator
     assert "mock_sagemaker" in dir(smdebug_emulator)
-    with pytest.raises(smdebug_emulator.EmulatorStartError, match="nowhere"):
+    with pytest.raises(smdebug_emulator.EmulatorStartError, match=r"\AInvalid value .*'nowhere' is not a"):
         SageMakerEmulator(runtime="nowhere")
     assert not ProcessEnvironment().is_led

@@ -112,6 +112,7 @@ def test_on_s3(storage: Storage, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "text"),
     [
         (["{0}/nothing"], "this is not a run: it contains no collections file"),
+        (["{0}/nothing", "--job", "x"], "no tensors have been saved: smdebug-emulator describe x says how far the job"),
         (["{0}/run", "--tensor", "missing"], "There is no tensor missing"),
         (["{0}/half"], "1 of 2 workers"),
         (["{0}/broken"], "broken: "),
