@@ -95,15 +95,16 @@ class SavedCollections:
             mode_steps: the last step of each mode. GLOBAL counts only without others: it has the steps of all.
         """
         framework, included = self._framework, set(self._framework.include_collections)
-        modes = [mode for mode in mode_steps if mode is not ModeKeys.GLOBAL] or [ModeKeys.GLOBAL]
-        modes = [mode for mode in modes if mode_steps[mode] >= 0]
+        last = {mode: step for mode, step in mode_steps.items() if step >= 0}
+        if len(last) > 1:
+            last.pop(ModeKeys.GLOBAL, None)
         for name, collection in self.manager.collections.items():
             is_saved = name in included or CollectionKeys.ALL in included
             if not is_saved or name in framework.default_collections or collection.tensor_names:
                 continue
             config = collection.save_config or framework.save_config
-            first = {mode: config.get_save_config(mode).get_next_step(0) for mode in modes}
-            was_due = any(step is not None and step <= mode_steps[mode] for mode, step in first.items())
+            first = {mode: config.get_save_config(mode).get_next_step(0) for mode in last}
+            was_due = any(step is not None and step <= last[mode] for mode, step in first.items())
             if was_due and collection.include_regex:
                 warn_user(
                     HOOK_SAVED_NOTHING,
