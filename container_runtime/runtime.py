@@ -242,8 +242,11 @@ class ContainerRuntime(Protocol):
             VersionRefusedError: no local image has the requested version, and others are refused.
         """
 
-    def has_image(self, image: str) -> bool:
-        """Return whether an image of exactly this name was loaded. False for an engine that does not answer."""
+    def has_image(self, image: str, *, exactly: bool = True) -> bool:
+        """Return whether an image of exactly this name was loaded; if not ``exactly``, whether a local one runs for it.
+
+        What an engine that does not answer has of images that were loaded, it has not exactly, but otherwise.
+        """
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """Return the path at which a container with ``mount`` sees ``mount.source / relative``."""

@@ -15,6 +15,7 @@ def test_unknown_image_says_what_there_is(runtime: ContainerRuntime) -> None:
     for use in (lambda: runtime.resolve_image(spec.image), lambda: runtime.start(spec)):
         with pytest.raises(ImageNotFoundError, match=r"no-such-image-anywhere.*sagemaker-debugger-rules"):
             use()
+    assert not runtime.has_image(spec.image, exactly=False)
     assert runtime.find({}) == []
 
 
@@ -28,6 +29,7 @@ def test_image_of_another_version_is_used_and_said(runtime: ContainerRuntime) ->
     assert runtime.resolve_image(IMAGE).substitution is None
     assert runtime.describe_substitution(IMAGE) is None
     assert not runtime.has_image(image)
+    assert runtime.has_image(image, exactly=False)
 
 
 @pytest.mark.parametrize("program", ["no-such-program", "/no/such/program"])

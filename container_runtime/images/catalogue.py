@@ -271,6 +271,13 @@ class ImageCatalogue:
             )
         return definition, describe_substitution(definition, requested, environments)
 
+    def has(self, image: str) -> bool:
+        """Return whether an image of this project runs for ``image``."""
+        try:
+            return self.find(image) is not None
+        except ImageNotFoundError:
+            return False
+
     def describe_substitution(self, image: str) -> str | None:
         """Describe how this project's image for ``image`` differs from it; None without a difference or an image.
 

@@ -110,8 +110,8 @@ class LocalProcesses(OneMachine):
     def describe_substitution(self, image: str) -> str | None:
         return self._catalogue.describe_substitution(image)
 
-    def has_image(self, image: str) -> bool:  # noqa: ARG002 - nothing can be loaded
-        return False
+    def has_image(self, image: str, *, exactly: bool = True) -> bool:
+        return not exactly and self._catalogue.has(image)  # nothing can be loaded
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
         """See ``ContainerRuntime``. This is the path on the host if the kernel grants no mounts."""

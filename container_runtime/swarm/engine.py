@@ -177,8 +177,8 @@ class SwarmEngine:
     def describe_substitution(self, image: str) -> str | None:
         return self._images.describe_substitution(image)
 
-    def has_image(self, image: str) -> bool:
-        return self._images.has(image)
+    def has_image(self, image: str, *, exactly: bool = True) -> bool:
+        return self._images.has(image, exactly=exactly)
 
     def path_in_container(self, mount: Mount, relative: str) -> str:
         return mount.find_inside(relative)

@@ -68,8 +68,16 @@ class TrainingJobs(JobsOfAKind):
             )
         except VersionRefusedError as error:
             raise ValidationException(str(error)) from error
-        hands_gpus = self._services.runtime.hands_gpus
-        warnings = list(find_request_warnings(request, substitution, client_note, hands_gpus=hands_gpus))
+        runtime = self._services.runtime
+        warnings = list(
+            find_request_warnings(
+                request,
+                substitution,
+                client_note,
+                hands_gpus=runtime.hands_gpus,
+                has_image=partial(runtime.has_image, exactly=False),
+            )
+        )
         with self.quotas.admit(region, request):
             self._threads.start(
                 TrainingJobRun(job, self._services),

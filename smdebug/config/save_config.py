@@ -26,6 +26,8 @@ class SaveConfigMode:
     ) -> None:
         """Set which steps are saved; None selects the default: every 500th step from step 0 on, without an end.
 
+        A negative interval counts as its absolute value, as in smdebug.
+
         Raises:
             ValueError: a number cannot be parsed as an integer.
             SMDebugValueError: `save_steps` is not a list of integers, or the interval is 0.

@@ -178,7 +178,7 @@ class SimulatedNodes(OneMachine):
     def describe_substitution(self, image: str) -> str | None:
         return None
 
-    def has_image(self, image: str) -> bool:
+    def has_image(self, image: str, *, exactly: bool = True) -> bool:
         return True
 
     def path_in_container(self, mount: Mount, relative: str) -> str:

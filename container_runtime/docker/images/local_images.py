@@ -142,9 +142,11 @@ class LocalImages:
             return None
         return found if found is not None and self._lacks(image) else None
 
-    def has(self, image: str) -> bool:
-        """Return whether the engine has an image of exactly this name. False if it does not answer."""
-        return self._is_loaded(image) is True
+    def has(self, image: str, *, exactly: bool = True) -> bool:
+        """See ``container_runtime.runtime.ContainerRuntime.has_image``."""
+        if exactly:
+            return self._is_loaded(image) is True
+        return self._catalogue.has(image) or self._in_place.resolve(image) is not None or not self._lacks(image)
 
     def forget(self, image: str) -> None:
         """Remove the name from the cache, so that the next ``resolve`` asks the engine."""

@@ -76,13 +76,15 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         reported=True,
     ),
     "HookParameterDoubtful": WarningKind(
-        "A number of DebugHookConfig cannot be read, or a collection has nearly the name of a built-in one.",
+        "A value of DebugHookConfig cannot be read or does nothing, or a collection has nearly the name of a built-in "
+        "one.",
         "DebugHookConfig: {said}",
         "Correct DebugHookConfig. AWS accepts such a request as well, and the hook refuses or ignores this in the "
         "training.",
     ),
     "RuleDoubtful": WarningKind(
-        "There is no built-in rule of the name that a rule configuration invokes, or the rule has no such parameter.",
+        "There is no built-in rule of the name that a rule configuration invokes, or the rule has no such parameter or "
+        "does not take its value, or its image is not there.",
         _REPORTED,
         "Correct the rule configuration; `smdebug-emulator rules list` has the names, `rules show RULE` the "
         "parameters. AWS accepts such a request as well, and the rule's evaluation ends in Error.",

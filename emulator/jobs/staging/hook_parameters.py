@@ -1,6 +1,7 @@
-"""Slips in a hook's configuration: parameters, numbers and collections."""
+"""Slips in a hook's configuration: parameters, their values, and collections."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,6 +18,13 @@ WHOLE_NUMBERS = frozenset(f"{mode}{name}" for mode in _MODES for name in ("save_
 """Names of parameters whose values are whole numbers."""
 SAVE_PARAMETERS = WHOLE_NUMBERS | {f"{mode}save_steps" for mode in _MODES}
 """Names of parameters that say which steps are saved. Of a collection that is given twice, the last entry has them."""
+_PLAIN_REDUCTIONS = ("min", "max", "mean", "std", "variance", "sum", "prod", "l1_norm", "l2_norm")
+REDUCTIONS = frozenset((*_PLAIN_REDUCTIONS, *(f"abs_{name}" for name in _PLAIN_REDUCTIONS)))
+"""Names that the parameter reductions may hold."""
+# As in smdebug, case matters.
+_FLAG_WORDS = ("true", "True", "false", "False")
+# As in smdebug, the hook takes only JSON's true and false for these, which the API cannot send.
+_NO_TEXTS = ("save_raw_tensor", "save_shape")
 _OF_TENSORS = SAVE_PARAMETERS | {"reductions", "save_raw_tensor", "save_shape", "include_regex"}
 PARAMETERS = {
     "HookParameters": _OF_TENSORS | {"save_all", "include_workers", "export_tensorboard", "tensorboard_dir", "dry_run"},
@@ -30,10 +38,13 @@ _SIMILARITY = 0.8
 def find_slips(request: Mapping[str, Any]) -> Iterator[str]:
     """Yield a description of each parameter and collection of DebugHookConfig that is probably a mistake."""
     hook = request.get("DebugHookConfig") or {}
-    yield from _find_unreadable("HookParameters", hook.get("HookParameters") or {})
+    of_hook = hook.get("HookParameters") or {}
+    yield from _find_unreadable("HookParameters", of_hook)
+    yield from _find_empty_range("HookParameters", of_hook)
     for collection in hook.get("CollectionConfigurations") or ():
         name, parameters = collection.get("CollectionName", ""), collection.get("CollectionParameters") or {}
         yield from _find_unreadable(f"the collection {name}", parameters)
+        yield from _find_empty_range(f"the collection {name}", parameters, of_hook)
         # A custom collection has an include_regex.
         if name in COLLECTIONS or "include_regex" in parameters:
             continue
@@ -68,13 +79,86 @@ def _find_unknown(where: str, parameters: Iterable[str], known: Collection[str])
 
 def _find_unreadable(where: str, parameters: Mapping[str, str]) -> Iterator[str]:
     for name, value in parameters.items():
-        if name in WHOLE_NUMBERS and not _is_whole_number(value):
-            yield f"{name} of {where} is {value!r}, which is not a whole number."
+        check = _CHECKS.get(name.rpartition(".")[2])
+        problem = check(value) if check else ""
+        if name in _NO_TEXTS and "reductions" in parameters:
+            problem = "and beside reductions the hook refuses texts, as all values of the API are: leave it out"
+        if problem:
+            yield f"{name} of {where} is {value!r}, {problem}."
 
 
-def _is_whole_number(text: str) -> bool:
+def _check_whole_number(text: str) -> str:
+    return "which is not a whole number" if _parse_whole_number(text) is None else ""
+
+
+def _check_interval(text: str) -> str:
+    number = _parse_whole_number(text)
+    if number is None or number > 0:
+        return _check_whole_number(text)
+    return f"which {f'counts as {-number}' if number else 'names no step'}: give 1 or more"
+
+
+def _check_steps(text: str) -> str:
+    is_wrong = None in map(_parse_whole_number, text.split(","))
+    return "which is not whole numbers with commas between them" if is_wrong else ""
+
+
+def _check_flag(text: str) -> str:
+    return "" if text in _FLAG_WORDS else "which is neither true nor false"
+
+
+def _check_reductions(text: str) -> str:
+    unknown = sorted({each.strip() for each in text.split(",")} - REDUCTIONS - {""})
+    known = f"{', '.join(_PLAIN_REDUCTIONS)}, and each of these after abs_"
+    return f"of which {', '.join(unknown)} is no reduction. Known: {known}" if unknown else ""
+
+
+def _check_patterns(text: str) -> str:
+    for pattern in map(str.strip, text.split(",")):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            return f"of which {pattern!r} is not a regular expression ({error}); a comma separates two"
+    return ""
+
+
+_CHECKS: Mapping[str, Callable[[str], str]] = {
+    "save_interval": _check_interval,
+    "start_step": _check_whole_number,
+    "end_step": _check_whole_number,
+    "save_steps": _check_steps,
+    "reductions": _check_reductions,
+    "include_regex": _check_patterns,
+    **dict.fromkeys(("save_all", "save_histogram", "dry_run"), _check_flag),
+}
+
+
+def _find_empty_range(where: str, *levels: Mapping[str, str]) -> Iterator[str]:
+    """Yield a description of each pair of start and end between which no step lies.
+
+    Args:
+        where: the holder of the parameters.
+        levels: the parameters, then those that they inherit from.
+    """
+    for mode in _MODES[1:]:
+        (start_key, start), (end_key, end) = (_look_up(f"{edge}_step", mode, levels) for edge in ("start", "end"))
+        given = {start_key, end_key} & levels[0].keys() and not _look_up("save_steps", mode, levels)[1]
+        # An end at 0 is how nothing is saved on purpose.
+        if given and start is not None and end is not None and (end < start or 0 < end == start):
+            yield f"{end_key} of {where} is {end}, and {start_key} is {start}: no step lies between them."
+            return
+
+
+def _look_up(name: str, mode: str, levels: Iterable[Mapping[str, str]]) -> tuple[str, Any]:
+    for level in levels:
+        for key in (f"{mode}{name}", name):
+            if key in level:
+                return key, _parse_whole_number(level[key]) if name != "save_steps" else level[key]
+    return name, 0 if name == "start_step" else None
+
+
+def _parse_whole_number(text: str) -> int | None:
     try:
-        int(text)
+        return int(text)
     except ValueError:
-        return False
-    return True
+        return None

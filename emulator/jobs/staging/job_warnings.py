@@ -9,7 +9,7 @@ from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.instance_types import has_gpus
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.staging.opt_ml import WARNINGS
-from emulator.jobs.staging.rule_parameters import find_rule_slips
+from emulator.jobs.staging.rule_parameters import find_image_slips, find_rule_slips
 from emulator.jobs.store.ledger import Ledger
 
 # The name of this failure in /opt/ml/output/failure, as AWS's toolkit for training images writes it.
@@ -17,7 +17,12 @@ _REQUIREMENTS_ERROR = "InstallRequirementsError"
 
 
 def find_request_warnings(
-    request: Mapping[str, Any], substitution: str | None, client_note: str | None, *, hands_gpus: bool = False
+    request: Mapping[str, Any],
+    substitution: str | None,
+    client_note: str | None,
+    *,
+    hands_gpus: bool = False,
+    has_image: Callable[[str], bool] = lambda _image: True,
 ) -> Iterator[JobWarning]:
     """Yield the warnings about a request, before the job runs.
 
@@ -26,6 +31,7 @@ def find_request_warnings(
         substitution: how the image differs from the requested one; None if it does not.
         client_note: the text of a warning about the client; None if there is none.
         hands_gpus: whether containers get GPUs.
+        has_image: returns whether a local image runs for a name.
     """
     types = {host.instance_type for host in list_hosts(request) if host.instance_type}
     yield from _find_common_warnings(set() if hands_gpus else types, substitution, client_note)
@@ -36,7 +42,7 @@ def find_request_warnings(
         yield build_warning("HookParameterIgnored", said=slip)
     for slip in find_slips(request):
         yield build_warning("HookParameterDoubtful", said=slip)
-    for slip in find_rule_slips(request):
+    for slip in (*find_rule_slips(request), *find_image_slips(request, has_image)):
         yield build_warning("RuleDoubtful", said=slip)
     rules = [rule["RuleConfigurationName"] for rule in request.get("DebugRuleConfigurations") or ()]
     if rules and "DebugHookConfig" not in request:

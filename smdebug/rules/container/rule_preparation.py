@@ -26,7 +26,7 @@ from smdebug.trials import Trial
 # The parameter that contains a rule's built-in actions.
 _ACTIONS = "action_json"
 # Parameters that every rule accepts. A rule that declares one of these names itself receives it.
-_STEPS: tuple[Parameter, ...] = (integer("start_step", 0, minimum=0), integer("end_step", None, minimum=0))
+STEPS: tuple[Parameter, ...] = (integer("start_step", 0, minimum=0), integer("end_step", None, minimum=0))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def split_steps(rule_class: type[Rule], given: Mapping[str, str]) -> tuple[dict[
     """
     built_in = rule_class.parameters if issubclass(rule_class, BuiltInRule) else None
     own = list_arguments(rule_class) if built_in is None else {parameter.name for parameter in built_in}
-    declared = [parameter for parameter in _STEPS if parameter.name not in own]
+    declared = [parameter for parameter in STEPS if parameter.name not in own]
     if built_in is not None:
         # All problems are reported in one message.
         convert_parameters(rule_class.__name__, (*built_in, *declared), given)

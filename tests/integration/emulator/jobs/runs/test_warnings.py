@@ -205,3 +205,19 @@ def test_a_job_has_so_many_warnings_and_no_more(harness: JobHarness) -> None:
         assert len(transaction.add_warnings("arn", many)) == 100
         assert transaction.add_warnings("arn", many) == []
     assert len(harness.store.list_warnings("arn")) == 100
+
+
+def test_what_will_fail_in_the_job_is_said_at_create(versioned_harness: JobHarness) -> None:
+    harness = versioned_harness
+    request = harness.request(
+        DebugHookConfig=harness.hook() | {"HookParameters": {"save_interval": "0"}},
+        DebugRuleConfigurations=[
+            harness.rule("here", "pass", RuleEvaluatorImage="judge:latest"),
+            harness.rule("lost", "pass", RuleEvaluatorImage="nobody-has-this:1"),
+        ],
+    )
+    harness.jobs.training.create(REGION, request)
+    said = {each.code: each.text for each in harness.store.list_warnings(harness.jobs.training.get(REGION, "job").arn)}
+    assert said["HookParameterDoubtful"].endswith("which names no step: give 1 or more.")
+    assert "RuleEvaluatorImage of lost is 'nobody-has-this:1', which is not here" in said["RuleDoubtful"]
+    harness.wait()

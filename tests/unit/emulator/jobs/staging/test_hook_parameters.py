@@ -1,14 +1,24 @@
+from contextlib import nullcontext
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from emulator.jobs.staging.hook_parameters import COLLECTIONS, PARAMETERS, WHOLE_NUMBERS, find_ignored, find_slips
+from emulator.jobs.staging.hook_parameters import (
+    COLLECTIONS,
+    PARAMETERS,
+    REDUCTIONS,
+    WHOLE_NUMBERS,
+    find_ignored,
+    find_slips,
+)
 from emulator.jobs.staging.job_warnings import find_request_warnings
 from smdebug.config import json_config
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.json_config import COLLECTION_PARAMETERS, HOOK_PARAMETERS
+from smdebug.config.reduction_config import ALLOWED_NORMS, ALLOWED_REDUCTIONS
+from smdebug.exceptions import SMDebugError
 from smdebug.job_warnings import HOOK_PARAMETER_IGNORED
 
 
@@ -20,6 +30,9 @@ def build_request(name: str = "losses", hook: dict[str, str] | None = None, **pa
 def test_the_names_are_those_of_smdebug() -> None:
     assert {value for key, value in vars(CollectionKeys).items() if key.isupper()} == COLLECTIONS
     assert WHOLE_NUMBERS <= HOOK_PARAMETERS & COLLECTION_PARAMETERS
+    assert set(ALLOWED_REDUCTIONS) | {f"{norm}_norm" for norm in ALLOWED_NORMS} == {
+        name for name in REDUCTIONS if not name.startswith("abs_")
+    }
     read = {name for name in HOOK_PARAMETERS if name.endswith(("interval", "_step"))}
     assert read == WHOLE_NUMBERS
     assert PARAMETERS == {"HookParameters": HOOK_PARAMETERS, "CollectionParameters": COLLECTION_PARAMETERS}
@@ -53,6 +66,78 @@ def test_what_is_not_a_whole_number() -> None:
     assert list(find_slips(request)) == [
         "train.save_interval of HookParameters is '1.5', which is not a whole number.",
         "end_step of the collection losses is 'ten', which is not a whole number.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said", "is_refused"),
+    [
+        ("save_interval", "0", "which names no step: give 1 or more.", True),
+        ("eval.save_interval", "-5", "which counts as 5: give 1 or more.", False),
+        ("save_steps", "1,x", "which is not whole numbers with commas between them.", True),
+        ("train.save_steps", "", "which is not whole numbers with commas between them.", True),
+        ("reductions", "mean, median", "of which median is no reduction. Known: min, max, mean,", True),
+        ("reductions", "l1", "of which l1 is no reduction. Known: ", True),
+        ("include_regex", "a{1,2},(", "of which '(' is not a regular expression (missing ), unterminated", True),
+        ("save_histogram", "yes", "which is neither true nor false.", True),
+    ],
+)
+def test_a_value_that_fails_or_does_nothing(name: str, value: str, said: str, *, is_refused: bool) -> None:
+    request = build_request("losses", None, **{name: value})
+    (found,) = find_slips(request)
+    assert found.startswith(f"{name} of the collection losses is {value!r}, {said}")
+    with pytest.raises((ValueError, SMDebugError)) if is_refused else nullcontext():
+        build_hook_collections(request)
+
+
+@pytest.mark.parametrize("name", ["save_raw_tensor", "save_shape"])
+def test_a_flag_that_a_hook_takes_from_no_text(name: str) -> None:
+    request = build_request(hook={"reductions": "min", name: "true"})
+    (found,) = find_slips(request)
+    assert found.startswith(f"{name} of HookParameters is 'true', and beside reductions the hook refuses texts")
+    with pytest.raises(SMDebugError):
+        build_hook_collections(request)
+    assert list(find_slips(build_request(hook={name: "true"}))) == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"start_step": "5", "end_step": "3"}, "end_step of HookParameters is 3, and start_step is 5"),
+        ({"end_step": "-1"}, "end_step of HookParameters is -1, and start_step is 0"),
+        ({"start_step": "5", "train.end_step": "5"}, "train.end_step of HookParameters is 5, and start_step is 5"),
+    ],
+)
+def test_an_end_before_its_start(parameters: dict[str, str], said: str) -> None:
+    assert list(find_slips(build_request(hook=parameters))) == [f"{said}: no step lies between them."]
+
+
+def build_hook_collections(request: dict[str, Any]) -> CollectionManager:
+    manager, config = CollectionManager(), request["DebugHookConfig"]
+    arguments = json_config.collect_hook_config_params(config)
+    json_config.add_collections_to_manager(manager, config, arguments)
+    return manager
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"save_interval": "1", "eval.save_interval": "100", "save_steps": "1, 2", "save_all": "True"},
+        {"reductions": "min, abs_max,l1_norm,abs_l2_norm", "include_regex": "relu.*, ^a\\d$"},
+        {"eval.end_step": "0", "start_step": "0"},
+        {"start_step": "5", "end_step": "3", "save_steps": "7"},
+        {"start_step": "5", "end_step": "6", "reductions": ""},
+    ],
+)
+def test_values_that_are_right(parameters: dict[str, str]) -> None:
+    assert list(find_slips(build_request(hook=parameters))) == []
+    build_hook_collections(build_request(hook=parameters))
+
+
+def test_a_collection_inherits_its_start_from_the_hook() -> None:
+    request = build_request(hook={"start_step": "10", "train.end_step": "20"}, end_step="5")
+    assert list(find_slips(request)) == [
+        "end_step of the collection losses is 5, and start_step is 10: no step lies between them."
     ]
 
 

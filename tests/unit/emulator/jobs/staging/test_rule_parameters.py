@@ -1,10 +1,14 @@
+import re
 from typing import Any
 
 import pytest
 
 from docs_site.rule_names import build_table
 from emulator.jobs.staging.job_warnings import find_request_warnings
-from emulator.jobs.staging.rule_parameters import find_rule_slips, load_rules
+from emulator.jobs.staging.rule_parameters import find_image_slips, find_rule_slips, load_rules
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.builtin import find_built_in_rule, list_names
+from smdebug.rules.container.rule_preparation import split_steps
 
 IMAGE = "503895931360.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest"
 DEBUG, PROFILER = "DebugRuleConfigurations", "ProfilerRuleConfigurations"
@@ -60,6 +64,36 @@ def test_names_that_are_right(member: str, parameters: dict[str, str]) -> None:
     assert find(member, **parameters) == []
 
 
+@pytest.mark.parametrize(
+    ("member", "rule", "name", "value", "expected"),
+    [
+        (DEBUG, "VanishingGradient", "threshold", "abc", "a number of at least 0"),
+        (DEBUG, "VanishingGradient", "start_step", "-1", "a whole number of at least 0"),
+        (DEBUG, "VanishingGradient", "end_step", "1.5", "a whole number of at least 0, or None"),
+        (DEBUG, "DeadRelu", "threshold_layer", "101", "a number from 0 to 100"),
+        (DEBUG, "DeadRelu", "tensor_regex", "a,(", "regular expressions separated by commas"),
+        (DEBUG, "LossNotDecreasing", "diff_percent", "nan", "a number of at most 100"),
+        (DEBUG, "LossNotDecreasing", "use_losses_collection", "yes", "True or False"),
+        (PROFILER, "ProfilerReport", "StepOutlier_stddev", "wide", "a number of at least 0"),
+    ],
+)
+def test_a_value_that_no_rule_takes(member: str, rule: str, name: str, value: str, expected: str) -> None:
+    assert find(member, rule_to_invoke=rule, **{name: value}) == [
+        f"{member}: {name} of mine is {value!r}, expected {expected}."
+    ]
+    if member == DEBUG:
+        with pytest.raises(SMDebugValueError, match=re.escape(f"{name} is {value!r}, expected")):
+            split_steps(find_built_in_rule(rule), {name: value})
+
+
+def test_every_default_is_a_value_that_its_rule_takes() -> None:
+    for rule in list_names():
+        for parameter in find_built_in_rule(rule).parameters:
+            default = parameter.default
+            text = ",".join(map(str, default)) if isinstance(default, list) else str(default)
+            assert find(DEBUG, rule_to_invoke=rule, **{parameter.name: text}) == []
+
+
 @pytest.mark.parametrize("image", ["123456789012.dkr.ecr.us-east-1.amazonaws.com/mine:1", "", "rules:latest"])
 def test_what_an_image_of_ones_own_reads_is_not_known(image: str) -> None:
     assert find(DEBUG, image, rule_to_invoke="Nothing") == []
@@ -80,3 +114,19 @@ def test_a_slip_is_a_warning_of_the_request() -> None:
     (warning,) = find_request_warnings(request, None, None)
     assert warning.code == "RuleDoubtful"
     assert warning.text.endswith("Did you mean Overfit?")
+
+
+@pytest.mark.parametrize(
+    ("image", "hint"),
+    [
+        ("sagemaker-debugger-rule:latest", "Did you mean sagemaker-debugger-rules?"),
+        ("1.dkr.ecr.x/mine", "The emulator has sagemaker-debugger-rules and sagemaker-debugger-rule-evaluator."),
+    ],
+)
+def test_an_image_that_is_not_there(image: str, hint: str) -> None:
+    rules = [{"RuleConfigurationName": each, "RuleEvaluatorImage": each} for each in (image, "loaded")]
+    (slip,) = find_image_slips({PROFILER: rules}, lambda name: name == "loaded")
+    assert slip == (
+        f"{PROFILER}: RuleEvaluatorImage of {image} is {image!r}, which is not here: unless it can be pulled, the "
+        f"rule's evaluation ends in Error. {hint}"
+    )
