@@ -1,6 +1,8 @@
 """Delivery outcomes: the result of an event at one target, kept for display."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from emulator.events.targets import Delivery
 from emulator.lambda_functions.invocation import InvocationResult
@@ -18,6 +20,8 @@ class DeliveryOutcome:
         succeeded: whether the target accepted the event; for a function, whether it ended without an error.
         answer: the function's response, or the reason why the delivery failed; at most 4,096 characters.
         request_id: the request id of the function's invocation, as in its log; empty for other targets.
+        error: why the delivery or the function failed, in one line; empty if it succeeded.
+        training_job: region and name of the training job that the event is about; empty texts for other events.
     """
 
     event_id: str
@@ -28,6 +32,8 @@ class DeliveryOutcome:
     succeeded: bool
     answer: str = ""
     request_id: str = ""
+    error: str = ""
+    training_job: tuple[str, str] = ("", "")
 
 
 def describe_delivery(
@@ -35,6 +41,7 @@ def describe_delivery(
 ) -> DeliveryOutcome:
     """Build the outcome of a delivery from its error or the function's result; with neither, it succeeded."""
     target, event = delivery.target, delivery.event
+    failed = result is not None and result.function_error is not None
     answer = error or ("" if result is None else result.payload.decode(errors="replace"))
     return DeliveryOutcome(
         str(event.get("id")),
@@ -42,10 +49,19 @@ def describe_delivery(
         target.rule_arn,
         target.target_id,
         target.arn,
-        error is None and (result is None or result.function_error is None),
+        error is None and not failed,
         answer[:_MAX_ANSWER],
         "" if result is None else result.request_id,
+        error or (result.error_text if result is not None and failed else ""),
+        _read_training_job(event),
     )
+
+
+def _read_training_job(event: Mapping[str, Any]) -> tuple[str, str]:
+    detail = event.get("detail")
+    arn = str(detail.get("TrainingJobArn")) if isinstance(detail, Mapping) else ""
+    parts = arn.split(":")
+    return (parts[3], parts[5].partition("/")[2]) if len(parts) == 6 else ("", "")
 
 
 def read_function_name(target_arn: str) -> str:

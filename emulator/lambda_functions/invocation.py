@@ -1,5 +1,6 @@
 """One invocation of a function: input, result, and Lambda's error texts."""
 
+import json
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,6 +44,15 @@ class InvocationResult(NamedTuple):
     function_error: str | None = None
     version: str = "$LATEST"
     log_tail: str = ""
+
+    @property
+    def error_text(self) -> str:
+        """The type and the message of the error that the function failed with."""
+        try:
+            error = json.loads(self.payload)
+        except ValueError:
+            return self.payload[:500].decode(errors="replace")
+        return f"{error.get('errorType')}: {error.get('errorMessage')}" if isinstance(error, dict) else str(error)
 
 
 def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:

@@ -1,7 +1,6 @@
 """Invocation of Lambda functions: synchronous, or queued with retries."""
 
 import hashlib
-import json
 import logging
 import threading
 import time
@@ -197,7 +196,7 @@ class FunctionInvoker:
                 function.name,
                 attempt,
                 function.async_retries + 1,
-                _error_message(result.payload),
+                result.error_text,
                 function.name,
             )
         if self._listener is not None:
@@ -218,11 +217,3 @@ class FunctionInvoker:
             reraise=True,
         )
         return attempts(self.invoke, function, payload, wait_for_worker=_ASYNC_PATIENCE_S, wait_for_engine=True)
-
-
-def _error_message(payload: bytes) -> str:
-    try:
-        error = json.loads(payload)
-    except ValueError:
-        return payload[:500].decode(errors="replace")
-    return f"{error.get('errorType')}: {error.get('errorMessage')}" if isinstance(error, dict) else str(error)

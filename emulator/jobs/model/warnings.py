@@ -129,6 +129,11 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "requirements.txt and name them there by their paths.",
         reported=True,
     ),
+    "EventTargetFailed": WarningKind(
+        "A function, or another target, failed with an event of the job, such as one that is to stop it.",
+        "{name} failed with an event of this job: {said}",
+        "The job's page in the console has what a target answered to each event, and the log of a function.",
+    ),
     "MetricNeverMatched": WarningKind(
         "The regular expression of a metric matched no line of the log.",
         "The metric {name!r} has no value: its Regex {regex!r} captured a number in no line of the log.",
