@@ -20,6 +20,8 @@ _STYLE = (
 )
 _COLUMNS = ("Training job", "Status", "Rule", "Verdict", "Test")
 _MIN_NAME_WIDTH = 12
+# How many jobs a warning names.
+_MOST_NAMES = 3
 _BLOCKS, _DRAWN_VALUES = "▁▂▃▄▅▆▇█", 60
 
 
@@ -48,13 +50,21 @@ def format_table(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
 
 
 def format_warnings(jobs: Sequence[dict[str, Any]], width: int) -> list[str]:
-    """Return the lines of all warnings, grouped by job; no lines if there are no warnings."""
-    lines: list[str] = []
+    """Return the lines of all warnings, each once below the names of its jobs; no lines if there are no warnings."""
+    names: dict[str, list[str]] = {}
     for job in jobs:
-        if job["warnings"]:
-            lines.append(f"{job['name']}:")
         for each in job["warnings"]:
-            text = f"{each['code']}: {each['text']} {each['remedy']}"
+            named = names.setdefault(f"{each['code']}: {each['text']} {each['remedy']}", [])
+            if job["name"] not in named:
+                named.append(job["name"])
+    texts: dict[tuple[str, ...], list[str]] = {}
+    for text, named in names.items():
+        texts.setdefault(tuple(named), []).append(text)
+    lines: list[str] = []
+    for of_jobs, warnings in texts.items():
+        more = f" and {len(of_jobs) - _MOST_NAMES} more" if len(of_jobs) > _MOST_NAMES else ""
+        lines.append(f"{', '.join(of_jobs[:_MOST_NAMES])}{more}:")
+        for text in warnings:
             lines += textwrap.wrap(text, width - 1, initial_indent="  ", subsequent_indent="    ")
     return ["", "Warnings", *lines] if lines else []
 

@@ -74,6 +74,20 @@ def test_warnings_stand_below_the_names_of_their_jobs() -> None:
     ]
 
 
+def test_a_warning_of_several_jobs_is_said_once() -> None:
+    image = {"code": "ImageSubstituted", "text": "asked 2.3.0, runs 2.13.0.", "remedy": "Ask for it."}
+    gpu = {"code": "NoGpu", "text": "ml.p3 has GPUs.", "remedy": "Wait."}
+    jobs = [{**BARE, "name": name, "warnings": [image, gpu][: 1 + (name == "c")]} for name in "abcdb"]
+    assert format_warnings(jobs, 80) == [
+        "",
+        "Warnings",
+        "a, b, c and 1 more:",
+        "  ImageSubstituted: asked 2.3.0, runs 2.13.0. Ask for it.",
+        "c:",
+        "  NoGpu: ml.p3 has GPUs. Wait.",
+    ]
+
+
 def test_reports_hold_the_warnings(tmp_path: Path) -> None:
     for name, line in (
         ("report.md", r"- NoGpu: ml.p3 has \<GPUs\>. Expect longer times."),
