@@ -70,15 +70,20 @@ class EmulatorClient:
 
     def make_bucket(self, name: str) -> str:
         """Create an S3 bucket and return its name. ``reset`` creates it again."""
-        self.client("s3").create_bucket(Bucket=name)
+        self._create_bucket(name)
         self._buckets.append(name)
         return name
 
     def reset(self) -> None:
         """Stop all jobs and delete everything in all services. The buckets made here are created again, empty."""
         self._send_reset()
-        for name in self._buckets:
-            self.client("s3").create_bucket(Bucket=name)
+        for name in dict.fromkeys(self._buckets):
+            self._create_bucket(name)
+
+    def _create_bucket(self, name: str) -> None:
+        # As S3 has it: a region is named, unless it is us-east-1.
+        place = {"CreateBucketConfiguration": {"LocationConstraint": self.region}}
+        self.client("s3").create_bucket(Bucket=name, **({} if self.region == "us-east-1" else place))
 
     def _send_reset(self) -> None:
         request = Request(f"{self.endpoint_url}/_emulator/reset", method="POST")  # noqa: S310 - our own

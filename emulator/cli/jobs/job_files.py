@@ -239,9 +239,14 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
         )
     ask(emulator, "records", method="POST", body=record)
     s3 = emulator.client("s3", region)
+    known = {each["Name"] for each in s3.list_buckets()["Buckets"]}
+    # As S3 has it: a region is named, unless it is us-east-1.
+    place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
     root = folder / "objects"
     for path in sorted(each for each in root.rglob("*") if each.is_file()):
         bucket, _, key = path.relative_to(root).as_posix().partition("/")
-        s3.create_bucket(Bucket=bucket)
+        if bucket not in known:
+            s3.create_bucket(Bucket=bucket, **place)
+            known.add(bucket)
         s3.upload_file(str(path), bucket, key)
     click.echo(f"Imported {name}. See it with: smdebug-emulator open {name}")

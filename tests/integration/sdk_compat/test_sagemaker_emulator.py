@@ -119,6 +119,14 @@ def test_a_folder_that_is_kept_is_all_that_is_left(tmp_path: Path, monkeypatch: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "kept.log"]
 
 
+def test_buckets_are_made_in_the_region_of_its_clients() -> None:
+    with SageMakerEmulator(runtime="process", warm=None, region="eu-west-1") as started:
+        started.make_bucket("of-the-region")
+        started.reset()
+        s3 = started.client("s3")
+        assert s3.get_bucket_location(Bucket="of-the-region")["LocationConstraint"] == "eu-west-1"
+
+
 def test_a_command_s_emulator_takes_its_clients_files_with_it(tmp_path: Path) -> None:
     kept, cache, temporary = (tmp_path / name for name in ("kept", "cache", "temporary"))
     temporary.mkdir()

@@ -214,3 +214,21 @@ def test_importing_a_job_that_exists_says_what_to_do(emulator: EmulatorProcess, 
     said = run(emulator, "import", str(tmp_path / "job"), code=1)
     assert said.startswith("A job tb-2026 already exists in us-east-1: import it into another emulator")
     assert "reset --job-name-prefix tb-2026" in said
+
+
+def test_an_import_makes_the_buckets_of_its_region_again(emulator: EmulatorProcess, tmp_path: Path) -> None:
+    bucket = {"Bucket": f"{BUCKET}-eu-west-1"}
+    s3, sagemaker = (make_client(emulator.endpoint_url, service, "eu-west-1") for service in ("s3", "sagemaker"))
+    described = sagemaker.describe_training_job(TrainingJobName="twice-a")
+    prefix = described["OutputDataConfig"]["S3OutputPath"].removeprefix(f"s3://{bucket['Bucket']}/")
+    keys = [f"{prefix}/twice-a/output/{name}" for name in ("one", "two")]
+    for key in keys:
+        s3.put_object(**bucket, Key=key, Body=b"of the job")
+    run(emulator, "export", "eu-west-1/twice-a", "--output", str(tmp_path / "job"))
+    sagemaker.delete_training_job(TrainingJobName="twice-a")
+    for each in s3.list_objects_v2(**bucket)["Contents"]:
+        s3.delete_object(**bucket, Key=each["Key"])
+    s3.delete_bucket(**bucket)
+    assert "Imported twice-a." in run(emulator, "import", str(tmp_path / "job"))
+    assert s3.get_bucket_location(**bucket)["LocationConstraint"] == "eu-west-1"
+    assert {each["Key"] for each in s3.list_objects_v2(**bucket)["Contents"]} >= set(keys)
