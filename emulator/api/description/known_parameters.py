@@ -26,7 +26,8 @@ def refuse_unknown_parameters() -> None:
     # The questions of one address are described each.
     path = request.url_rule.rule.replace("<question>", (request.view_args or {}).get("question", ""))
     known = _PARAMETERS.get(("GET" if request.method == "HEAD" else request.method, path))
-    unknown = [name for name in request.args if known is not None and name not in known]
+    # The token is the gateway's: a link may have it, though the browser has its cookie.
+    unknown = [name for name in request.args if known is not None and name not in (*known, "token")]
     if unknown:
         choices = f"use {', '.join(known)}" if known else "it has none"
         raise ValidationException(f"{request.path[:200]} has no query parameter {unknown[0][:40]}: {choices}.")

@@ -49,6 +49,6 @@ def test_a_query_that_a_page_does_not_understand_is_refused(client: FlaskClient,
 
 
 def test_known_parameters_reach_the_page(client: FlaskClient) -> None:
-    assert client.head("/_emulator/health").status_code == 200
+    assert client.head("/_emulator/health?token=of-the-gateway").status_code == 200
     assert client.get("/_emulator/nothing?of=it").status_code == 404
     assert client.get(f"{TENSORS}/nothing?of=it").get_json()["error"].startswith("There is no nothing: ask for series")
