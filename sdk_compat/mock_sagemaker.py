@@ -62,7 +62,9 @@ def mock_sagemaker(decorated: Any = None, **options: Any) -> Any:
             _decorate_test_case(target, options)
             return target
         for name, member in list(vars(target).items()):
-            if name.startswith("test") and callable(member):
+            if name.startswith("test") and isinstance(member, (staticmethod, classmethod)):
+                setattr(target, name, type(member)(_decorate_function(member.__func__, options)))
+            elif name.startswith("test") and callable(member):
                 setattr(target, name, _decorate_function(member, options))
         return target
 

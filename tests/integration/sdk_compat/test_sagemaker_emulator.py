@@ -214,6 +214,14 @@ class Plain:
     def test_it(self) -> int:
         return make_bucket("inner") + count_buckets()
 
+    @staticmethod
+    def test_static() -> int:
+        return make_bucket("static")
+
+    @classmethod
+    def test_of_class(cls) -> int:
+        return make_bucket(f"of-{cls.__name__.lower()}")
+
     def helper(self) -> str | None:
         return os.environ.get("AWS_ENDPOINT_URL")
 
@@ -277,6 +285,7 @@ def test_a_folder_to_keep_is_refused(tmp_path: Path) -> None:
 
 def test_methods_of_a_decorated_class_have_it() -> None:
     assert Plain().test_it() == 1, "the emulator is emptied when the outermost call ends"
+    assert (Plain().test_static(), Plain().test_of_class(), Plain.test_of_class()) == (0, 0, 0)
     assert Plain().helper() is None
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
