@@ -258,8 +258,8 @@ class BaseHook(Framework):
         """Save a value under a name if one of the collections is due at the current step.
 
         Between two steps, the value is kept for the next one; if the name is saved again before that, the last value is
-        saved. The value is copied, so later changes do not affect it. A value without elements is not saved, because
-        upstream smdebug cannot read it.
+        saved. The value is copied, so later changes do not affect it. Of a value without elements only the shape is
+        saved, if a collection asks for it, because upstream smdebug cannot read its values.
 
         Raises:
             SMDebugTypeError: the name is not a string, or the value cannot be converted to an array.

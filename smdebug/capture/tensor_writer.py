@@ -35,12 +35,14 @@ class TensorWriter:
         return self.to_array(value).copy()
 
     def write(self, get_writer: Callable[[], StepWriter], name: str, value: Any, selection: Selection) -> None:
-        """Write the selected parts of a value; a value without elements is skipped and opens no step."""
+        """Write the selected parts of a value; of one without elements, only its shape."""
         array = self.to_array(value)
         if array.nbytes:
             writer = get_writer()
             write_selected(writer, name, array, selection, keeps_index=self.keeps_index)
             self._show(writer, name, array, selection)
+        elif selection.shape and not array.size:
+            get_writer().add_shape(name, array.shape)
 
     def flush(self, writer: StepWriter) -> None:
         """Write the values that are queued for the step."""

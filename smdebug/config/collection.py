@@ -236,12 +236,14 @@ class Collection:
         """Create a collection from the dictionary of `to_json_dict`; unknown keys are ignored.
 
         Raises:
-            KeyError: the name is missing, or a mode name is unknown.
-            SMDebugValueError: a reduction is unknown.
+            KeyError: a mode name is unknown.
+            SMDebugValueError: this is not a dict, the name is missing, or a reduction is unknown.
         """
+        if not isinstance(params, Mapping):
+            raise SMDebugValueError(f"Collection.from_dict takes a dict, not {params!r}.")
         save_config = params.get("save_config")
         return cls(
-            params["name"],
+            params.get("name", ""),
             params.get("include_regex"),
             params.get("tensor_names"),
             params.get("reduction_config"),

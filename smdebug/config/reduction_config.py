@@ -74,8 +74,10 @@ class ReductionConfig:
         """Create a config from the dictionary of `to_json_dict`; other keys are ignored.
 
         Raises:
-            SMDebugValueError: an operation is unknown, or a flag is not a bool.
+            SMDebugValueError: this is not a dict, an operation is unknown, or a flag is not a bool.
         """
+        if not isinstance(params, Mapping):
+            raise SMDebugValueError(f"ReductionConfig.from_dict takes a dict, not {params!r}.")
         reductions: list[str] = []
         abs_reductions: list[str] = []
         norms: list[str] = []

@@ -71,7 +71,13 @@ class SaveConfigMode:
 
     @classmethod
     def from_dict(cls, params: Mapping[str, Any], default_values: Mapping[str, Any] | None = None) -> "SaveConfigMode":
-        """Create a config from values by name; `default_values` supplies missing ones. Unknown names are ignored."""
+        """Create a config from values by name; `default_values` supplies missing ones. Unknown names are ignored.
+
+        Raises:
+            SMDebugTypeError: the values are not a dict.
+        """
+        if not isinstance(params, Mapping):
+            raise SMDebugTypeError(f"SaveConfigMode.from_dict takes a dict, not {params!r}.")
         merged = {**(default_values or {}), **params}
         return cls(**{name: merged[name] for name in SAVE_CONFIG_FIELDS if name in merged})
 
@@ -178,8 +184,10 @@ class SaveConfig:
 
         Raises:
             KeyError: a mode name is unknown.
-            SMDebugTypeError: the value of a mode is neither a dict nor a SaveConfigMode.
+            SMDebugTypeError: the mapping is not a dict, or the value of a mode neither a dict nor a SaveConfigMode.
         """
+        if not isinstance(params, Mapping):
+            raise SMDebugTypeError(f"SaveConfig.from_dict takes a dict by mode, not {params!r}.")
         confs: dict[ModeKeys, SaveConfigMode | None] = {}
         for key, value in params.items():
             mode = key if isinstance(key, ModeKeys) else _parse_mode(key)

@@ -86,7 +86,7 @@ def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool
     value. Those of any other shape are of the flattened array: the sum of absolute values, and the square root of the
     sum of squares; so are those of matrices that PyTorch and MXNet hooks save. (Upstream fails for zero or more than
     two dimensions.) For half precision, norms and results that would overflow are returned in single precision.
-    Absolute values of signed integers are unsigned: that of int8's -128 is 128.
+    Absolute values of signed integers are unsigned if they do not fit otherwise: that of int8's -128 is 128.
 
     Raises:
         SMDebugValueError: the reduction is not one of the nine, the array is not numeric, or it is empty and has no
@@ -100,7 +100,8 @@ def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool
         raise SMDebugValueError(f"An array without elements has no {reduction_name}.")
     if abs:
         data = np.absolute(data)
-        if data.dtype.kind == "i":
+        if data.dtype.kind == "i" and (data < 0).any():
+            # The absolute value of the lowest number of a type does not fit it.
             data = data.view(f"u{data.itemsize}")
     if reduction_name in ALLOWED_NORMS:
         if data.dtype == np.float16:

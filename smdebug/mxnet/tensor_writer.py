@@ -76,6 +76,8 @@ class MxnetTensorWriter(TensorWriter):
             return
         array, data_type, true_dtype = get_storable(value)
         if array.size == 0:
+            if selection.shape:
+                get_writer().add_shape(name, array.shape)
             return
         writer = get_writer()
         if selection.raw:

@@ -43,6 +43,8 @@ class TensorflowTensorWriter(TensorWriter):
             # A tensor's numpy() may return a single number. Runs store it as a vector of one element.
             array = array.reshape(1)
         if not array.nbytes:
+            if selection.shape and not array.size:
+                get_writer().add_shape(name, array.shape, _PREFIX.sub("", name))
             return
         writer = get_writer()
         if selection.raw:

@@ -52,7 +52,11 @@ class TorchTensorWriter(TensorWriter):
             self._report(f"tensors of type {kind}", SMDebugValueError(f"{name} and its like hold no values"))
             return
         value = local
-        if value.numel() == 0 or (value.is_cuda and is_being_captured()):
+        if value.numel() == 0:
+            if selection.shape:
+                get_writer().add_shape(name, tuple(value.shape))
+            return
+        if value.is_cuda and is_being_captured():
             return
         if value.is_meta:
             self._report("tensors of the device meta", SMDebugValueError(f"{name} and its like hold no values"))

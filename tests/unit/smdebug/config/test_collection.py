@@ -7,7 +7,7 @@ import pytest
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.reduction_config import ReductionConfig
-from smdebug.config.save_config import SaveConfig
+from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 
@@ -141,6 +141,20 @@ def test_json_forms_come_back() -> None:
 def test_collections_that_are_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         Collection(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("config", "error"),
+    [
+        (SaveConfig, SMDebugTypeError),
+        (SaveConfigMode, SMDebugTypeError),
+        (ReductionConfig, SMDebugValueError),
+        (Collection, SMDebugValueError),
+    ],
+)
+def test_what_is_not_a_dict_is_refused(config: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=f"{config.__name__}.from_dict takes a dict.*, not None"):
+        config.from_dict(None)
 
 
 def test_a_manager_finds_the_collections_of_a_tensor() -> None:

@@ -245,6 +245,7 @@ def test_an_empty_tensor_is_left_out(make_hook: MakeHook, training: Training, ru
     hook.save_tensor("good", np.ones(1))
     training.step()
     assert set(run.values(0)) == {"good"}
+    assert run.index(0)["shape_payload"] == []
 
 
 def test_a_scalar_of_several_numbers_is_refused(make_hook: MakeHook) -> None:

@@ -8,8 +8,9 @@ import torch
 from crc32c import crc32c
 
 import smdebug.pytorch as smd
-from smdebug.exceptions import InvalidCollectionConfiguration
+from smdebug.exceptions import InvalidCollectionConfiguration, TensorUnavailableForStep
 from smdebug.format.tfevent.framing import read_record
+from smdebug.trials import create_trial
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
 from tests.unit.smdebug.written_run import WrittenRun
 
@@ -228,3 +229,18 @@ def test_index_entries_hold_the_checksum_of_the_payload(
     for entry in index["tensor_payload"]:
         payload, _ = read_record(data, entry["start_idx"])
         assert entry["crc32c"] == crc32c(payload)
+
+
+def test_the_shape_of_an_empty_tensor_is_saved(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
+    hook = make_hook(reduction_config=smd.ReductionConfig(save_shape=True))
+    hook.register_module(training.model)
+    hook.save_tensor("empty", np.zeros((0, 3)))
+    hook.save_tensor("empty_too", torch.zeros(0))
+    training.step()
+    hook.close()
+    shapes = {entry["tensorname"]: entry["shape"] for entry in run.index(0)["shape_payload"]}
+    assert shapes == {"empty": [0, 3], "empty_too": [0]}
+    tensor = create_trial(run.path).tensor("empty")
+    assert tensor.shape(0) == (0, 3)
+    with pytest.raises(TensorUnavailableForStep):
+        tensor.value(0)

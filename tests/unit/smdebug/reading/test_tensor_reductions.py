@@ -46,6 +46,13 @@ def test_norms_of_matrices_that_are_empty_or_not_finite_are_numbers() -> None:
         assert get_numpy_reduction(name, np.array([[np.inf, 1.0], [1.0, 1.0]])) == np.inf
 
 
+def test_absolute_whole_numbers_keep_their_type_unless_they_do_not_fit_it() -> None:
+    largest = get_numpy_reduction("max", np.array([1, -2]), abs=True)
+    assert (largest, largest.dtype) == (2, np.int64)
+    largest = get_numpy_reduction("max", np.array([1, -128], np.int8), abs=True)
+    assert (largest, largest.dtype) == (128, np.uint8)
+
+
 def test_a_saved_reduction_of_one_element_converts_to_a_number_and_has_an_index() -> None:
     saved = np.array([1.5], np.float32).view(SavedReduction)
     assert (float(saved), int(saved), saved[0], saved.shape) == (1.5, 1, 1.5, (1,))

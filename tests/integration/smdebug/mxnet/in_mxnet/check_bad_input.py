@@ -91,10 +91,16 @@ def test_numpy_arrays_of_mxnet_and_empty_ones(make_hook: MakeHook, run: WrittenR
     with mx.util.np_shape(True), mx.util.np_array(True):
         block(mx.np.array(3.0))
         block(mx.np.zeros((0, 2)))
+        hook.get_collection("all").reduction_config = smd.ReductionConfig(save_shape=True)
+        block(mx.np.zeros((0, 2)))
     hook.close()
     assert run.values(0)["halve0_output_0"].shape == ()
     assert run.values(0)["halve0_output_0"] == 1.5
-    assert run.steps == [0]
+    assert run.steps == [0, 2]
+    assert {entry["tensorname"]: entry["shape"] for entry in run.index(2)["shape_payload"]} == {
+        "halve0_input_0": [0, 2],
+        "halve0_output_0": [0, 2],
+    }
 
 
 def test_nan_and_a_block_without_parameters(make_hook: MakeHook, run: WrittenRun) -> None:
