@@ -1,4 +1,4 @@
-"""SageMaker's service model and services' signing names, from the installed botocore."""
+"""SageMaker's service model and services' signing names, from botocore."""
 
 from __future__ import annotations
 

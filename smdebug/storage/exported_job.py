@@ -1,4 +1,4 @@
-"""Folders that `smdebug-emulator export` writes, which are given in place of a run."""
+"""Refusal of an exported job's folder in place of a run."""
 
 from pathlib import Path
 

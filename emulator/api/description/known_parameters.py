@@ -1,8 +1,8 @@
-"""Query parameters that the API's description does not have: they are refused."""
+"""Refusal of query parameters that the API's description does not have."""
 
 from flask import Blueprint, request
 
-from emulator.api.description.openapi import PAGES
+from emulator.api.description.routes import PAGES
 from emulator.exceptions import ValidationException
 
 _PARAMETERS = {(page.method, page.path): page.query for page in PAGES}

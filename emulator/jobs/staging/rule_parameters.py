@@ -1,4 +1,4 @@
-"""Slips in rule configurations: unknown rules and parameters, and values that none takes."""
+"""Slips in rule configurations: unknown rules, parameters, values and images."""
 
 import functools
 import json

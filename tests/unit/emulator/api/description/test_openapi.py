@@ -8,7 +8,8 @@ from emulator.api.administration.reset import build_reset_pages
 from emulator.api.administration.state import build_state_pages
 from emulator.api.application import build_pages
 from emulator.api.changes import Streams, build_changes_pages
-from emulator.api.description.openapi import PAGES, build_document, build_openapi_pages, render_docs
+from emulator.api.description.openapi import build_document, build_openapi_pages, render_docs
+from emulator.api.description.routes import PAGES
 from emulator.api.jobs.job_exports import build_job_exports_pages
 from emulator.api.jobs.job_tags import build_tags_pages
 from emulator.api.jobs.pipeline_executions import build_pipeline_executions_pages
