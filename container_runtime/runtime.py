@@ -245,7 +245,7 @@ class ContainerRuntime(Protocol):
     def has_image(self, image: str, *, exactly: bool = True) -> bool:
         """Return whether an image of exactly this name was loaded; if not ``exactly``, whether a local one runs for it.
 
-        What an engine that does not answer has of images that were loaded, it has not exactly, but otherwise.
+        If the engine does not answer: False, and if not ``exactly``, True.
         """
 
     def path_in_container(self, mount: Mount, relative: str) -> str:

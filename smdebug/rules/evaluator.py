@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,7 +26,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.container.custom_source import download_source, import_class
-from smdebug.rules.container.requirements import install_requirements
+from smdebug.rules.container.requirements import REQUIREMENTS_FOLDER, install_requirements
 from smdebug.rules.container.rule_config import (
     DEFAULT_RULE_CONFIG_PATH,
     RULE_CONFIG_PATH_ENV_STR,
@@ -113,7 +114,23 @@ def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = N
     except Exception as error:
         # A user's rule may raise anything, and its author has to see the error.
         logger.exception("Rule %s ended with an error.", config.rule_to_invoke)
-        return Verdict(ERROR, f"{type(error).__name__}: {error}")
+        return Verdict(ERROR, describe_error(error, source_folder))
+
+
+def describe_error(error: Exception, source_folder: Path) -> str:
+    """Return the type and the text of an error; in one line with file and line if it comes from a custom rule's code.
+
+    >>> describe_error(ValueError("no such thing"), Path("/nowhere"))
+    'ValueError: no such thing'
+    """
+    name, text = type(error).__name__, str(error)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        if file.is_relative_to(source_folder) and REQUIREMENTS_FOLDER not in file.parts:
+            where = f" ({file.relative_to(source_folder)}, line {frame.lineno})"
+            said = ": ".join(filter(None, (name, " ".join(text.split()))))
+            return f"{said[: MOST_DETAILS - len(where)]}{where}"
+    return f"{name}: {text}"
 
 
 def find_custom_rule(config: RuleConfig, source_folder: Path) -> type[ProfilerRule] | None:

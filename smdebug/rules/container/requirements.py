@@ -14,6 +14,7 @@ from smdebug.rules.container.custom_source import REQUIREMENTS
 # Without a network pip should fail quickly. Settings in the container's environment take precedence.
 _DEFAULTS = {"PIP_RETRIES": "1", "PIP_TIMEOUT": "15", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
 _SAID_LINES = 6
+REQUIREMENTS_FOLDER = ".requirements"
 
 
 def install_requirements(sources: Iterable[Path], folder: Path) -> None:
@@ -29,7 +30,7 @@ def install_requirements(sources: Iterable[Path], folder: Path) -> None:
         SMDebugError: pip failed; the message contains the last lines of its output.
     """
     files = dict.fromkeys(parent / REQUIREMENTS for parent in (folder, *(source.parent for source in sources)))
-    target = folder / ".requirements"
+    target = folder / REQUIREMENTS_FOLDER
     for file in files:
         if not file.is_file():
             continue

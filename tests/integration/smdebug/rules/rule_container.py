@@ -4,8 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from smdebug.logger import get_logger
 
 
 def build_config(folder: Path, tensors: str, rule: str, **parameters: str) -> dict[str, Any]:
@@ -32,3 +38,14 @@ def start_container(tmp_path: Path, config: dict[str, Any] | None, **environment
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+@contextmanager
+def capture_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The library's logger passes nothing on to the root's handlers."""
+    logger = get_logger()
+    logger.addHandler(caplog.handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(caplog.handler)

@@ -1,9 +1,6 @@
 import json
 import signal
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,66 +12,11 @@ from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.config.save_config import SaveConfig
 from smdebug.environment import WARNINGS_PATH_ENV_STR
-from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict, write_verdict
-from smdebug.rules.evaluator import judge
-from tests.integration.smdebug.rules.rule_container import build_config, start_container
+from tests.integration.smdebug.rules.rule_container import build_config, capture_log, start_container
 from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
-
-CUSTOM = """
-from limits import LIMIT
-from smdebug.rules import Rule
-
-
-class Base(Rule):
-    pass
-
-
-class AboveLimit(Base):
-    def __init__(self, base_trial, factor="1", other_trials=None, patience: int = 3):
-        assert isinstance(patience, int)
-        super().__init__(base_trial, other_trials=other_trials)
-        self.limit = float(factor) * LIMIT
-
-    def invoke_at_step(self, step):
-        if self.limit < 0:
-            raise RuntimeError("a negative limit")
-        others = [trial.tensor("loss").value(0) for trial in self.other_trials or ()]
-        return self.base_trial.tensor("loss").value(step) > self.limit + sum(others)
-
-
-class NoRule:
-    pass
-"""
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunMaker:
-    return RunMaker(tmp_path / "job" / "debug-output")
-
-
-@pytest.fixture
-def evaluate(tmp_path: Path, run: RunMaker) -> Any:
-    def evaluate(rule: str, tensors: str | None = None, **parameters: str) -> Verdict:
-        folder = tmp_path / "source"
-        folder.mkdir(exist_ok=True)
-        return judge(parse_rule_config(build_config(tmp_path, tensors or run.out_dir, rule, **parameters)), folder)
-
-    return evaluate
-
-
-@contextmanager
-def capture_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """The library's logger passes nothing on to the root's handlers."""
-    logger = get_logger()
-    logger.addHandler(caplog.handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(caplog.handler)
 
 
 def write_gradients(run: RunMaker, values: dict[int, float]) -> None:
@@ -323,72 +265,6 @@ def test_damaged_files_are_an_error(evaluate: Any, run: RunMaker) -> None:
     verdict = evaluate("VanishingGradient")
     assert verdict.status == "Error"
     assert str(event_file) in verdict.details
-
-
-@pytest.fixture
-def custom(evaluate: Any, storage: Storage) -> Any:
-    storage.put("rules/my_rule.py", CUSTOM.encode())
-    storage.put("rules/limits.py", b"LIMIT = 2.0\n")
-    storage.put("rules/notes.txt", b"")
-
-    def evaluate_custom(rule: str = "AboveLimit", source: str = "s3://runs/rules", **parameters: str) -> Verdict:
-        verdict: Verdict = evaluate(rule, source_s3_uri=source, **parameters)
-        return verdict
-
-    yield evaluate_custom
-    sys.modules.pop("limits", None)
-
-
-def test_custom_rule(custom: Any, run: RunMaker) -> None:
-    run.write_steps("loss", {0: 1.0, 3: 5.0, 4: 9.0})
-    run.end()
-    assert (custom().status, custom().step) == ("IssuesFound", 3)
-    assert custom(factor="3", patience="5").step == 4
-    assert custom(factor="3", end_step="4").status == "NoIssuesFound"
-    assert custom("NoRule").details == (
-        "SMDebugValueError: NoRule in my_rule.py is not a rule: derive it from smdebug.rules.Rule."
-    )
-
-
-def test_custom_rule_with_other_trials(custom: Any, run: RunMaker, tmp_path: Path) -> None:
-    run.write_steps("loss", {0: 3.0})
-    run.end()
-    for name in ("job-2", "job-3"):
-        other = RunMaker(tmp_path / name / "debug-output")
-        other.write_steps("loss", {0: 1.0})
-        other.end()
-    assert custom(other_trial_0="job-2").status == "NoIssuesFound"
-    assert custom(other_trials="job-2, job-3", factor="0.4").status == "IssuesFound"
-
-
-@pytest.mark.parametrize(
-    ("parameters", "text"),
-    [
-        ({"factor": "-1"}, "RuntimeError: a negative limit"),
-        ({"factor": "x"}, "ValueError: could not convert string to float: 'x'"),
-        ({"color": "red"}, "no parameter 'color'. Its parameters are: factor, other_trials, patience."),
-        ({"patience": "x"}, "Rule AboveLimit: parameter patience is 'x', expected a whole number"),
-        ({"rule": "Missing"}, "no class 'Missing'. The classes there are: AboveLimit, Base, NoRule."),
-        ({"source": "s3://runs/nothing"}, "holds no .py file"),
-        ({"source": "s3://runs/nothing/rule.py"}, "s3://runs/nothing/rule.py does not exist"),
-        ({"source": "s3://runs/rules/broken.py"}, "broken.py is not Python"),
-        ({"source": "s3://runs/escape"}, "leaves the folder"),
-        ({"source": "https://example.com/rule.py"}, "not an S3 path"),
-    ],
-)
-def test_custom_rule_that_fails(
-    custom: Any,
-    run: RunMaker,
-    storage: Storage,
-    parameters: Any,
-    text: str,
-) -> None:
-    storage.put("rules/broken.py", b"class (:\n") if "broken" in text else None
-    storage.put("escape/../../out.py", b"") if "leaves" in text else None
-    run.write_steps("loss", {0: 1.0})
-    verdict = custom(**parameters)
-    assert verdict.status == "Error"
-    assert text in verdict.details
 
 
 def test_verdict_is_replaced_whole(tmp_path: Path) -> None:
