@@ -27,8 +27,8 @@ def build_document(version: str) -> dict[str, Any]:
             "operationId": _name_operation(page),
             "parameters": parameters,
             "responses": {
-                "200": {"description": "What was asked for.", **_describe_answer(page.answer)},
-                "default": {"description": 'JSON {"error": one sentence}.'},
+                "200": {"description": "The answer.", **_describe_answer(page.answer)},
+                "default": {"description": 'An error: JSON {"error": one sentence}.'},
             },
         }
         if page.body is not None:
@@ -39,7 +39,7 @@ def build_document(version: str) -> dict[str, Any]:
         "info": {
             "title": "SageMaker Debugger emulator",
             "version": version,
-            "description": "What the console and the command line ask; AWS's own services are at the same address.",
+            "description": "The API of the console and the command line. The AWS services are at the same address.",
         },
         "paths": paths,
         "components": {"schemas": build_schemas([page.answer for page in PAGES if page.answer is not None])},
@@ -90,6 +90,6 @@ def render_docs() -> str:
         "system-ui,sans-serif}body{max-width:56rem;margin:2rem auto;padding:0 1rem}h2{font-size:1rem;margin:2rem 0 0;"
         "overflow-wrap:anywhere}p{margin:.3rem 0}dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1rem;"
         "margin:.3rem 0 0 1rem}dd{margin:0}</style><main><h1>API of the SageMaker Debugger emulator</h1>"
-        f"<p>For programs: <a href='{PREFIX}openapi.json'>openapi.json</a>. An error is JSON with one sentence, "
-        f"<code>error</code>.</p>{''.join(sections)}</main></html>"
+        f"<p>For programs: <a href='{PREFIX}openapi.json'>openapi.json</a>. An error is a JSON object whose "
+        f"<code>error</code> is one sentence.</p>{''.join(sections)}</main></html>"
     )

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from emulator.api import AUTHORITY_PATH, PREFIX
 from emulator.api.description import answers, job_kind_answers, profile_answers
 
-_JOB = {"region": "of the job", "name": "its TrainingJobName"}
-_ACCOUNT = {"account": "12 digits; the emulator's own account if it is left out"}
+_ACCOUNT = {"account": "account number, 12 digits; default: the emulator's own account"}
 
 
 class Page(NamedTuple):
@@ -33,93 +32,112 @@ class Page(NamedTuple):
 
 _LISTED = {
     "status": "InProgress, Completed, Failed, Stopping or Stopped",
-    "region": "only of this one",
-    "nameContains": "only those whose names contain this",
-    "offset": "number of the newest ones to leave out; 0",
-    "limit": "maximum number of entries; 200. The answer's total counts all that match",
+    "region": "only this region",
+    "nameContains": "only entries whose names contain this text",
+    "offset": "number of newest entries to skip; default: 0",
+    "limit": "maximum number of entries; default: 200. total in the answer counts all that match",
 }
-_IMAGE = {"image": "only jobs whose image's URI contains this"}
-_STEPS = {"first": "lowest global step", "last": "highest global step", "mode": "GLOBAL, TRAIN, EVAL or PREDICT"}
+_IMAGE = {"image": "only jobs whose image URI contains this text"}
+_STEPS = {
+    "first": "first global step",
+    "last": "last global step",
+    "mode": "only steps of this mode: TRAIN, EVAL or PREDICT; default: GLOBAL, all steps",
+}
+_LOG_LINES = {
+    "words": "only lines that contain this text",
+    "after": "number of the first line; STREAM:NUMBER for one stream, once per stream. Default: the last lines",
+    "before": "the last lines before the line of this number",
+    "limit": "maximum number of lines per host; default: 500",
+}
 _TENSORS = f"{PREFIX}jobs/<region>/<name>/tensors"
 PAGES = (
-    Page("GET", f"{PREFIX}health", "How the emulator is doing.", {}, answer=answers.Health),
-    Page("GET", AUTHORITY_PATH, "The certificates to trust, in PEM; it asks for no token.", {}),
+    Page(
+        "GET",
+        f"{PREFIX}health",
+        "State of the emulator: version, addresses, runtime, running jobs, undelivered events.",
+        {},
+        answer=answers.Health,
+    ),
+    Page("GET", AUTHORITY_PATH, "The emulator's CA certificates in PEM, for clients to trust. Needs no token.", {}),
     Page(
         "GET",
         f"{PREFIX}jobs",
-        "Training jobs of all regions, newest first, with their rules' statuses and their warnings.",
+        "Training jobs of all regions, newest first, with the statuses of their rules and their warnings.",
         {
             **_ACCOUNT,
-            "words": "only jobs whose name, region, status or rules hold all of these",
+            "words": "only jobs that have each of these words in name, region, status or rules",
             **_IMAGE,
             **_LISTED,
-            "rule": "RuleEvaluationStatus that one of the rules has",
-            "descriptions": "1: with what DescribeTrainingJob says of each",
+            "rule": "only jobs that have a rule with this RuleEvaluationStatus",
+            "descriptions": "1: add the answer of DescribeTrainingJob to each job",
         },
         answer=answers.JobList,
     ),
     Page(
         "GET",
         f"{PREFIX}job-names",
-        "Region and name of the training jobs that a short name may mean, 20 at most, and their count: the one that is "
-        "called so; else those that begin so; else those that have it anywhere in their names.",
-        {**_ACCOUNT, "text": "NAME or REGION/NAME, or a part of the name"},
+        "Training jobs that a shortened name may refer to: those of exactly this name; if there are none, those whose "
+        "names begin with it; if there are none, those whose names contain it. Region and name of at most 20 jobs, and "
+        "the count of all.",
+        {**_ACCOUNT, "text": "NAME or REGION/NAME, where NAME may be a part of the job's name"},
     ),
     Page(
         "GET",
         f"{PREFIX}jobs/<region>/<name>",
-        "A job: as it was asked for, as SageMaker describes it, its timeline, where its seconds went, the events sent "
-        "with what their targets answered, its warnings (code, text, remedy), its rules with verdict and report, and "
-        "where its inputs and outputs are.",
+        "A training job: its request and its description by DescribeTrainingJob, its timeline, the seconds of each "
+        "phase, its events with the answers of their targets, its warnings (code, text, remedy), its rules with "
+        "verdict and report, and links to its inputs and outputs.",
         _ACCOUNT,
         answer=answers.Job,
     ),
     Page(
         "POST",
         f"{PREFIX}jobs/<region>/<name>/tags",
-        "Set AWS tags of a job, or remove those whose value is null; the console shows the tag note as a note.",
+        "Set AWS tags of a training job; a null value removes the tag. The console shows the tag "
+        "note as the job's note.",
         _ACCOUNT,
-        body={"tags": {"note": "the baseline", "of-before": None}},
+        body={"tags": {"note": "the baseline", "old-tag": None}},
         answer=answers.JobTags,
     ),
-    Page("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Ask a job to stop, as StopTrainingJob does.", _ACCOUNT),
+    Page("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Stop a training job, as StopTrainingJob does.", _ACCOUNT),
     Page(
         "POST",
         f"{PREFIX}jobs/<region>/<name>/tensorboard",
-        "Start the real TensorBoard on what a job writes, unless it runs: url says where. It ends with the emulator.",
+        "Start TensorBoard on the output of a training job, unless it already runs, and return its URL. It stops with "
+        "the emulator.",
         _ACCOUNT,
         answer=answers.TensorBoardAddress,
     ),
     Page(
         "POST",
         f"{PREFIX}training-jobs/<name>/interrupt",
-        "Take the Spot instances from a job.",
-        {"region": "of the job", "capacityAfterSeconds": "for how long there are no others"},
+        "Interrupt a training job on Spot instances.",
+        {
+            "region": "the job's region; default: the emulator's",
+            "capacityAfterSeconds": "seconds until new instances are available; default: 0",
+        },
     ),
     Page(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/logs",
-        "What a job printed, by host.",
+        "Log lines of a training job, by host.",
         {
             **_ACCOUNT,
-            "host": "e.g. algo-1",
-            "rule": "what this rule printed instead",
-            "function": "what a Lambda function printed instead",
-            "requestId": "with function: only this invocation",
-            "words": "only lines that hold them",
-            "after": "lines from this number on; STREAM:NUMBER for one stream, and may be given of each",
-            "before": "the last lines before this number",
-            "limit": "at most this number of each host; 500",
+            "host": "only this host, such as algo-1",
+            "rule": "the log of this rule instead of the job's",
+            "function": "the log of this Lambda function instead of the job's",
+            "requestId": "with function: only the lines of this invocation",
+            **_LOG_LINES,
         },
         answer=answers.Logs,
     ),
     Page(
         "GET",
         f"{PREFIX}processing-jobs",
-        "Processing jobs of all regions, newest first, evaluations of rules included.",
+        "Processing jobs of all regions, newest first, including those that evaluate rules.",
         {
             **_ACCOUNT,
-            "words": "only jobs whose name, region, status or training job has all of these",
+            "words": "only jobs that have each of these words in name, region, status or training job",
             **_IMAGE,
             **_LISTED,
         },
@@ -128,7 +146,7 @@ PAGES = (
     Page(
         "GET",
         f"{PREFIX}processing-jobs/<region>/<name>",
-        "A processing job: its description, its inputs and outputs, and the pipeline execution that made it.",
+        "A processing job: its description, links to its inputs and outputs, and its pipeline execution if it has one.",
         _ACCOUNT,
         answer=job_kind_answers.ProcessingJob,
     ),
@@ -139,11 +157,8 @@ PAGES = (
         "Log lines of a processing job, by host.",
         {
             **_ACCOUNT,
-            "host": "e.g. algo-1",
-            "words": "only lines that contain them",
-            "after": "lines from this number on; STREAM:NUMBER for one stream",
-            "before": "the last lines before this number",
-            "limit": "maximum number of lines of each host; 500",
+            "host": "only this host, such as algo-1",
+            **_LOG_LINES,
         },
         answer=answers.Logs,
     ),
@@ -151,7 +166,11 @@ PAGES = (
         "GET",
         f"{PREFIX}tuning-jobs",
         "Hyperparameter tuning jobs of all regions, newest first, each with its best objective value.",
-        {**_ACCOUNT, "words": "only jobs whose name, region, status or strategy has all of these", **_LISTED},
+        {
+            **_ACCOUNT,
+            "words": "only jobs that have each of these words in name, region, status or strategy",
+            **_LISTED,
+        },
         answer=job_kind_answers.TuningJobList,
     ),
     Page(
@@ -165,81 +184,88 @@ PAGES = (
     Page(
         "GET",
         f"{PREFIX}pipeline-executions",
-        "Executions of all pipelines of all regions, newest first.",
-        {**_ACCOUNT, "words": "only those whose pipeline, name, id, region or status has all of these", **_LISTED},
+        "Pipeline executions of all regions, newest first.",
+        {
+            **_ACCOUNT,
+            "words": "only executions that have each of these words in pipeline, name, id, region or status",
+            **_LISTED,
+        },
         answer=job_kind_answers.PipelineExecutionList,
     ),
     Page(
         "GET",
         f"{PREFIX}pipeline-executions/<region>/<name>",
-        "A pipeline execution, by its id: every step of the definition with its status and job, and the parameters.",
+        "A pipeline execution, by its id: its parameters, and each step of the definition with status and job.",
         _ACCOUNT,
         answer=job_kind_answers.PipelineExecution,
     ),
     Page(
-        "POST", f"{PREFIX}pipeline-executions/<region>/<name>/stop", "Stop an execution and its steps' jobs.", _ACCOUNT
+        "POST",
+        f"{PREFIX}pipeline-executions/<region>/<name>/stop",
+        "Stop a pipeline execution and the jobs of its steps.",
+        _ACCOUNT,
     ),
     Page(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/metrics",
-        "Metrics over time, and what each host took of its processor, memory and disk.",
+        "Metrics of a training job over time, and each host's use of CPU, memory and disk.",
         _ACCOUNT,
         answer=answers.Metrics,
     ),
     Page(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/profile",
-        "What a profiled job used of its machines over time (lines), its steps and phases beneath (steps, phases), "
-        "statistics of both (usage, time), and which profiles of Python there are. What is measured shows at once, "
-        "traces when they were uploaded.",
-        {**_ACCOUNT, "points": "of each line; 400"},
+        "Profile of a training job: use of resources over time (lines), durations of its steps and phases (steps, "
+        "phases), statistics of both (usage, time), and the list of its Python profiles. Resource metrics are there at "
+        "once, traces after their upload.",
+        {**_ACCOUNT, "points": "number of points per line; default: 400"},
         answer=profile_answers.Profile,
     ),
     Page(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/profile/flame-graph",
-        "Which function took how long, below the one that called it, in profiles of Python.",
+        "Time of each function in the Python profiles of a training job, as a tree of calls.",
         {
             **_ACCOUNT,
-            "process": "whose, as profile has it",
-            "profiler": "cprofile or pyinstrument; that of the first",
-            "name": "only this profile; all of the process are put together",
+            "process": "only this process, named as in pythonProfiles of /profile; default: all",
+            "profiler": "cprofile or pyinstrument; default: that of the first profile",
+            "name": "only the profile of this name; default: the sum of all",
         },
         answer=profile_answers.FlameGraph,
     ),
     Page(
         "GET",
         _TENSORS,
-        "What a job saved: steps, modes, workers, collections with their configuration, tensors.",
+        "What a training job saved: steps, modes, workers, collections with their configuration, tensors.",
         _ACCOUNT,
         answer=answers.Run,
     ),
     Page(
         "GET",
         f"{_TENSORS}/series",
-        "Tensors over steps, reduced to bands of lowest, highest and mean; a series for each mode and worker.",
+        "Minimum, maximum and mean of tensors over intervals of steps, as one series per mode and worker.",
         {
             **_ACCOUNT,
-            "tensor": "a name; up to 12 times",
-            "reduction": "e.g. abs_mean, for tensors of several numbers",
+            "tensor": "name of a tensor; may be given up to 12 times",
+            "reduction": "reduction such as abs_mean; required for tensors of more than one number",
             **_STEPS,
-            "worker": "whose; all",
-            "points": "of each line; 600",
-            "most": "how many steps are read, evenly chosen; 2000",
-            "times": "1: with the time of each step",
+            "worker": "only this worker; default: all",
+            "points": "number of intervals; default: 600",
+            "most": "maximum number of steps to read, evenly spaced; default: 2000",
+            "times": "1: add the time at which each step was saved",
         },
         answer=answers.Series,
     ),
     Page(
         "GET",
         f"{_TENSORS}/histogram",
-        "How a tensor's values are spread over steps.",
+        "Histograms of a tensor's values over steps.",
         {
             **_ACCOUNT,
-            "tensor": "a name",
-            "scale": "magnitude (exponents of ten) or value",
-            "bins": "48",
-            "columns": "80",
+            "tensor": "name of the tensor",
+            "scale": "magnitude (decimal exponents of the absolute values) or value; default: magnitude",
+            "bins": "number of bins; default: 48",
+            "columns": "maximum number of steps; default: 80",
             "mode": _STEPS["mode"],
         },
         answer=answers.Histogram,
@@ -247,13 +273,13 @@ PAGES = (
     Page(
         "GET",
         f"{_TENSORS}/heat-map",
-        "A reduction of many tensors over steps, a row a tensor, in the order of the model.",
+        "A reduction of many tensors over steps, one row per tensor, in the order of the model.",
         {
             **_ACCOUNT,
-            "collection": "of whose tensors",
-            "regex": "or: found in their names",
-            "reduction": "abs_mean",
-            "columns": "120",
+            "collection": "the tensors of this collection",
+            "regex": "instead of collection: tensors whose names match this regular expression",
+            "reduction": "the reduction; default: abs_mean",
+            "columns": "maximum number of steps; default: 120",
             "mode": _STEPS["mode"],
         },
         answer=answers.HeatMap,
@@ -261,26 +287,31 @@ PAGES = (
     Page(
         "GET",
         f"{_TENSORS}/values",
-        "A tensor at a step: statistics, and a part of its numbers.",
+        "A tensor at a step: statistics, and some of its numbers.",
         {
             **_ACCOUNT,
-            "tensor": "a name",
-            "step": "a global step; the last",
-            "index": "of the dimensions before the last two",
+            "tensor": "name of the tensor",
+            "step": "global step; default: the last at which the tensor was saved",
+            "index": "index into the dimensions before the last two, such as 0,3; default: zeros",
         },
         answer=answers.Values,
     ),
     Page(
         "GET",
         f"{_TENSORS}/confusion",
-        "How often each label was predicted as each class.",
-        {**_ACCOUNT, "labels": "a tensor's name", "predictions": "a tensor's name", "step": "a global step; the last"},
+        "Confusion matrix: how often each label was predicted as each class.",
+        {
+            **_ACCOUNT,
+            "labels": "name of the tensor of labels",
+            "predictions": "name of the tensor of predictions",
+            "step": "global step; default: the last at which the labels were saved",
+        },
         answer=answers.Confusion,
     ),
     Page(
         "POST",
         f"{PREFIX}jobs/<region>/<name>/rules/<rule>/retry",
-        "Judge an ended job again with other parameters; nothing of the job changes.",
+        "Evaluate a rule of an ended training job again with other parameters. The job itself does not change.",
         _ACCOUNT,
         {"parameters": {"threshold": "0.01"}},
         answer=answers.Retry,
@@ -288,79 +319,102 @@ PAGES = (
     Page(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/record",
-        "All that is known of a job that ended, for export; its objects are in S3, where uris says.",
+        "The record of an ended training job, for export: its data except its S3 objects, whose locations are in uris.",
         _ACCOUNT,
     ),
-    Page("POST", f"{PREFIX}records", "Take such a record, as import does.", _ACCOUNT, {"job": {}, "evaluations": []}),
-    Page("GET", f"{PREFIX}s3", "The buckets.", _ACCOUNT, answer=answers.BucketList),
+    Page("POST", f"{PREFIX}records", "Import the record of a training job.", _ACCOUNT, {"job": {}, "evaluations": []}),
+    Page("GET", f"{PREFIX}s3", "Names of the buckets.", _ACCOUNT, answer=answers.BucketList),
     Page(
         "GET",
         f"{PREFIX}s3/<bucket>",
-        "Folders and objects below a prefix.",
-        {**_ACCOUNT, "prefix": "of the keys", "after": "of the last answer", "limit": "200"},
+        "Folders and objects of a bucket below a prefix.",
+        {
+            **_ACCOUNT,
+            "prefix": "prefix of the keys",
+            "after": "value of after in the previous answer, to continue it",
+            "limit": "maximum number of entries; default: 200",
+        },
         answer=answers.Level,
     ),
     Page(
         "GET",
         f"{PREFIX}s3/<bucket>/object",
-        "An object, under a policy that lets nothing in it run.",
+        "The content of an object. A Content-Security-Policy keeps scripts in it from running.",
         {
             **_ACCOUNT,
-            "key": "its key",
-            "limit": "only its first bytes",
-            "download": "as a file",
-            "modified": "any text: a browser shows the object anew where it differs",
+            "key": "key of the object",
+            "limit": "maximum number of bytes, from the start of the object",
+            "download": "any value: as a file to download",
+            "modified": "any text; has no effect other than to keep a browser from showing a cached version",
         },
     ),
     Page(
         "GET",
         f"{PREFIX}s3/<bucket>/archive",
-        "What a tar archive holds.",
-        {**_ACCOUNT, "key": "its key"},
+        "Members of an object that is a tar archive.",
+        {**_ACCOUNT, "key": "key of the object"},
         answer=answers.Archive,
     ),
     Page(
         "GET",
         f"{PREFIX}events",
-        "What was sent, oldest first, with what targets answered.",
-        {**_ACCOUNT, "after": "a sequence number", "limit": "number of the newest; 100", "job": "only of this one"},
+        "Sent events, oldest first, with the answers of their targets.",
+        {
+            **_ACCOUNT,
+            "after": "only events after this sequence number",
+            "limit": "maximum number of events, the newest; default: 100",
+            "job": "only events of this job; may be given several times",
+        },
         answer=answers.EventList,
     ),
     Page(
         "GET",
         f"{PREFIX}stream",
-        "Server-sent events: hello, change (jobs that changed), progress (of the job that is watched). Last-Event-ID "
-        "resumes, also after a restart of the emulator.",
-        {**_ACCOUNT, "job": "REGION/NAME that is watched", "lastEventId": "as the header of this name"},
+        "Server-sent events: hello (load everything), change (names of the jobs that changed) and progress (state of "
+        "the watched job). The header Last-Event-ID resumes the stream, also after a restart of the emulator.",
+        {**_ACCOUNT, "job": "REGION/NAME of the job to watch", "lastEventId": "instead of the header Last-Event-ID"},
     ),
     Page(
         "GET",
         f"{PREFIX}reset",
-        "How many jobs, jobs that run, buckets and objects a reset would forget, and 1 for otherData if there is any.",
+        "What a full reset would delete: the number of jobs, running jobs, buckets and objects; otherData is 1 if "
+        "there is any other data, else 0.",
         {},
     ),
     Page(
         "POST",
         f"{PREFIX}reset",
-        "Stop and forget jobs, or everything.",
-        {"jobNamePrefix": "only jobs that begin so", "keep": "1: keep everything for a day, to be brought back"},
+        "Stop and delete all jobs, and delete all other data.",
+        {
+            "jobNamePrefix": "delete only the jobs whose names begin with this text, and no other data",
+            "keep": "1: keep a copy of the deleted data for a day, for /reset/undo",
+        },
     ),
-    Page("POST", f"{PREFIX}reset/undo", "Bring back what was kept last, as an import of the state does.", {}),
+    Page("POST", f"{PREFIX}reset/undo", "Restore the copy that the last reset kept.", {}),
     Page(
         "POST",
         f"{PREFIX}prune",
-        "Remove what ended jobs left: folders, logs, containers. Without a bound, all of it.",
-        {"olderThanSeconds": "what is older", "keepBytes": "all but so much, the newest", "dryRun": "1: only tell"},
+        "Remove the folders, logs and containers of ended jobs: all of them, or those that a bound selects.",
+        {
+            "olderThanSeconds": "remove only what is older than this",
+            "keepBytes": "keep this many bytes of the newest, and remove the rest",
+            "dryRun": "1: only list what would be removed",
+        },
     ),
-    Page("GET", f"{PREFIX}faults", "What fails on purpose, and how often it has.", {}),
+    Page("GET", f"{PREFIX}faults", "The injected faults, and how often each has occurred.", {}),
     Page(
         "PUT",
         f"{PREFIX}faults",
-        "Let requests, deliveries, invocations or jobs fail, in the place of what failed before.",
+        "Inject faults into requests, event deliveries, Lambda invocations or jobs. Replaces all previous faults.",
         {},
         {"s3": {"error": 0.1, "delay": "200ms"}, "jobs": {"capacity": 0.5, "times": 3}},
     ),
-    Page("DELETE", f"{PREFIX}faults", "Let nothing fail any more.", {}),
-    Page("GET", f"{PREFIX}state", "The whole state as one archive.", {}),
-    Page("POST", f"{PREFIX}state", "Take the state from such an archive, which is the body.", {}),
+    Page("DELETE", f"{PREFIX}faults", "Remove all injected faults.", {}),
+    Page("GET", f"{PREFIX}state", "Export the whole state as a tar archive. No job may be running.", {}),
+    Page(
+        "POST",
+        f"{PREFIX}state",
+        "Replace the whole state with that of an exported archive, the request's body. No job may be running.",
+        {},
+    ),
 )
