@@ -200,19 +200,19 @@ SICK: dict[str, Training | Boosting] = {
         build_changed(build_layers(64, 32), lambda layer, number: layer.bias.fill_(-30) if number < 2 else None),
     ),
     "stray": Training("the optimizer trains another network", "digits", build_layers(64, 32), trains_another=True),
-    "forty": Training("forty samples, learned by heart", "digits", build_layers(256), rows=40),
+    "forty": Training("forty samples, which the network memorizes", "digits", build_layers(256), rows=40),
     "zeros": Training(
         "all weights start at 0", "digits", build_changed(build_layers(64, 32), lambda layer, _: layer.weight.zero_())
     ),
     "saturated": Training(
-        "tanh of weights a thousand times too large",
+        "tanh with weights a thousand times too large",
         "digits",
         build_changed(build_layers(64, 32, activation=nn.Tanh), lambda layer, _: layer.weight.mul_(1000)),
         rate=0.001,
     ),
-    "rare": Training("nearly all samples are of one class", "digits", build_layers(64, 32), imbalanced=True),
+    "rare": Training("nearly all samples belong to one class", "digits", build_layers(64, 32), imbalanced=True),
     "pixels": Training(
-        "pixels as they are, with weights ten times too large",
+        "pixels without normalization, and weights ten times too large",
         "digits",
         build_changed(build_convolution, lambda layer, _: layer.weight.mul_(10)),
         rate=0.001,

@@ -31,27 +31,28 @@ def _measure(rows: StackRows) -> NDArray[np.float64]:
 
 
 class AllZero(BuiltInRule):
-    """Fires at a step where the share of zeros in some tensor is at least threshold percent, on any worker.
+    """Fires at a step where at least threshold percent of a tensor's elements are 0, on any worker.
 
-    zeros = 100 * |{element = 0}| / elements, in percent. Of a tensor saved as reductions only, an absolute max, mean or
-    sum or a norm of 0 says that all elements are 0, and one above 0 that not all are, which is enough at threshold 100.
+    zeros = 100 * |{element = 0}| / elements, in percent. If only reductions of a tensor were saved, an absolute max,
+    mean or sum, or a norm, of 0 shows that all elements are 0. A value above 0 shows only that not all are, which is
+    enough for a verdict at threshold 100.
 
-    Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; one of the
-    two is required.
+    The rule inspects the tensors of collection_names, and those whose names match tensor_regex; one of the two is
+    required.
 
     Source: AWS's documentation of the rule AllZero (collection_names None, tensor_regex None, threshold 100 %).
     """
 
     parameters = (*TENSOR_CHOICE, number("threshold", 100.0, minimum=0.0, maximum=100.0))
     inspects = "tensors chosen by collection_names or tensor_regex"
-    needs = "neither its values nor a reduction that tells was saved"
+    needs = "neither its values nor a reduction that shows whether they are 0 was saved"
     frameworks = ALL_FRAMEWORKS
     collections: ClassVar = {"weights": {"save_interval": "500"}}
     example: ClassVar = {"collection_names": "weights", "threshold": "90"}
     advice = (
-        "The plot shows from which step the zeros come: look at learning rate and initialization of that layer.",
-        "Weights of 0 do not train: initialize with other values, or look for a part cut off from the loss.",
-        "Masks and biases that start at 0 are meant so: leave them out with a narrower tensor_regex.",
+        "The plot shows at which step the zeros begin: check the learning rate and the initialization of that layer.",
+        "Weights of 0 do not train: initialize them otherwise, or look for a part that the loss does not reach.",
+        "Masks, and biases that start at 0, are zero on purpose: exclude them with a narrower tensor_regex.",
     )
 
     def _prepare(self) -> None:

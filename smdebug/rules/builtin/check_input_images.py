@@ -42,14 +42,15 @@ def sum_channels(images: NDArray[Any], channel: int) -> ChannelSums:
 
 
 class CheckInputImages(BuiltInRule):
-    """Fires once threshold_samples images were seen, if the mean of some channel is further than threshold_mean from 0.
+    """Fires once threshold_samples images were seen, if a channel's mean is further than threshold_mean from 0.
 
-    mean of a channel = sum of its values over all images seen so far / number of them, in the unit of the pixels;
-    |mean| > threshold_mean fires. Images of one tensor in one mode are counted together, of all workers. An image
-    tensor has at least three axes: the images first, and the channels on axis `channel` (1 for NCHW, 3 for NHWC).
+    mean of a channel = sum of its values over all images seen so far / number of these values, in the unit of the
+    pixels; the rule fires if |mean| > threshold_mean. Images of the same tensor and mode are counted together, over all
+    workers. An image tensor has at least three axes: the first is that of the images, and axis `channel` that of the
+    channels (1 for NCHW, 3 for NHWC).
 
-    With the default regex the rule also looks at the collection input_image and at the inputs of whole models as
-    PyTorch and Keras call them, where they have four axes.
+    With the default regex, the rule also inspects the collection input_image, and tensors with four axes whose names
+    are those of a whole model's input in PyTorch or Keras.
 
     Source: AWS's documentation of the rule CheckInputImages (threshold_mean 0.2, threshold_samples 500, regex
     .*hybridsequential0_input_0, channel 1).
@@ -70,9 +71,9 @@ class CheckInputImages(BuiltInRule):
         "MXNet `hybridsequential0_input_0`. For images with the channels last (Keras) set channel to 3."
     )
     advice = (
-        "Subtract each channel's mean and divide by its deviation, with the same numbers in validation.",
-        "Images with the channels last (Keras) need channel 3, those with the channels first channel 1.",
-        "If images are from 0 to 1 on purpose, as before a BatchNorm, raise threshold_mean to 0.6.",
+        "Subtract each channel's mean and divide by its standard deviation, with the same numbers in validation.",
+        "Set channel to 3 for images with the channels last (Keras), and to 1 for images with the channels first.",
+        "If pixels are from 0 to 1 on purpose, as before a BatchNorm, raise threshold_mean to 0.6.",
     )
 
     def _prepare(self) -> None:

@@ -29,22 +29,28 @@ def compute_imbalance(counts: Mapping[int, int]) -> float:
 
 
 class ClassImbalance(BuiltInRule):
-    """Fires once `samples` labels were seen in a mode, if classes are imbalanced or some class is mispredicted.
+    """Fires once `samples` labels were seen in a mode, if classes are imbalanced or a class is often mispredicted.
 
-    imbalance = labels of the most frequent class / labels of the rarest class seen > threshold_imbalance, or
-    misprediction = samples of a class that were predicted to be another / samples of that class >
-    threshold_misprediction. Both count all labels that were saved in the step's mode so far, of all workers, but for
-    -100, which PyTorch's losses pass over; they have no unit.
+    The rule fires if one of two ratios, which have no unit, is above its threshold:
 
-    Labels are whole numbers or one-hot rows; predictions are scores a class (their highest counts; argmax forces that
-    where it does not show from the shape), class numbers, or probabilities of class 1. The classes are on the last axis
-    of the scores, or on the second as in PyTorch's losses; where the shapes fit both, mispredictions are not counted.
-    With the default regexes, the inputs of a loss module (but not of MSELoss, L1Loss or HuberLoss) stand in where
-    nothing is named labels or predictions. Where there are several label tensors, the first by name goes with the first
-    prediction tensor, and so on.
+    * imbalance = labels of the most frequent class / labels of the rarest class that occurs > threshold_imbalance;
+    * misprediction = samples of a class that were predicted as another class / samples of that class >
+      threshold_misprediction.
 
-    Source: AWS's documentation of the rule ClassImbalance (threshold_imbalance 10, threshold_misprediction 0.7,
-    samples 500, argmax False, labels_regex .*labels, predictions_regex .*predictions).
+    Both count all labels that were saved so far in the step's mode, over all workers, except -100, which PyTorch's
+    losses ignore.
+
+    Labels are whole numbers or one-hot rows. Predictions are one score per class, of which the highest counts, or class
+    numbers, or probabilities of class 1; argmax True says that they are scores where their shape does not show it. The
+    classes are on the last axis of the scores, or on the second as in PyTorch's losses; if the shape fits both,
+    mispredictions are not counted.
+
+    If no tensor is named labels or predictions, the default regexes choose the inputs of a loss module instead, other
+    than MSELoss, L1Loss and HuberLoss. If there are several tensors of labels, the first by name belongs to the first
+    tensor of predictions, and so on.
+
+    Source: AWS's documentation of the rule ClassImbalance (threshold_imbalance 10, threshold_misprediction 0.7, samples
+    500, argmax False, labels_regex .*labels, predictions_regex .*predictions).
     """
 
     parameters = (
@@ -68,8 +74,8 @@ class ClassImbalance(BuiltInRule):
     )
     advice = (
         "Sample rare classes more often, or weight them in the loss (weight=, class_weight, scale_pos_weight).",
-        "A class that is always mispredicted may be labelled wrongly: look at some of its samples.",
-        "If classes are as rare as this in reality, raise threshold_imbalance, and judge by recall of a class.",
+        "A class that is always mispredicted may have wrong labels: look at some of its samples.",
+        "If classes really are this rare, raise threshold_imbalance, and judge the model by the recall of each class.",
     )
 
     def _prepare(self) -> None:
@@ -129,8 +135,8 @@ class ClassImbalance(BuiltInRule):
             return self.find(name, step, imbalance, imbalances.threshold, text)
         if mispredictions.is_passed_by(fraction):
             text = (
-                f"{fraction:.4g} of {count_noun(counts[worst], 'sample')} of class {worst} were predicted as another, "
-                f"above threshold_misprediction {mispredictions.threshold:g}"
+                f"the mispredicted share of the {count_noun(counts[worst], 'sample')} of class {worst} is "
+                f"{fraction:.4g}, above threshold_misprediction {mispredictions.threshold:g}"
             )
             return self.find(name, step, fraction, mispredictions.threshold, text)
         return False

@@ -26,21 +26,21 @@ def compute_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 class Confusion(BuiltInRule):
-    """Fires at a step where the confusion matrix of labels and predictions is not diagonal enough.
+    """Fires at a step where too few predictions of a class are right, or too many belong to one wrong label.
 
-    confusion[j][i] counts the step's samples of label j that were predicted to be class i, over all workers, and
-    share[j][i] = confusion[j][i] / sum_j confusion[j][i]. The rule fires where share[i][i] < min_diag or, for some
-    j != i, share[j][i] > max_off_diag; classes never predicted are left out. Shares have no unit.
+    confusion[j][i] is the number of the step's samples with label j that were predicted as class i, over all workers,
+    and share[j][i] = confusion[j][i] / sum_j confusion[j][i], without unit. The rule fires if share[i][i] < min_diag,
+    or if share[j][i] > max_off_diag for some j != i. Classes that were never predicted are left out.
 
-    Labels and predictions are the tensors of these names, else those of the collections, of which the first by name go
-    together, then the second. There are category_no classes, or as many as the highest class number says. Probabilities
-    count as class 1 from 0.5 on; of a row of scores the highest counts. Steps from start_step up to, and not including,
-    end_step are judged.
+    The tensors are those named by `labels` and `predictions`; where there is none, those of the collections
+    labels_collection and predictions_collection, paired in the order of their names. If category_no is None, the
+    highest class number gives the number of classes. A probability of at least 0.5 means class 1; in a row of scores,
+    the highest is the predicted class. The rule judges steps from start_step up to, but not including, end_step.
 
     Source: AWS's documentation of the rule Confusion (category_no None, labels "labels", predictions "predictions",
-    labels_collection "labels", predictions_collection "predictions", min_diag 0.9, max_off_diag 0.1). Read to the
-    letter, its formula divides the diagonal by the diagonal's own sum, which no two classes of one size could pass;
-    here both kinds of element are divided by the sum of their column, as it says for those off the diagonal.
+    labels_collection "labels", predictions_collection "predictions", min_diag 0.9, max_off_diag 0.1). Taken literally,
+    its formula divides the diagonal by the diagonal's own sum, and two classes of the same size could not pass. Here
+    all elements are divided by the sum of their column, as AWS documents it for those off the diagonal.
     """
 
     parameters = (
@@ -63,9 +63,9 @@ class Confusion(BuiltInRule):
     }
     example: ClassVar = {"category_no": "10", "min_diag": "0.8", "max_off_diag": "0.2"}
     advice = (
-        "Look at samples of the two classes: labels that are swapped or hardly differ show there.",
-        "Early steps confuse everything: set start_step to where accuracy should have come.",
-        "For hard tasks lower min_diag and raise max_off_diag to what would be good enough.",
+        "Look at samples of the two classes: their labels may be swapped, or the classes may hardly differ.",
+        "Early steps confuse all classes: set start_step to a step at which the model should be accurate.",
+        "For hard tasks, lower min_diag and raise max_off_diag to what is good enough.",
     )
 
     def invoke_at_step(self, step: int) -> bool:

@@ -18,18 +18,23 @@ _REWRITE_EVERY_S = 5.0
 
 
 class CreateXgboostReport(BuiltInRule):
-    """Never fires; writes an HTML page about an XGBoost training, and a notebook to go on from.
+    """Never fires; writes an HTML report on an XGBoost training, and a notebook for further analysis.
 
-    Both are straight in the rule's output folder, rule-output/<RuleConfigurationName>/: xgboost_report.html is one
-    file without script that needs no network, xgboost_report.ipynb reads the run by itself and computes the same from
-    it. They are written while training goes on, some seconds apart, and once more at the end. The page shows the
-    hyperparameters, the distribution of the true labels, all metrics over the rounds, and the importance of the
-    features (the 20 largest of each type, without unit). Of the last predictions, for classes: the confusion matrix
-    (samples), precision, recall and F1 of each class and their micro, macro and weighted averages, the F1 scores over
-    the rounds, the accuracy of each diagonal element (samples predicted right / samples of the label) over the rounds
-    and, for two classes, the ROC curve with its area. For a regression: the distribution of residual = label -
-    prediction (unit of the label), its mean square root, mean and spread, and the mean of |label - prediction| in ten
-    bins of labels over the rounds. For a ranking none of these. Each section says what it means and what to do.
+    Both files are in the rule's output folder, rule-output/<RuleConfigurationName>/. xgboost_report.html is one file
+    without scripts that needs no network. xgboost_report.ipynb reads the saved tensors and computes the same figures.
+    The rule rewrites both every few seconds during the training, and once more at its end.
+
+    The report shows the hyperparameters, the distribution of the labels, all metrics over the rounds, and the
+    importance of the features (the 20 largest of each type, without unit). The other sections depend on the task:
+
+    * Classification, of the last predictions: the confusion matrix (samples), precision, recall and F1 of each class
+      with their micro, macro and weighted averages, and for two classes the ROC curve with its area. Over the rounds:
+      the F1 scores, and the accuracy of each class (samples predicted correctly / samples of the label).
+    * Regression: the distribution of residual = label - prediction (unit of the label), its root mean square, mean and
+      spread, and over the rounds the mean of |label - prediction| in ten bins of labels.
+    * Ranking: none.
+
+    Each section explains what it shows and what to do.
 
     Source: AWS's documentation of the rule CreateXgboostReport (no parameters), which names both files.
     """

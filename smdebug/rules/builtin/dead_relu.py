@@ -33,18 +33,18 @@ def compute_dead_percent(outputs: NDArray[Any], threshold_inactivity: float) -> 
 
 
 class DeadRelu(BuiltInRule):
-    """Fires where the share of dead units in a layer of ReLUs is above threshold_layer percent, on any worker.
+    """Fires where more than threshold_layer percent of the units in a layer of ReLUs are dead, on any worker.
 
-    A unit (one position of the output behind its first axis, the samples) is active in a sample where its output is
-    above 0, and dead at a step where it is active in less than threshold_inactivity percent of that step's samples:
-    dead = 100 * |{unit: 100 * samples active / samples < threshold_inactivity}| / units, in percent. Of an output saved
-    as reductions only, a max of 0 says that all units are dead, and a min above 0 that none is.
+    A unit is one position of the output behind its first axis, which is that of the samples. It is active in a sample
+    if its output is above 0, and dead at a step if it is active in less than threshold_inactivity percent of the step's
+    samples: dead = 100 * |{unit: 100 * active samples / samples < threshold_inactivity}| / units, in percent. If only
+    reductions of an output were saved, a max of 0 shows that all units are dead, and a min above 0 that none is.
 
-    With the default regex the rule also looks at the collection relu_output, at names by which Keras, MXNet and PyTorch
-    call the output of a ReLU, and at modules whose saved output is max(input, 0) of their saved input.
+    With the default regex, the rule also inspects the collection relu_output, outputs with the names that Keras, MXNet
+    and PyTorch give to those of a ReLU, and outputs of modules for which saved output = max(saved input, 0).
 
     Source: AWS's documentation of the rule DeadRelu (tensor_regex .*relu_output, threshold_inactivity 1.0 %,
-    threshold_layer 50.0 %). The axes of a unit are ours.
+    threshold_layer 50.0 %). The definition of a unit is this project's.
     """
 
     parameters = (
@@ -53,19 +53,19 @@ class DeadRelu(BuiltInRule):
         number("threshold_layer", 50.0, minimum=0.0, maximum=100.0),
     )
     inspects = "outputs of ReLUs (tensor_regex, or collection relu_output)"
-    needs = "neither its values nor a max or min that tells was saved"
+    needs = "neither its values nor a max or min that shows whether units are dead was saved"
     collections: ClassVar = {_COLLECTION: {"include_regex": "relu.*_output", "save_interval": "500"}}
     example: ClassVar = {"threshold_layer": "60"}
     configure = (
         "Save the outputs of the ReLUs into the collection relu_output. In PyTorch an output is named after its module "
         "(`relu1_output_0`, `features.2_output_0`), so give the modules' names in the collection's include_regex, or "
-        "fill it with add_module_tensors; a job with save_all needs neither, because a ReLU is then known by what it "
-        "does. torch.nn.functional.relu is not a module and leaves no tensor."
+        "fill it with add_module_tensors. A job with save_all needs neither, because the rule then recognises a ReLU "
+        "by its input and output. torch.nn.functional.relu is not a module: its output is not saved."
     )
     advice = (
-        "Lower the learning rate or warm it up: a step that was too large made the biases negative for good.",
+        "Lower the learning rate, or warm it up: a single step that is too large can make biases negative for good.",
         "Use LeakyReLU or GELU in this layer, He initialization, or BatchNorm before the ReLU.",
-        "A layer that is sparse by design wants a higher threshold_layer; a small batch makes units look dead.",
+        "Raise threshold_layer for a layer that is sparse by design. In a small batch, units may only look dead.",
     )
 
     def _prepare(self) -> None:

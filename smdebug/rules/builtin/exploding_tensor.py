@@ -34,10 +34,10 @@ def count_exploded(values: NDArray[Any], *, only_nan: bool) -> int:
 
 
 class ExplodingTensor(BuiltInRule):
-    """Fires at a step where some tensor holds NaN, or, unless only_nan, an infinity of either sign, on any worker.
+    """Fires at a step where a tensor contains NaN or an infinity, on any worker; with only_nan, only for NaN.
 
-    Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; all
-    tensors where neither is given. Of a tensor that was saved as reductions only, its min and max are looked at.
+    The rule inspects the tensors of collection_names, and those whose names match tensor_regex; all tensors if neither
+    is given. If only reductions of a tensor were saved, it inspects its min and max.
 
     Source: AWS's documentation of the rule ExplodingTensor (collection_names None, tensor_regex None, only_nan False).
     """
@@ -48,8 +48,8 @@ class ExplodingTensor(BuiltInRule):
     inspects = "tensors with values, or with min or max"
     advice = (
         "Lower the learning rate, and clip gradients (clip_grad_norm_, clipnorm).",
-        "Look for log(0), a division by 0 or the root of 0 in the loss, and for NaN in the inputs.",
-        "With half precision use a gradient scaler or bfloat16; masks of -inf are meant so: only_nan True.",
+        "Look for log(0), a division by 0 or a square root of 0 in the loss, and for NaN in the inputs.",
+        "With half precision, use a gradient scaler or bfloat16. For masks with -inf, set only_nan to True.",
     )
 
     def _prepare(self) -> None:
@@ -84,7 +84,7 @@ class ExplodingTensor(BuiltInRule):
             if is_reduction:
                 return f"its saved reduction {location.tensorname} is {what}"
             are = "is" if exploded == 1 else "are"
-            return f"{exploded} of its {count_noun(values.size, 'value')} {are} {what}; none may be"
+            return f"{exploded} of its {count_noun(values.size, 'value')} {are} {what}; the rule allows none"
 
         return self.weigh(place, exploded, [self._limit], describe)
 

@@ -23,11 +23,12 @@ def compute_top_share(importances: Iterable[float], nfeatures: int) -> float:
 
 
 class FeatureImportanceOverweight(BuiltInRule):
-    """Fires at a step where share = sum of the nfeatures largest importances / sum of all is above threshold.
+    """Fires at a step where the nfeatures most important features have more than `threshold` of the total importance.
 
-    An importance is a tensor in whose name tensor_regex is found; XGBoost saves one a feature and type of importance,
-    feature_importance/weight/f0 for how often f0 splits, and none for features that no tree uses. With nfeatures or
-    fewer of them the share is 1. It has no unit.
+    share = sum of the nfeatures largest importances / sum of all importances, without unit. An importance is a tensor
+    whose name matches tensor_regex. XGBoost saves one per feature and type of importance: feature_importance/weight/f0
+    is the number of splits by f0. It saves none for features that no tree uses. With nfeatures features or fewer, the
+    share is 1.
 
     Source: AWS's documentation of the rule FeatureImportanceOverweight (threshold 0.8, nfeatures 3, tensor_regex
     .*feature_importance/weight).
@@ -43,9 +44,9 @@ class FeatureImportanceOverweight(BuiltInRule):
     collections: ClassVar = {CollectionKeys.FEATURE_IMPORTANCE: {"save_interval": "500"}}
     example: ClassVar = {"threshold": "0.9", "nfeatures": "2"}
     advice = (
-        "Check that these features are known at prediction time: one that leaks the label looks just like this.",
+        "Check that these features are known at prediction time: a feature that leaks the label looks the same.",
         "Limit their use with colsample_bytree, max_depth or gamma, or train without them and compare.",
-        "With few features a large share is normal: raise threshold, or lower nfeatures.",
+        "With few features, a large share is normal: raise threshold, or lower nfeatures.",
     )
 
     def invoke_at_step(self, step: int) -> bool:
@@ -65,7 +66,7 @@ class FeatureImportanceOverweight(BuiltInRule):
         top = sorted(importances, key=lambda name: -importances[name])[:nfeatures]
         listed = ", ".join(name.rpartition("/")[2] for name in top)
         text = (
-            f"the {len(top)} most important of {count_noun(len(names), 'feature')} ({listed}) hold {share:.4g} of all "
-            f"importance, above threshold {limit.threshold:g}"
+            f"the {len(top)} most important of {count_noun(len(names), 'feature')} ({listed}) have a share of "
+            f"{share:.4g} in the total importance, above threshold {limit.threshold:g}"
         )
         return self.find(top[0], step, share, limit.threshold, text)

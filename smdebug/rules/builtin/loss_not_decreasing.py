@@ -37,7 +37,7 @@ def describe_problem(before: float, now: float, diff_percent: float, increase_th
     """
     fall = compute_fall_percent(before, now)
     if math.isnan(fall):
-        return "no decrease can be computed, because one of them is not a number"
+        return "no decrease can be computed, because one of the two is not a number"
     if fall < 0:
         if -fall <= increase_threshold_percent:
             return None
@@ -51,17 +51,18 @@ def describe_problem(before: float, now: float, diff_percent: float, increase_th
 class LossNotDecreasing(BuiltInRule):
     """Fires where a loss fell by less than diff_percent, or rose by more than increase_threshold_percent.
 
-    At a step the loss is compared with that of the latest saved step which is at least num_steps back, both counted in
-    the mode's own steps: fall = (before - now) / |before| * 100. After a comparison the next one is made num_steps
-    later at the earliest. A loss that stays the same or falls is measured against diff_percent alone, a loss that rises
-    against increase_threshold_percent alone: up to that it may rise. With 0 every rise is found.
+    A loss is compared with its value at the latest saved step that is at least num_steps back, counted in steps of the
+    mode: fall = (before - now) / |before| * 100. The next comparison is at least num_steps later. A loss that falls or
+    stays the same has to fall by at least diff_percent. A loss that rises may rise by up to increase_threshold_percent;
+    with 0, the rule fires at every rise.
 
-    Looked at are the tensors of the collection losses (unless use_losses_collection is False, and without XGBoost's
-    metrics that are better when higher), those of collection_names, and those in whose name tensor_regex is found; of
-    all these only single numbers, of which workers count as their mean, and outputs of loss modules that are one
-    number a sample, which count as their mean. What a regex finds of weights, biases and gradients is left out.
-    Where no mode is given, a loss that was saved in EVAL up to the step is judged by its EVAL steps, else by its TRAIN
-    steps, else by all its steps.
+    The rule inspects the tensors of the collection losses (unless use_losses_collection is False), except XGBoost's
+    metrics that are better when higher; those of collection_names; and those whose names match tensor_regex, except
+    weights, biases and gradients. Of these it judges single numbers, as their mean over the workers, and outputs of
+    loss modules with one number per sample, as the mean of these numbers.
+
+    If no mode is given, a loss is judged by its EVAL steps if it was saved in EVAL so far, else by its TRAIN steps,
+    else by all its steps.
 
     Source: AWS's documentation of the rule LossNotDecreasing (collection_names None, tensor_regex None,
     use_losses_collection True, num_steps 10, diff_percent 0.1, increase_threshold_percent 5, mode EVAL, TRAIN, GLOBAL
@@ -81,9 +82,9 @@ class LossNotDecreasing(BuiltInRule):
     example: ClassVar = {"num_steps": "50", "mode": "TRAIN"}
     inspects = "losses that are single numbers (collection losses, collection_names or tensor_regex)"
     advice = (
-        "Check that the optimizer has the model's parameters, that gradients are not 0, and the learning rate.",
-        "The loss of single batches is noisy: raise num_steps to an epoch's, or judge validation with mode EVAL.",
-        "Late losses fall slowly: lower diff_percent. An accuracy should rise: keep it out of tensor_regex.",
+        "Check the learning rate, that the optimizer has the model's parameters, and that gradients are not 0.",
+        "The loss of a single batch is noisy: raise num_steps to that of an epoch, or judge validation (mode EVAL).",
+        "Late losses fall slowly: lower diff_percent. Accuracies should rise: exclude them in tensor_regex.",
     )
 
     def _prepare(self) -> None:
@@ -117,7 +118,9 @@ class LossNotDecreasing(BuiltInRule):
         if self.inspected or not seen:
             return ""
         modes = ", ".join(mode.name for mode in _MODES if mode in seen)
-        return f"Losses were saved in mode {modes}, and none in {self.values['mode']}, which is to be judged."
+        return (
+            f"Losses were saved in mode {modes}, but none in mode {self.values['mode']}, which the rule has to judge."
+        )
 
     def _choose_mode(self, name: str, step: int) -> ModeKeys:
         seen = self._modes_seen.setdefault(name, set())

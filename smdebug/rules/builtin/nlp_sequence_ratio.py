@@ -25,13 +25,13 @@ def compute_token_percent(tokens: NDArray[Any], token: float) -> float:
 
 
 class NLPSequenceRatio(BuiltInRule):
-    """Fires at a step where the share of a token in the input sequences is above its threshold, on any worker.
+    """Fires at a step where a token's share of the input sequences is above its threshold, on any worker.
 
-    share = 100 * |{element = token}| / elements over all sequences of the step, in percent. token_values and
-    token_thresholds_percent go together: the first threshold is for the first token, and so on.
+    share = 100 * |{element = token}| / elements, over all sequences of the step, in percent. The first of
+    token_thresholds_percent is for the first of token_values, and so on.
 
-    With the default regex the rule also looks at the collection input_sequence and at the inputs of embeddings as
-    PyTorch and Keras call them.
+    With the default regex, the rule also inspects the collection input_sequence, and tensors with the names that
+    PyTorch and Keras give to the input of an embedding.
 
     Source: AWS's documentation of the rule NLPSequenceRatio (tensor_regex .*embedding0_input_0, token_values 0,
     token_thresholds_percent 50).
@@ -50,16 +50,17 @@ class NLPSequenceRatio(BuiltInRule):
         "`<module path>_input_0` of the nn.Embedding."
     )
     advice = (
-        "Sort samples by length before they are batched, so that sequences are padded to like ones only.",
-        "Cut sequences at a length that most do not reach, and mask the padding in model and loss.",
-        "For the unknown token enlarge the vocabulary; if it does no harm, raise token_thresholds_percent.",
+        "Sort samples by length before batching, so that sequences of a batch need little padding.",
+        "Truncate sequences at a length that few exceed, and mask the padding in model and loss.",
+        "For the unknown token, enlarge the vocabulary. If the token does no harm, raise token_thresholds_percent.",
     )
 
     def _prepare(self) -> None:
         tokens, limits = self.values["token_values"], self.values["token_thresholds_percent"]
         if len(tokens) != len(limits):
             raise self.refuse(
-                f"there are {len(tokens)} token_values and {len(limits)} token_thresholds_percent: give each token one."
+                f"there are {len(tokens)} token_values and {len(limits)} token_thresholds_percent: "
+                "give one threshold per token."
             )
         self._limits = {
             token: Limit(f"tokens that are {token:g} (%)", limit) for token, limit in zip(tokens, limits, strict=True)

@@ -24,24 +24,26 @@ def compute_overfit_ratio(training: list[float], validation: list[float]) -> flo
 
 
 class Overfit(BuiltInRule):
-    """Fires where ratio = (mean validation loss - mean training loss) / mean training loss > ratio_threshold.
+    """Fires where (mean validation loss - mean training loss) / mean training loss is above ratio_threshold.
 
-    The ratio must be above the threshold at `patience` steps with a validation loss in a row. At such a step the mean
-    validation loss is that over the steps of the current validation phase up to it, and the mean training loss that
-    over the steps of the training phase just before; where both losses are saved in one step, as XGBoost does
-    (train-rmse and validation-rmse), each step is a phase. A phase ends where steps of another mode come between, saved
-    or not. A validation phase with no training loss saved in the phase before it is compared with nothing: its verdict
-    says how many there were. The ratio has no unit.
+    The ratio, which has no unit, must be above the threshold at `patience` consecutive steps with a validation loss.
+    The mean validation loss at a step is that of the current validation phase up to this step, and the mean training
+    loss that of the training phase just before. A phase ends where steps of another mode follow, whether they are saved
+    or not. Where both losses are saved at the same step, as by XGBoost (train-rmse and validation-rmse), each step is a
+    phase. A validation phase without a saved training loss in the phase before is not judged; the verdict says how many
+    there were.
 
-    Losses are the collection losses without XGBoost's metrics that are better when higher, restricted to those in whose
-    name tensor_regex is found; where it finds none of them, whatever else it finds that is a single number, but for
-    weights, biases and gradients. Arrays are never averaged into a loss, but for the output of a loss module that is
-    one number a sample. A loss is one of validation if its name begins with val_, validation, eval or test, one
-    of training if it begins with train or accompanies one of validation, and else what the mode of its step says
-    (EVAL or TRAIN). Steps before start_step are left out.
+    The losses are the tensors of the collection losses, except XGBoost's metrics that are better when higher. With
+    tensor_regex, they are only those whose names match it; if none of the collection matches, they are all matching
+    tensors that are single numbers, except weights, biases and gradients. Arrays are not averaged into a loss, except
+    outputs of loss modules with one number per sample.
+
+    A loss is a validation loss if its name begins with val_, validation, eval or test. It is a training loss if its
+    name begins with train, or if a validation loss is saved at the same step. Otherwise the mode of the step decides
+    (EVAL or TRAIN). Steps before start_step are not judged.
 
     Source: AWS's documentation of the rule Overfit (tensor_regex None, start_step 0, patience 1, ratio_threshold 0.1).
-    What a phase is, is ours.
+    The definition of a phase is this project's.
     """
 
     parameters = (
@@ -61,7 +63,7 @@ class Overfit(BuiltInRule):
     advice = (
         "Stop here and keep the checkpoint with the lowest validation loss.",
         "Regularize: weight decay, dropout, a smaller model (XGBoost: max_depth, lambda), more or augmented data.",
-        "Small losses make large ratios: raise ratio_threshold or patience, or skip the begin with start_step.",
+        "Small losses make large ratios: raise ratio_threshold or patience, or skip early steps with start_step.",
     )
 
     def _prepare(self) -> None:
@@ -103,8 +105,8 @@ class Overfit(BuiltInRule):
         if not self._incomparable:
             return ""
         return (
-            f"{count_noun(self._incomparable, 'validation phase')} had no training loss saved in the training just "
-            "before, and could not be compared: save the losses of TRAIN more often than validation comes."
+            f"{count_noun(self._incomparable, 'validation phase')} could not be judged, because no training loss was "
+            "saved in the training phase before: save losses of TRAIN in every training phase."
         )
 
     def _begins_phase(self, step: int, mode: ModeKeys | None) -> bool:
@@ -129,7 +131,7 @@ class Overfit(BuiltInRule):
         train, valid = (math.fsum(losses) / len(losses) for losses in (self._training, self._validation))
         in_a_row = f" at {self._exceeded} steps in a row" if self._exceeded > 1 else ""
         text = (
-            f"the mean validation loss {valid:.6g} is {ratio:.4g} times the mean training loss {train:.6g} above it, "
-            f"more than ratio_threshold {self._limit.threshold:g}{in_a_row}"
+            f"the mean validation loss {valid:.6g} exceeds the mean training loss {train:.6g} by a ratio of "
+            f"{ratio:.4g}, more than ratio_threshold {self._limit.threshold:g}{in_a_row}"
         )
         return self.find(name, step, ratio, self._limit.threshold, text)

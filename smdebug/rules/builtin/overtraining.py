@@ -10,15 +10,16 @@ from smdebug.rules.wording import count_noun
 
 
 class Overtraining(BuiltInRule):
-    """Fires where a training loss has not improved for patience_train steps, or one of validation for its patience.
+    """Fires where a loss has not improved for patience_train steps, or patience_validation for validation losses.
 
-    A loss improves at a step where it is below the best of the steps before by more than delta (in the loss's unit);
-    the rule fires when `patience` saved steps in a row of that phase brought no improvement. A loss of several elements
-    or workers counts as their mean.
+    A loss improves at a step if it is more than delta (in the loss's unit) below its best value before. The rule fires
+    after that many consecutive saved steps of training or validation without an improvement. A loss with several
+    elements or workers counts as their mean.
 
-    Looked at are the tensors of the collection losses, without XGBoost's metrics that are better when higher. A loss is
-    one of validation if its name begins with val_, validation, eval or test, one of training if it begins with train or
-    accompanies one of validation, and else what the mode of its step says (EVAL, or TRAIN and steps without a mode).
+    The rule inspects the tensors of the collection losses, except XGBoost's metrics that are better when higher. A loss
+    is a validation loss if its name begins with val_, validation, eval or test. It is a training loss if its name
+    begins with train, or if a validation loss is saved at the same step. Otherwise the mode of the step decides (EVAL,
+    or TRAIN and steps without a mode).
 
     Source: AWS's documentation of the rule Overtraining (patience_train 5, patience_validation 10, delta 0.01).
     """
@@ -34,8 +35,8 @@ class Overtraining(BuiltInRule):
     example: ClassVar = {"patience_train": "10", "patience_validation": "10", "delta": "0.001"}
     advice = (
         "Stop the training here, and keep the checkpoint of the best step.",
-        "Lower the learning rate when the loss stands still: it may fall further.",
-        "Losses of batches are noisy: raise patience_train. delta is in the loss's unit: lower it for small losses.",
+        "Lower the learning rate when the loss no longer falls: it may fall further.",
+        "The loss of a single batch is noisy: raise patience_train. For small losses, lower delta.",
     )
 
     def _prepare(self) -> None:

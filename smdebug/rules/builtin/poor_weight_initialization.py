@@ -44,17 +44,18 @@ def compute_spread(values: NDArray[Any]) -> float:
 
 
 class PoorWeightInitialization(BuiltInRule):
-    """Fires in the first `steps` saved steps of training where one of three signs of poorly chosen weights shows.
+    """Fires if one of three signs of poor initial weights shows in the first `steps` saved steps of training.
 
-    1. ratio = largest / smallest variance of the activation inputs of the layers > threshold (no unit; with two layers
-       or more). A saved variance, or std squared, is used where there is one.
-    2. The smallest spread = p95 - p5 of any gradient's elements < distribution_range (unit of the gradient). Gradients
-       of a single element have no spread and are left out.
-    3. The training loss has not come below its lowest for `patience` saved steps in a row.
-    EVAL and PREDICT steps are not looked at; every worker is judged by itself, the loss as the mean of all.
+    1. The variances of the layers' activation inputs differ too much: largest / smallest > threshold (no unit; needs at
+       least two layers). A saved variance, or the square of a saved std, is used if there is one.
+    2. The elements of a gradient are too close together: p95 - p5 < distribution_range (unit of the gradient).
+       Gradients with a single element are left out.
+    3. The training loss has not fallen below its lowest value for `patience` consecutive saved steps.
 
-    With the default regex the rule also looks at the collection relu_input, at names by which Keras, MXNet and PyTorch
-    call the input of a ReLU, and at the inputs of modules whose saved output is max(input, 0).
+    EVAL and PREDICT steps are not judged. Each worker is judged separately; the loss is the mean of all workers.
+
+    With the default regex, the rule also inspects the collection relu_input, tensors with the names that Keras, MXNet
+    and PyTorch give to the input of a ReLU, and inputs of modules for which saved output = max(saved input, 0).
 
     Source: AWS's documentation of the rule PoorWeightInitialization (activation_inputs_regex .*relu_input, threshold
     10.0, distribution_range 0.001, patience 5, steps 10).
@@ -76,13 +77,13 @@ class PoorWeightInitialization(BuiltInRule):
     example: ClassVar = {"steps": "20", "threshold": "20"}
     configure = (
         "Save the inputs of the ReLUs into the collection relu_input. In PyTorch an input is named after its module "
-        "(`relu1_input_0`, `features.2_input_0`), so give the modules' names in the collection's include_regex; a job "
-        "with save_all needs no configuration, because a ReLU is then known by what it does."
+        "(`relu1_input_0`, `features.2_input_0`), so give the modules' names in the collection's include_regex. A job "
+        "with save_all does not need this, because the rule then recognises a ReLU by its input and output."
     )
     advice = (
         "Initialize by the layer's width: He for ReLU, Xavier for tanh and sigmoid, and standardize the inputs.",
-        "Put BatchNorm or LayerNorm between layers that differ, and warm the learning rate up.",
-        "Gradients of biases before a BatchNorm are 0, batch losses noisy: lower distribution_range, raise patience.",
+        "Put BatchNorm or LayerNorm between layers whose variances differ, and warm up the learning rate.",
+        "Biases before a BatchNorm have gradients of 0: lower distribution_range. Noisy batch losses: raise patience.",
     )
 
     def _prepare(self) -> None:
@@ -157,9 +158,9 @@ class PoorWeightInitialization(BuiltInRule):
             spread,
             [Limit("smallest spread of a gradient (p95 - p5)", self.values["distribution_range"], "below")],
             lambda limit: (
-                f"its 5th and 95th percentile are {spread:.4g} apart, less than distribution_range {limit.threshold:g}"
+                f"its 5th and 95th percentiles are {spread:.4g} apart, less than distribution_range {limit.threshold:g}"
                 if spread
-                else f"nine tenths of its values are equal, less apart than distribution_range {limit.threshold:g}"
+                else f"its 5th and 95th percentiles are equal; distribution_range is {limit.threshold:g}"
             ),
         )
 

@@ -43,21 +43,22 @@ def compute_saturated_percent(
 
 
 class SaturatedActivation(BuiltInRule):
-    """Fires where the share of saturated nodes in a tanh or sigmoid layer is above threshold_layer percent.
+    """Fires where more than threshold_layer percent of the nodes in a tanh or sigmoid layer are saturated.
 
-    A node (one position of the input behind its first axis, the samples) is saturated at a step where its input lies
-    within [min, max] of its function in less than threshold_inactivity percent of that step's samples:
-    saturated = 100 * |{node: 100 * samples inside / samples < threshold_inactivity}| / nodes, in percent; every worker
-    is judged by itself. Of an input saved as reductions only, a min and a max both inside say that no node is
-    saturated.
+    A node is one position of the input behind its first axis, which is that of the samples. It is saturated at a step
+    if its input is within the [min, max] of its function in less than threshold_inactivity percent of the step's
+    samples: saturated = 100 * |{node: 100 * samples inside / samples < threshold_inactivity}| / nodes, in percent. Each
+    worker is judged separately. If only reductions of an input were saved, a min and a max that are both inside show
+    that no node is saturated.
 
-    The function is known from the tensor's name, else by what the module does where its output was saved too; a tensor
-    of unknown function is measured by the wider of both ranges. With the default choice of tensors the rule also looks
-    at names by which Keras, MXNet and PyTorch call these inputs.
+    The function is recognised from the module's saved input and output, or from the tensor's name. If it is not known,
+    [min, max] is the range that covers those of both functions. With the default parameters, the rule also inspects
+    tensors with the names that Keras, MXNet and PyTorch give to such inputs.
 
     Source: AWS's documentation of the rule SaturatedActivation (collection_names None, tensor_regex
     .*tanh_input|.*sigmoid_input, threshold_tanh_min -9.4999, threshold_tanh_max 9.4999, threshold_sigmoid_min -23,
-    threshold_sigmoid_max 16.99999, threshold_inactivity 1.0 %, threshold_layer 50.0 %). The axes of a node are ours.
+    threshold_sigmoid_max 16.99999, threshold_inactivity 1.0 %, threshold_layer 50.0 %). The definition of a node is
+    this project's.
     """
 
     parameters = (
@@ -71,20 +72,20 @@ class SaturatedActivation(BuiltInRule):
         number("threshold_layer", 50.0, minimum=0.0, maximum=100.0),
     )
     inspects = "inputs of tanh and sigmoid (tensor_regex or collection_names)"
-    needs = "neither its values nor a min and max that tell were saved"
+    needs = "neither its values nor a min and max that show whether nodes are saturated were saved"
     collections: ClassVar = {
         "activation_input": {"include_regex": "tanh.*_input|sigmoid.*_input", "save_interval": "500"}
     }
     example: ClassVar = {"collection_names": "activation_input"}
     configure = (
         "Save the inputs of the activation modules. In PyTorch an input is named after its module (`act1_input_0`): "
-        "give these names in the include_regex of a collection and the collection in collection_names, or save inputs "
-        "and outputs (save_all), by which the modules are recognised."
+        "give these names in the include_regex of a collection, and the collection in collection_names. Or save inputs "
+        "and outputs (save_all), from which the rule recognises the modules."
     )
     advice = (
         "Standardize the inputs, and initialize with Xavier: large inputs make tanh and sigmoid flat.",
         "Lower the learning rate, or add a BatchNorm before the activation.",
-        "Use ReLU in hidden layers; a gate or an output that is meant to be sure wants a higher threshold_layer.",
+        "Use ReLU in hidden layers. Raise threshold_layer for a gate or an output that should saturate.",
     )
 
     def _prepare(self) -> None:

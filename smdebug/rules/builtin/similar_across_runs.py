@@ -27,15 +27,14 @@ def is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 
 class SimilarAcrossRuns(BuiltInRule):
-    """Fires at a step where some tensor equals that of the same name, step and worker in the other run.
+    """Fires at a step where a tensor equals the tensor of the same name, step and worker in the other run.
 
-    Equal means the same shape and the same elements; where either run saved reductions only, that all reductions which
-    both saved are equal. The step is the same one of the same mode; steps and tensors that the other run does not have
-    are skipped.
+    Two tensors are equal if they have the same shape and the same elements. If one of the runs saved only reductions,
+    all reductions that both runs saved have to be equal. The step is the same step of the same mode. Steps and tensors
+    that the other run does not have are skipped.
 
-    Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; all
-    tensors where neither is given. The other run, other_trials, is required: it is the name of a finished training job,
-    or where its tensors are.
+    The rule inspects the tensors of collection_names, and those whose names match tensor_regex; all tensors if neither
+    is given. other_trials is required: the name of a finished training job, or the location of its tensors.
 
     Source: AWS's documentation of the rule SimilarAcrossRuns (other_trials, required; collection_names None,
     tensor_regex None).
@@ -43,15 +42,15 @@ class SimilarAcrossRuns(BuiltInRule):
 
     parameters = TENSOR_CHOICE
     inspects = "tensors that both runs saved at the same steps"
-    needs = "the other run has nothing that it could be compared with"
+    needs = "the other run has nothing to compare it with"
     frameworks = ALL_FRAMEWORKS
     collections: ClassVar = {"losses": {"save_interval": "50"}}
     example: ClassVar = {"other_trials": "my-finished-job", "collection_names": "losses"}
     compares_runs = True
     advice = (
-        "Check that what was changed reaches the training: hyperparameters, data, code in the source bundle.",
-        "Give each run a seed of its own if the runs should differ.",
-        "Frozen layers and constants are the same in all runs: choose others with tensor_regex.",
+        "Check that your change reaches the training: hyperparameters, data, code in the source bundle.",
+        "Give each run its own seed if the runs should differ.",
+        "Frozen layers and constants are the same in all runs: choose other tensors with tensor_regex.",
     )
 
     def _prepare(self) -> None:
@@ -84,7 +83,10 @@ class SimilarAcrossRuns(BuiltInRule):
             if same is None:
                 return None
             return self.weigh(
-                place, int(same), [_LIMIT], lambda _: f"it is the same at step {there} of {other.name or other.path}"
+                place,
+                int(same),
+                [_LIMIT],
+                lambda _: f"it is the same at step {there} of {other.name or other.path}",
             )
 
         return self.inspect([place for place, _ in pairs], judge)

@@ -11,14 +11,14 @@ from smdebug.rules.watched_quantity import Limit
 
 
 class StalledTrainingRule(BuiltInRule):
-    """Fires where no step came for more than threshold seconds.
+    """Fires if no new step is saved for more than threshold seconds.
 
-    idle = now - when the last step was seen (or the rule began to wait), in seconds of this machine's clock. While
-    nothing comes, the evaluator asks `check_idle`; a step that comes only after such a pause fires as well. A run that
-    has ended is not stalled, and steps that are there already are read without a pause.
+    idle = now - the time when the rule saw the last step, or began to wait, in seconds of this machine's clock. The
+    rule is evaluated while it waits, and at a step that comes after such a pause. A run that has ended is not stalled,
+    and steps that were saved before the rule began are read without a pause.
 
-    With stop_training_on_fire the training job in progress whose name begins with training_job_name_prefix is asked to
-    stop; where several jobs' names do, or none, nothing is stopped.
+    With stop_training_on_fire, the rule stops the training job in progress whose name begins with
+    training_job_name_prefix. If there is no such job, or more than one, it stops nothing.
 
     Source: AWS's documentation of the rule StalledTrainingRule (threshold 1800 s, stop_training_on_fire False,
     training_job_name_prefix None).
@@ -31,7 +31,7 @@ class StalledTrainingRule(BuiltInRule):
     parameters = (
         number("threshold", 1800.0, minimum=0.0),
         boolean("stop_training_on_fire", default=False),
-        Parameter("training_job_name_prefix", None, str, "the begin of a training job's name"),
+        Parameter("training_job_name_prefix", None, str, "the beginning of a training job's name"),
     )
     inspects = "steps, whatever they hold"
     frameworks = ALL_FRAMEWORKS
@@ -41,11 +41,11 @@ class StalledTrainingRule(BuiltInRule):
         "stop_training_on_fire": "True",
         "training_job_name_prefix": "my-training-job",
     }
-    configure = "threshold must be longer than the training takes from one saved step to the next."
+    configure = "Set threshold to more than the time between two saved steps."
     advice = (
-        "See in the job's log what came last: a data loader that waits, a deadlock between workers, a full disk.",
-        "If steps are saved seldom, set threshold to more than twice the time between two saved steps.",
-        "stop_training_on_fire with training_job_name_prefix stops such a job by itself.",
+        "Look at the end of the job's log for a data loader that waits, a deadlock between workers, or a full disk.",
+        "If steps are saved rarely, set threshold to more than twice the time between two saved steps.",
+        "To stop such a job automatically, set stop_training_on_fire and training_job_name_prefix.",
     )
 
     def _prepare(self) -> None:
@@ -67,7 +67,7 @@ class StalledTrainingRule(BuiltInRule):
         idle, self._last_seen = now - self._last_seen, now
         self._last_step = step
         self.inspected += 1
-        return self._judge(idle, f"step {step} came only {idle:.6g} s after the one before")
+        return self._judge(idle, f"step {step} came {idle:.6g} s after the previous one")
 
     def check_idle(self, seconds_without_new_step: float | None = None) -> bool:
         """Whether the run has stalled; to be asked while no step comes and the job has not ended.

@@ -12,15 +12,15 @@ from smdebug.trials.step_tensors import WorkerTensor
 
 
 class TensorVariance(BuiltInRule):
-    """Fires at a step where the variance of some tensor is above max_threshold or below min_threshold, on any worker.
+    """Fires at a step where a tensor's variance is above max_threshold or below min_threshold, on any worker.
 
-    variance = mean((x - mean(x))^2) over all elements, in the square of the tensor's unit; where only reductions were
-    saved, the saved variance, else the square of the saved std (PyTorch's divide by n - 1). NaN is neither above nor
-    below.
+    variance = mean((x - mean(x))^2) over all elements, in the square of the tensor's unit. If only reductions were
+    saved, it is the saved variance, else the square of the saved std (PyTorch's divide by n - 1). NaN is neither above
+    nor below.
 
-    Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; one of the
-    two is required. With neither threshold nothing can be found: the verdict says so, and the report shows the largest
-    variance of each step, to choose thresholds by.
+    The rule inspects the tensors of collection_names, and those whose names match tensor_regex; one of the two is
+    required. With neither threshold, the rule never fires: the verdict says so, and the report shows the largest
+    variance of each step, from which you can choose thresholds.
 
     Source: AWS's documentation of the rule TensorVariance (collection_names None, tensor_regex None, max_threshold
     None, min_threshold None).
@@ -43,7 +43,7 @@ class TensorVariance(BuiltInRule):
     advice = (
         "Too large: lower the learning rate, clip gradients, or add weight decay or normalization.",
         "Too small: look for weights that started at a constant, a vanishing gradient, or an input that never changes.",
-        "Variances differ between layers: choose like tensors by tensor_regex, and thresholds by this rule's plot.",
+        "Variances differ between layers: choose similar tensors by tensor_regex, and thresholds from the rule's plot.",
     )
 
     def _prepare(self) -> None:
@@ -61,7 +61,7 @@ class TensorVariance(BuiltInRule):
         """Say that nothing can be found where no threshold is given."""
         if self._has_threshold:
             return ""
-        return "Neither max_threshold nor min_threshold is given, so that nothing can be found: give one of them."
+        return "The rule cannot fire, because neither max_threshold nor min_threshold is given: give one of them."
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a variance is out of bounds at this global step; TensorUnavailableForStep if none is known."""

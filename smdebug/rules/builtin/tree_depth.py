@@ -38,11 +38,11 @@ def compute_depths(nodes: NDArray[Any], trees: NDArray[Any] | None = None) -> di
 
 
 class TreeDepth(BuiltInRule):
-    """Fires at a step where some tree is deeper than `depth`.
+    """Fires at a step where a tree is deeper than `depth`.
 
     depth of a tree = floor(log2(largest node number)), in levels below the root, from the tensor trees/Node (and
-    trees/Tree, where a step holds several trees). XGBoost saves the trees that a round added. By now it numbers nodes
-    without gaps: a lopsided tree is deeper than the formula says, which is kept, for it is what the rule is known by.
+    trees/Tree, if a step has several trees). XGBoost saves the trees that a round added. Current versions number nodes
+    without gaps, so an unbalanced tree is deeper than the formula says; the rule keeps to the documented formula.
 
     Source: AWS's documentation of the rule TreeDepth (depth 4).
     """
@@ -53,9 +53,9 @@ class TreeDepth(BuiltInRule):
     collections: ClassVar = {CollectionKeys.TREES: {"save_interval": "10"}}
     example: ClassVar = {"depth": "6"}
     advice = (
-        "Lower max_depth, or raise gamma and min_child_weight: deep trees learn single samples by heart.",
-        "Compare validation with training loss: where both fall the depth does no harm.",
-        "XGBoost's own max_depth is 6: set depth to the max_depth that was trained with.",
+        "Lower max_depth, or raise gamma and min_child_weight: deep trees memorize single samples.",
+        "Compare validation loss with training loss: while both fall, the depth does no harm.",
+        "Set depth to the training's max_depth; XGBoost's default is 6.",
     )
 
     def invoke_at_step(self, step: int) -> bool:

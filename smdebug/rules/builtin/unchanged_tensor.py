@@ -39,19 +39,19 @@ def differs_surely(now: Any, before: Any, rtol: float, atol: float) -> Any:
 
 
 class UnchangedTensor(BuiltInRule):
-    """Fires where some tensor was the same in its last num_steps steps, on any worker.
+    """Fires where a tensor was the same at its last num_steps steps, on any worker.
 
-    The steps are the latest num_steps of the current step's mode at which the tensor was saved, the current one
-    included; with fewer of them nothing is said yet. Same means that for every element, between the current step and
-    each of the others, |now - before| <= atol + rtol * |before|, as numpy.allclose has it; NaN is the same as NaN only
-    with equal_nan. Of a tensor that was saved as reductions only, a reduction that differs says that the tensor has
-    changed; equal ones do not tell.
+    These are the latest num_steps steps of the current step's mode at which the tensor was saved, including the current
+    one; with fewer steps, the rule does not judge the tensor yet. The current step is compared with each of the others:
+    the tensor is the same if |now - before| <= atol + rtol * |before| for every element, as in numpy.allclose. NaN
+    equals NaN only with equal_nan. If only reductions of a tensor were saved, a reduction that differs shows that the
+    tensor has changed; equal reductions show nothing.
 
-    Looked at are the tensors of collection_names together with those in whose name tensor_regex is found; one of the
-    two is required.
+    The rule inspects the tensors of collection_names, and those whose names match tensor_regex; one of the two is
+    required.
 
-    Source: AWS's documentation of the rule UnchangedTensor (collection_names None, tensor_regex None, num_steps 3,
-    rtol 1e-05, atol 1e-08, equal_nan False).
+    Source: AWS's documentation of the rule UnchangedTensor (collection_names None, tensor_regex None, num_steps 3, rtol
+    1e-05, atol 1e-08, equal_nan False).
     """
 
     parameters = (
@@ -68,8 +68,8 @@ class UnchangedTensor(BuiltInRule):
     example: ClassVar = {"collection_names": "losses", "num_steps": "4"}
     advice = (
         "Weights: check requires_grad or trainable, that the optimizer has them, and that step() is called.",
-        "Losses and inputs: check that the data loader moves on and no result is kept from a step before.",
-        "Frozen layers do not change: leave them out with tensor_regex; with tiny updates lower rtol and atol.",
+        "Losses and inputs: check that the data loader advances, and that no result of an earlier step is reused.",
+        "Frozen layers do not change: exclude them with tensor_regex. If updates are tiny, lower rtol and atol.",
     )
 
     def _prepare(self) -> None:

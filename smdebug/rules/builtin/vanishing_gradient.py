@@ -15,11 +15,11 @@ _NAMES = "^gradients?/"
 
 
 class VanishingGradient(BuiltInRule):
-    """Fires at a step where some gradient's mean(|g|) < threshold, on any worker.
+    """Fires at a step where the mean of a gradient's absolute values is below threshold, on any worker.
 
-    mean(|g|) is the saved abs_mean reduction, where there is one, else computed over all elements of the saved
-    gradient; it has the gradient's unit (loss per unit of weight). Gradients are the tensors of the collection
-    `gradients`, or those named gradient/... or gradients/... where it lists none.
+    mean(|g|) is the saved reduction abs_mean if there is one, else it is computed from all elements of the saved
+    gradient. It has the gradient's unit (loss per unit of weight). Gradients are the tensors of the collection
+    `gradients`; if it lists none, those named gradient/... or gradients/...
 
     Source: AWS's documentation of the rule VanishingGradient (threshold, default 0.0000001).
     """

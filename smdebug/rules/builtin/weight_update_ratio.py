@@ -47,15 +47,15 @@ def measure_update(now: NDArray[Any], before: NDArray[Any]) -> tuple[float, floa
 
 
 class WeightUpdateRatio(BuiltInRule):
-    """Fires where ratio = mean(|w - w0|) / (mean(|w0|) + epsilon) is above large_threshold or below small_threshold.
+    """Fires where mean(|w - w0|) / (mean(|w0|) + epsilon) is above large_threshold or below small_threshold.
 
-    w are the weights of the current step, w0 those of the step that the tensor was saved at before; with num_steps,
-    those of the earliest step saved that is at most num_steps back, counted in the mode's own steps. The ratio has no
-    unit. Judged is every tensor of the collection weights (or, where it lists none, every one named like a weight or
-    kernel) on every worker, in TRAIN steps and steps without a mode: EVAL and PREDICT update nothing.
+    w are the weights at the current step, and w0 those at the previous step at which the tensor was saved. With
+    num_steps, w0 are those at the earliest saved step that is at most num_steps back, counted in steps of the mode. The
+    ratio has no unit. The rule judges every tensor of the collection weights on every worker; if the collection lists
+    none, every tensor that is named like a weight or kernel. It skips EVAL and PREDICT steps, which update no weights.
 
     Source: AWS's documentation of the rule WeightUpdateRatio (num_steps None, large_threshold 10.0, small_threshold
-    0.00000001, epsilon 0.000000001). That the mean of the older weights divides is ours.
+    0.00000001, epsilon 0.000000001). Dividing by the mean of the older weights is this project's choice.
     """
 
     parameters = (
@@ -69,7 +69,7 @@ class WeightUpdateRatio(BuiltInRule):
     example: ClassVar = {"large_threshold": "5"}
     advice = (
         "Above: lower the learning rate or clip gradients. Below: raise it, or look for gradients of 0.",
-        "Frozen weights do not move: train them, or keep them out of the collection weights.",
+        "Frozen weights do not change: train them, or exclude them from the collection weights.",
         "Weights that start at 0 make any update large: raise large_threshold or epsilon, or set start_step.",
     )
 

@@ -11,13 +11,13 @@ _IMAGE = "sagemaker-debugger-rules:latest"
 
 _INTRODUCTION = """# Built-in rules
 
-This page is written by `python -m smdebug.rules docs` from the rules themselves.
+This page is generated from the rules by `python -m smdebug.rules docs`.
 
-A rule is attached to a training job with `DebugRuleConfigurations`, or run on tensors that are there already:
+You attach a rule to a training job with `DebugRuleConfigurations`. You can also run it on saved tensors:
 
     smdebug-emulator rules run DeadRelu --trial s3://bucket/job/debug-output --param threshold_layer=60
 
-and in a notebook:
+In a notebook:
 
     from smdebug.rules import invoke_rule
     from smdebug.rules.builtin import DeadRelu
@@ -25,20 +25,21 @@ and in a notebook:
     rule = DeadRelu(create_trial("s3://bucket/job/debug-output"), threshold_layer="60")
     invoke_rule(rule)
 
-Every parameter is given as text. Lists are separated by commas; a regex may be found anywhere in a tensor's name.
-`start_step` and `end_step` (global steps, the second one excluded) limit what any rule judges.
+Every parameter is given as text. Lists are separated by commas. A regex may match anywhere in a tensor's name. With
+`start_step` and `end_step`, every rule judges only the global steps from `start_step` up to, but not including,
+`end_step`.
 
-Beside its verdict a rule leaves two files under `<S3OutputPath>/<job>/rule-output/<RuleConfigurationName>/` (with
-`rules run`, in the folder of `--output`): `report.json` holds the parameters, the verdict with its tensor, step, value
-and threshold, the steps that were judged, and of each step the measured value that was nearest to firing; `plot.svg`
-draws those values with the threshold. The pictures below are such plots, of tensors that `examples/rule_pictures.py`
-makes up.
+Besides its verdict, a rule writes two files to `<S3OutputPath>/<job>/rule-output/<RuleConfigurationName>/`, or with
+`rules run` to the folder of `--output`:
+
+* `report.json` has the parameters, the verdict with its tensor, step, value and threshold, the steps that were judged,
+  and for each step the measured value that was closest to firing.
+* `plot.svg` shows these values with the threshold. The pictures below are such plots, of made-up tensors
+  (`examples/rule_pictures.py`).
 
 ## Rules of your own
 
-A class derived from `smdebug.rules.Rule`, in the image `sagemaker-debugger-rule-evaluator`, with `source_s3_uri` (a
-.py file, several separated by commas, or a prefix) and `rule_to_invoke` (the class) in RuleParameters; every other
-parameter goes to its constructor, as text or as what the annotation `int`, `float` or `bool` says.
+Derive a class from `smdebug.rules.Rule`:
 
     from smdebug.rules import Rule
 
@@ -52,29 +53,33 @@ parameter goes to its constructor, as text or as what the annotation `int`, `flo
             self.watch("loss", step, loss, self.limit)  # for report.json and plot.svg
             return loss > self.limit
 
-* `self.finding = Finding(…)` (of `smdebug.rules.rule`) before True is returned tells tensor, value, threshold and, in
-  `what_to_do`, advice: they stand in the verdict, the report and the messages of actions.
-* A `requirements.txt` beside the file is installed with pip before the file is imported; wheels may lie beside it.
-* `other_trials` names finished jobs, or s3:// paths, separated by commas. One that has saved nothing is an error.
-* `InstanceType` limits the container's memory. `VolumeSizeInGB` bounds what it writes. `LocalPath` is
-  where the rule's files are in the container, `S3OutputPath` where they go.
-* A rule that cannot be imported, raises, exits or uses up its memory is an Error with the reason. One that never ends
-  is stopped by StopProcessingJob, or when MaxRuntimeInSeconds has passed again after the training's end. None of this
-  holds up the training.
+In the rule configuration, use the image `sagemaker-debugger-rule-evaluator`. In RuleParameters, `source_s3_uri` is a
+.py file, several files separated by commas, or a prefix, and `rule_to_invoke` is the name of the class. Every other
+parameter is an argument of the constructor: text, or converted if its annotation is `int`, `float` or `bool`.
+
+* To report the tensor, the value, the threshold and advice (`what_to_do`), set `self.finding = Finding(…)` (from
+  `smdebug.rules.rule`) before you return True. They appear in the verdict, the report and the messages of actions.
+* A `requirements.txt` beside the file is installed with pip before the file is imported. Wheels may be beside it.
+* `other_trials` has names of finished jobs, or s3:// paths, separated by commas. Each of them must have saved tensors.
+* `InstanceType` limits the container's memory, and `VolumeSizeInGB` what it writes. `LocalPath` is the folder of the
+  rule's files in the container, and `S3OutputPath` the place to which they are uploaded.
+* If a rule cannot be imported, raises, exits or runs out of memory, its status is Error, with the reason. If it never
+  ends, StopProcessingJob stops it, or the emulator does once MaxRuntimeInSeconds has passed again after the training's
+  end. The training does not wait for any of this.
 
 ## Actions
 
     rule_configs.ActionList(rule_configs.StopTraining(), rule_configs.Email("a@b.com"), rule_configs.SMS("+15550100"))
 
-as `actions=` of `Rule.sagemaker`, or their JSON as the parameter `action_json`. StopTraining stops the one job in
-progress whose name begins with the prefix (the job's own name by default). Email and SMS publish to the SNS topic
-SMDebugRules; no mail is sent, `smdebug-emulator events` shows the messages, with the events of all jobs (`--follow`,
-`--json`).
+Give them to `Rule.sagemaker` as `actions=`, or their JSON as the parameter `action_json`. StopTraining stops the one
+job in progress whose name begins with the prefix, by default the job's own name. Email and SMS publish to the SNS
+topic SMDebugRules. No mail is sent: `smdebug-emulator events` shows the messages together with the events of all jobs
+(`--follow`, `--json`).
 
 ## The built-in rules
 
-What they say with their defaults of ten healthy and ten sick trainings, and which parameters to choose instead, stands
-in [rules-study.md](rules-study.md).
+[rules-study.md](rules-study.md) shows their verdicts on ten healthy and ten sick trainings, with their defaults and
+with parameters that suit these trainings better.
 """
 
 
@@ -122,7 +127,7 @@ def _build_table(rule: type[BuiltInRule]) -> str:
     if rule.compares_runs:
         rows.insert(0, ("other_trials", "required", "names of finished training jobs, or s3:// paths"))
     if not rows:
-        return "It has no parameters."
+        return "The rule has no parameters."
     lines = ["| parameter | default | value |", "|---|---|---|"]
     return "\n".join(lines + [f"| `{name}` | `{_escape(default)}` | {value} |" for name, default, value in rows])
 

@@ -192,7 +192,7 @@ def test_a_mode_without_losses_is_named(evaluate: Any, run: RunMaker) -> None:
     run.write_steps("loss", {0: 1.0, 1: 0.5}, ModeKeys.TRAIN)
     run.end()
     details = evaluate("LossNotDecreasing", mode="EVAL").details
-    assert details.endswith("Losses were saved in mode TRAIN, and none in EVAL, which is to be judged.")
+    assert details.endswith("Losses were saved in mode TRAIN, but none in mode EVAL, which the rule has to judge.")
 
 
 def test_regex_that_matches_nothing_is_not_an_issue(evaluate: Any, run: RunMaker) -> None:

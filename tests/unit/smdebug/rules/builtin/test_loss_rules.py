@@ -103,7 +103,7 @@ def test_arrays_are_not_losses(tmp_path: Path) -> None:
     rule = Overfit(trial, tensor_regex=".*")
     assert find_firing(rule) == [1]
     assert get_finding(rule).value == 1
-    assert "is 1 times the mean training loss 1 above it, more than ratio_threshold 0.1" in get_finding(rule).text
+    assert "exceeds the mean training loss 1 by a ratio of 1, more than ratio_threshold 0.1" in get_finding(rule).text
     assert "in a row" not in get_finding(rule).text
     # Nothing of what is chosen is a loss: numbers are taken as they are asked for, arrays are not.
     steps = [{"Loss_output_0": 1.0, "score": score, **weights} for score in (1.0, 2.0)]
@@ -130,7 +130,7 @@ def test_a_validation_is_compared_with_the_training_before_it(tmp_path: Path) ->
     assert find_firing(rule) == [55]
     assert get_finding(rule).value == pytest.approx(0.4)
     assert rule.inspected == 4
-    assert rule.remark().startswith("1 validation phase had no training loss saved")
+    assert rule.remark().startswith("1 validation phase could not be judged")
 
 
 def test_a_training_phase_ends_with_a_validation_that_was_not_saved(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_training_phase_ends_with_a_validation_that_was_not_saved(tmp_path: Pa
 def test_verdict_says_that_nothing_was_comparable(tmp_path: Path) -> None:
     verdict = evaluate(Overfit(write_modes(tmp_path, [(10, EVAL, 1.0), (30, EVAL, 3.0), (31, EVAL, 3.0)])))
     assert verdict.status == "NoIssuesFound"
-    assert "2 validation phases had no training loss saved in the training just before" in verdict.details
+    assert "2 validation phases could not be judged, because no training loss was saved" in verdict.details
 
 
 def wait_for_fire(losses: list[float], patience: int, delta: float) -> list[int]:
