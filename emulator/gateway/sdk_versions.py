@@ -31,7 +31,7 @@ def describe_untried(user_agent: str) -> str | None:
 def describe_version(name: str) -> str:
     """Return the advice for an untested version."""
     install = " or ".join(f"pip install 'sagemaker=={release}'" for release in TRIED_RELEASES)
-    return f"{name} was never tried with this emulator: where something goes wrong, {install} brings one that was."
+    return f"{name} was not tested with this emulator. If something goes wrong, install a tested version: {install}."
 
 
 def read_minor(version: str) -> str:

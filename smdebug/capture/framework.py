@@ -97,7 +97,7 @@ def check_version(
         wanted = f"{first[0]}.{first[1]} or later" + (f", and older than {end[0]}.{end[1]}" if end else "")
         warn_user(
             TENSORS_DROPPED,
-            "%s %s is not what this hook was made for, which is %s: %s is not saved.",
+            "%s %s is not supported by this hook, which needs %s: %s is not saved.",
             framework,
             version,
             wanted,

@@ -108,7 +108,7 @@ class SavedCollections:
             if was_due and collection.include_regex:
                 warn_user(
                     HOOK_SAVED_NOTHING,
-                    "Collection %s saved nothing: its include_regex %s is found in the name of no tensor. A job with "
+                    "Collection %s saved nothing: its include_regex %s matches no tensor's name. A job with "
                     "save_all shows the names.",
                     name,
                     ", ".join(collection.include_regex),

@@ -296,7 +296,7 @@ def _warn_of_unknown_keys(where: str, keys: Iterable[str], known: Collection[str
             continue
         near = difflib.get_close_matches(str(key), known, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(known))}."
-        warn_user(HOOK_PARAMETER_IGNORED, "%s: %r means nothing and is ignored. %s", where, key, hint)
+        warn_user(HOOK_PARAMETER_IGNORED, "%s: %r is unknown and is ignored. %s", where, key, hint)
 
 
 def _warn_of_lonely_flags(where: str, parameters: Mapping[str, object]) -> None:

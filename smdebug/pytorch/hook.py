@@ -337,15 +337,15 @@ class Hook(BaseHook):
         if self._root_handles and self.step < 0:
             warn_user(
                 HOOK_SAVED_NOTHING,
-                "Nothing was saved: no registered model was called. One that is called only within a function given "
-                "to torch.compile is not seen: compile the model instead. Nor is one that is called only while a CUDA "
-                "graph is recorded: call it once before.",
+                "Nothing was saved: no registered model was called. The hook does not see a model that is called only "
+                "in a function given to torch.compile (compile the model instead), or only while a CUDA graph is "
+                "recorded (call it once before).",
             )
         if self._parameters.lacks_gradients:
             warn_user(
                 HOOK_SAVED_NOTHING,
-                "No gradient was saved: backward() was not called in any step that saves gradients, or brought the "
-                "model's own parameters none.",
+                "No gradient was saved: backward() was not called in any step that saves gradients, or computed none "
+                "for the model's own parameters.",
             )
         self._step_end.stop()
         self._compiled.stop()

@@ -82,7 +82,7 @@ class KerasHook(BatchHook):
     def _say_nothing_is_saved(self, of: str) -> None:
         warn_user(
             TENSORS_DROPPED,
-            "Not saved: the steps of %s. Where Keras runs on %s, those of fit are.",
+            "Not saved: the steps of %s. When Keras runs on %s, only the steps of fit are saved.",
             of,
             self._back_end,
         )

@@ -129,8 +129,9 @@ class RunWriter:
             if not self.may_write:
                 warn_user(
                     HOOK_SAVED_NOTHING,
-                    "Another process writes %s: process %d saves nothing. Processes that train together must say so "
-                    "to their framework before the first step, so that each is a worker of its own.",
+                    "Another process writes to %s: process %d saves nothing. If the processes train together, "
+                    "initialize the framework's distributed training before the first step, so that each is a "
+                    "separate worker.",
                     self.out_dir,
                     os.getpid(),
                 )

@@ -38,106 +38,107 @@ _REPORTED = "{said}"
 
 WARNING_KINDS: Mapping[str, WarningKind] = {
     "ImageSubstituted": WarningKind(
-        "The image runs another version of the framework than the one that was asked for.",
+        "The image has another version of the framework than the requested one.",
         "{said}",
-        "Request an available version, load an image of exactly that name into Docker, or start the emulator with "
-        "--strict-versions to have such jobs refused.",
+        "Request an available version, or load an image with exactly the requested name into Docker. To have such jobs "
+        "refused, start the emulator with --strict-versions.",
         substitutes=True,
     ),
     "NoGpu": WarningKind(
-        "The instance type has GPUs, and the containers of this emulator get none.",
+        "The instance type has GPUs, but the emulator's containers do not get any.",
         "{instance_type}: no GPU here. The job runs on the CPU.",
-        "Let the script choose its device by what it finds, such as torch.cuda.is_available(), and expect longer times "
-        "than on AWS; or use a Docker engine with the NVIDIA runtime.",
+        "Let the script use a GPU only if there is one (torch.cuda.is_available()), and expect it to take longer than "
+        "on AWS. Or use a Docker engine with the NVIDIA runtime.",
         substitutes=True,
     ),
     "ContainerStarved": WarningKind(
-        "A profiled training often waited for a core while other work on its machine used it.",
-        "On {host}, the training waited for a core in {percent} % of the time while other work on the machine used it: "
-        "the times of its steps, and what profiler rules find, are those of a busy machine.",
-        "Run fewer jobs at once (start --max-jobs), or less beside them, and profile it again.",
+        "A profiled training often waited for a CPU core that other work on the machine was using.",
+        "On {host}, the training waited for a core in {percent} % of the time while other work on the machine used it. "
+        "The step times, and the findings of profiler rules, are those of a busy machine.",
+        "Run fewer jobs at once (start --max-jobs), or less other work, and profile the training again.",
     ),
     "ClientNotTried": WarningKind(
-        "The request came from a version of a SageMaker SDK that was never tried with the emulator.",
+        "The request came from a version of a SageMaker SDK that was not tested with the emulator.",
         "{said}",
-        "Install a version that was tried if something goes wrong.",
+        "If something goes wrong, install a tested version.",
     ),
     "HookSavedNothing": WarningKind(
-        "The job configures a hook that saved no tensors, or none of a kind that was asked for.",
-        "The job asks for tensors, and none were saved.",
-        "Check that the script trains a model of a supported framework, that a step of the save configuration was "
-        "reached, and that each collection selects something.",
+        "The job configures a hook, but it saved no tensors, or none of a requested kind.",
+        "The job asks for tensors, but none were saved.",
+        "Check that the script trains a model of a supported framework, that the training reached a step at which the "
+        "hook saves, and that each collection matches some tensors.",
         reported=True,
     ),
     "HookParameterIgnored": WarningKind(
-        "A parameter of the hook or of a collection is not known, is overruled by another, or does nothing.",
+        "A parameter of the hook or of a collection is unknown, is overridden by another, or has no effect.",
         _REPORTED,
         "Correct the parameter in DebugHookConfig, or remove it.",
         reported=True,
     ),
     "HookParameterDoubtful": WarningKind(
-        "A value of DebugHookConfig cannot be read or does nothing, or a collection has nearly the name of a built-in "
-        "one.",
+        "A value of DebugHookConfig is invalid or has no effect, or a collection's name is similar to that of a "
+        "built-in one.",
         "DebugHookConfig: {said}",
-        "Correct DebugHookConfig. AWS accepts such a request as well, and the hook refuses or ignores this in the "
-        "training.",
+        "Correct DebugHookConfig. AWS accepts such a request, too; in the training, the hook then rejects or ignores "
+        "the value.",
     ),
     "RuleDoubtful": WarningKind(
-        "There is no built-in rule of the name that a rule configuration invokes, or the rule has no such parameter or "
-        "does not take its value, or its image is not there.",
+        "A rule configuration invokes a rule that does not exist, gives it a parameter that it does not have or a "
+        "value that it does not accept, or uses an image that does not exist.",
         _REPORTED,
-        "Correct the rule configuration; `smdebug-emulator rules list` has the names, `rules show RULE` the "
-        "parameters. AWS accepts such a request as well, and the rule's evaluation ends in Error.",
+        "Correct the rule configuration: `smdebug-emulator rules list` lists the rules, `rules show RULE` their "
+        "parameters. AWS accepts such a request, too; the rule's evaluation then ends with Error.",
     ),
     "TensorsDropped": WarningKind(
-        "Something that was to be saved could not be saved; the training went on.",
+        "Some tensors could not be saved. The training continued.",
         _REPORTED,
-        "The log of the training has the error at the step where it first happened.",
+        "Look for the error in the training's log, at the step where it first happened.",
         reported=True,
     ),
     "WorkerNotUnique": WarningKind(
         "Two hosts saved tensors as the same worker.",
-        "{first} and {second} both save tensors as {worker}. Of each step, only the files of the host that saved it "
-        "first are in S3; on AWS, the hosts overwrite each other's.",
-        "Start the script as one training of all hosts, with torch.distributed or Horovod, so that each process has "
-        "a rank of its own; or save tensors on one host only.",
+        "{first} and {second} both save tensors as {worker}. For each step, S3 has only the files of the host that "
+        "saved it first; on AWS, the hosts overwrite each other's files.",
+        "Start the script as one distributed training of all hosts (torch.distributed, Horovod), so that each process "
+        "has its own rank. Or save tensors on one host only.",
     ),
     "RuleHadLittleToJudge": WarningKind(
-        "A rule found no issue, and had values in fewer than half of the saved steps of each mode, or in one only.",
+        "A rule found no issue, but it had values in fewer than half of the saved steps of each mode, or in a single "
+        "step.",
         _REPORTED,
         "Save the rule's collections more often (save_interval), or train for more steps.",
         reported=True,
     ),
     "RuleWithoutCollection": WarningKind(
-        "A rule found no issue because the tensors that it looks at were not saved.",
+        "A rule found no issue because the tensors that it inspects were not saved.",
         _REPORTED,
-        "Have DebugHookConfig save the tensors that the rule looks at; `smdebug-emulator rules show RULE` has an "
+        "Save the tensors that the rule inspects, with DebugHookConfig: `smdebug-emulator rules show RULE` prints an "
         "example with its collection.",
         reported=True,
     ),
     "RuleWithoutHook": WarningKind(
-        "The request has rules that read tensors, and no DebugHookConfig to save any.",
-        "{rules} will read tensors, and the request has no DebugHookConfig: none are saved unless the script makes a "
-        "hook that writes to /opt/ml/output/tensors.",
+        "The request has rules that read tensors, but no DebugHookConfig to save any.",
+        "{rules} will read tensors, but the request has no DebugHookConfig: no tensors are saved unless the script "
+        "creates a hook that writes to /opt/ml/output/tensors.",
         "Add DebugHookConfig with S3OutputPath and the CollectionConfigurations of the rules, which `smdebug-emulator "
-        "rules show RULE` names. The SageMaker SDK adds one by itself.",
+        "rules show RULE` prints. The SageMaker SDK adds a DebugHookConfig by itself.",
     ),
     "RequirementsNotInstalled": WarningKind(
         "pip could not install the requirements.txt of the training script or of a custom rule.",
         "The requirements.txt of the script could not be installed: {said}",
-        "Start the emulator with --allow-internet (pytest: --sagemaker-allow-internet), or put the wheels beside "
-        "requirements.txt and name them there by their paths.",
+        "Start the emulator with --allow-internet (pytest: --sagemaker-allow-internet), or put wheels beside "
+        "requirements.txt and list their paths in it.",
         reported=True,
     ),
     "EventTargetFailed": WarningKind(
-        "A function, or another target, failed with an event of the job, such as one that is to stop it.",
+        "A target of an event of the job failed, such as a function that should stop the job.",
         "{name} failed with an event of this job: {said}",
-        "The job's page in the console has what a target answered to each event, and the log of a function.",
+        "See the answers of the targets, and the logs of functions, on the job's page in the console.",
     ),
     "MetricNeverMatched": WarningKind(
         "The regular expression of a metric matched no line of the log.",
-        "The metric {name!r} has no value: its Regex {regex!r} captured a number in no line of the log.",
-        "Compare the Regex in MetricDefinitions with the lines of the log; its first group has to be the number.",
+        "The metric {name!r} has no value: its Regex {regex!r} did not capture a number in any line of the log.",
+        "Compare the Regex in MetricDefinitions with the lines of the log. Its first group must capture the number.",
     ),
 }
 

@@ -49,9 +49,7 @@ def find_slips(request: Mapping[str, Any]) -> Iterator[str]:
         if name in COLLECTIONS or "include_regex" in parameters:
             continue
         if near := get_close_matches(name.lower(), COLLECTIONS, n=1, cutoff=_SIMILARITY):
-            yield (
-                f"the collection {name} is none of the built-in ones and has no include_regex. Did you mean {near[0]}?"
-            )
+            yield (f"the collection {name} is not built in and has no include_regex. Did you mean {near[0]}?")
 
 
 def find_ignored(request: Mapping[str, Any]) -> Iterator[str]:
@@ -74,7 +72,7 @@ def _find_unknown(where: str, parameters: Iterable[str], known: Collection[str])
             continue
         near = get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(known))}."
-        yield f"{where}: {name!r} means nothing and is ignored. {hint}"
+        yield f"{where}: {name!r} is unknown and is ignored. {hint}"
 
 
 def _find_unreadable(where: str, parameters: Mapping[str, str]) -> Iterator[str]:
@@ -82,7 +80,9 @@ def _find_unreadable(where: str, parameters: Mapping[str, str]) -> Iterator[str]
         check = _CHECKS.get(name.rpartition(".")[2])
         problem = check(value) if check else ""
         if name in _NO_TEXTS and "reductions" in parameters:
-            problem = "and beside reductions the hook refuses texts, as all values of the API are: leave it out"
+            problem = (
+                "but together with reductions the hook rejects texts, and all values of the API are texts: leave it out"
+            )
         if problem:
             yield f"{name} of {where} is {value!r}, {problem}."
 
@@ -95,7 +95,7 @@ def _check_interval(text: str) -> str:
     number = _parse_whole_number(text)
     if number is None or number > 0:
         return _check_whole_number(text)
-    return f"which {f'counts as {-number}' if number else 'names no step'}: give 1 or more"
+    return f"which {f'counts as {-number}' if number else 'selects no step'}: give 1 or more"
 
 
 def _check_steps(text: str) -> str:
@@ -109,8 +109,8 @@ def _check_flag(text: str) -> str:
 
 def _check_reductions(text: str) -> str:
     unknown = sorted({each.strip() for each in text.split(",")} - REDUCTIONS - {""})
-    known = f"{', '.join(_PLAIN_REDUCTIONS)}, and each of these after abs_"
-    return f"of which {', '.join(unknown)} is no reduction. Known: {known}" if unknown else ""
+    known = f"{', '.join(_PLAIN_REDUCTIONS)}, and each of these with the prefix abs_"
+    return f"of which {', '.join(unknown)} is not a reduction. Known: {known}" if unknown else ""
 
 
 def _check_patterns(text: str) -> str:

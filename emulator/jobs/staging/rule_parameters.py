@@ -65,7 +65,7 @@ def find_image_slips(request: Mapping[str, Any], has_image: Callable[[str], bool
                 hint = f"Did you mean {near[0]}?" if near else f"The emulator has {' and '.join(_RULE_REPOSITORIES)}."
                 yield (
                     f"{member}: RuleEvaluatorImage of {configuration['RuleConfigurationName']} is {image!r}, which is "
-                    f"not here: unless it can be pulled, the rule's evaluation ends in Error. {hint}"
+                    f"not on this machine: unless it can be pulled, the rule's evaluation ends with Error. {hint}"
                 )
 
 

@@ -80,7 +80,7 @@ def test_what_hooks_ignore_and_lose_is_reported(path: Path) -> None:
     assert read(path) == [
         (
             "HookParameterIgnored",
-            "HookParameters: 'save_intervall' means nothing and is ignored. Did you mean save_interval?",
+            "HookParameters: 'save_intervall' is unknown and is ignored. Did you mean save_interval?",
         ),
         (
             "HookParameterIgnored",

@@ -38,7 +38,7 @@ def test_a_client_is_warned_of_an_sdk_that_was_never_tried(gateway: Gateway, sag
     created = sagemaker.create_training_job(**REQUEST | {"TrainingJobName": "job-2"})
     (warning,) = json.loads(created["ResponseMetadata"]["HTTPHeaders"][WARNINGS_HEADER])
     assert warning["code"] == "ClientNotTried"
-    assert "AWS-SageMaker-Python-SDK 2.1.0 was never tried" in warning["text"]
+    assert "AWS-SageMaker-Python-SDK 2.1.0 was not tested" in warning["text"]
     assert set(created) == {"TrainingJobArn", "ResponseMetadata"}
 
 

@@ -31,7 +31,7 @@ def test_nothing_is_reported_of_what_was_tried(sdk: str) -> None:
 def test_what_was_never_tried_is_named_with_what_was(sdk: str, name: str) -> None:
     said = describe_untried(AGENT.format(sdk))
     assert said is not None
-    assert said.startswith(f"{name} was never tried with this emulator: ")
+    assert said.startswith(f"{name} was not tested with this emulator. ")
     assert "pip install 'sagemaker==2.257.7' or pip install 'sagemaker==3.27.0'" in said
 
 

@@ -27,5 +27,5 @@ def test_it_is_reported_once_and_what_is_missing(said: pytest.LogCaptureFixture)
         assert not check_version("Another", "1.2", first=(1, 6), missing="the half of it")
     (record,) = said.records
     assert record.getMessage() == (
-        "Another 1.2 is not what this hook was made for, which is 1.6 or later: the half of it is not saved."
+        "Another 1.2 is not supported by this hook, which needs 1.6 or later: the half of it is not saved."
     )

@@ -53,7 +53,7 @@ def from_config(tmp_path: Path) -> Iterator[Any]:
     [
         (
             {"save_intervall": "3"},
-            "HookParameters: 'save_intervall' means nothing and is ignored. Did you mean save_int",
+            "HookParameters: 'save_intervall' is unknown and is ignored. Did you mean save_int",
         ),
         ({"training.save_interval": "3"}, "Did you mean train.save_interval?"),
         ({"zzz": 1}, "Known: dry_run, end_step"),
@@ -71,9 +71,9 @@ def test_unknown_keys_elsewhere(from_config: Any, said: pytest.LogCaptureFixture
     entry = {"CollectionName": "cc", "CollectionParameters": {"include_regexp": "a"}, "Colour": 1}
     from_config({}, [entry], LocalPaht="x")
     messages = "\n".join(record.message for record in said.records)
-    assert "'LocalPaht' means nothing and is ignored. Did you mean LocalPath?" in messages
-    assert "CollectionParameters of cc: 'include_regexp' means nothing and is ignored. Did you mean incl" in messages
-    assert "CollectionConfigurations: 'Colour' means nothing" in messages
+    assert "'LocalPaht' is unknown and is ignored. Did you mean LocalPath?" in messages
+    assert "CollectionParameters of cc: 'include_regexp' is unknown and is ignored. Did you mean incl" in messages
+    assert "CollectionConfigurations: 'Colour' is unknown" in messages
 
 
 def test_known_keys_are_not_remarked_upon(from_config: Any, said: pytest.LogCaptureFixture) -> None:

@@ -69,7 +69,7 @@ def test_an_old_version_is_reported(
     training.step()
     assert run.steps == [0]
     (message,) = get_warnings(said)
-    assert "PyTorch 1.13.1+cpu is not what this hook was made for, which is 2.3 or later" in message
+    assert "PyTorch 1.13.1+cpu is not supported by this hook, which needs 2.3 or later" in message
 
 
 def test_a_torch_that_has_nothing_of_what_is_looked_at_costs_the_capture_only(

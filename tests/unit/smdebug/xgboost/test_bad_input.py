@@ -36,7 +36,7 @@ def test_an_old_version_is_reported(
     monkeypatch.setattr(xgboost, "__version__", "1.5.2")
     make_hook()
     (warning,) = get_lost(said)
-    assert "XGBoost 1.5.2 is not what this hook was made for, which is 1.7 or later" in warning
+    assert "XGBoost 1.5.2 is not supported by this hook, which needs 1.7 or later" in warning
 
 
 def test_a_metric_that_is_not_a_number(make_hook: MakeHook, cancer: Cancer, run: WrittenRun) -> None:

@@ -109,7 +109,7 @@ def test_all_warnings_of_a_job_are_one_list(versioned_harness: JobHarness) -> No
         "smdebug-emulator: asked 2.3.0, runs 2.13.0. The request is for framework:2.3.0; the local image is version",
         "smdebug-emulator: ml.g5.xlarge: no GPU here. The job runs on the CPU.",
         "smdebug-emulator: The metric 'loss' has no value",
-        "smdebug-emulator: The job asks for tensors, and none were saved.",
+        "smdebug-emulator: The job asks for tensors, but none were saved.",
     ):
         assert log.count(said) == 1
     # What reports them is not an output of the job.
@@ -218,6 +218,6 @@ def test_what_will_fail_in_the_job_is_said_at_create(versioned_harness: JobHarne
     )
     harness.jobs.training.create(REGION, request)
     said = {each.code: each.text for each in harness.store.list_warnings(harness.jobs.training.get(REGION, "job").arn)}
-    assert said["HookParameterDoubtful"].endswith("which names no step: give 1 or more.")
-    assert "RuleEvaluatorImage of lost is 'nobody-has-this:1', which is not here" in said["RuleDoubtful"]
+    assert said["HookParameterDoubtful"].endswith("which selects no step: give 1 or more.")
+    assert "RuleEvaluatorImage of lost is 'nobody-has-this:1', which is not on this machine" in said["RuleDoubtful"]
     harness.wait()

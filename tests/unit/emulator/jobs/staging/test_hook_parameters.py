@@ -50,9 +50,7 @@ def test_the_names_are_those_of_smdebug() -> None:
 )
 def test_nearly_the_name_of_a_built_in_collection(written: str, meant: str) -> None:
     slips = list(find_slips(build_request(written)))
-    assert slips == [
-        f"the collection {written} is none of the built-in ones and has no include_regex. Did you mean {meant}?"
-    ]
+    assert slips == [f"the collection {written} is not built in and has no include_regex. Did you mean {meant}?"]
     assert list(find_slips(build_request(written, include_regex="relu"))) == []
 
 
@@ -72,12 +70,12 @@ def test_what_is_not_a_whole_number() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said", "is_refused"),
     [
-        ("save_interval", "0", "which names no step: give 1 or more.", True),
+        ("save_interval", "0", "which selects no step: give 1 or more.", True),
         ("eval.save_interval", "-5", "which counts as 5: give 1 or more.", False),
         ("save_steps", "1,x", "which is not whole numbers with commas between them.", True),
         ("train.save_steps", "", "which is not whole numbers with commas between them.", True),
-        ("reductions", "mean, median", "of which median is no reduction. Known: min, max, mean,", True),
-        ("reductions", "l1", "of which l1 is no reduction. Known: ", True),
+        ("reductions", "mean, median", "of which median is not a reduction. Known: min, max, mean,", True),
+        ("reductions", "l1", "of which l1 is not a reduction. Known: ", True),
         ("include_regex", "a{1,2},(", "of which '(' is not a regular expression (missing ), unterminated", True),
         ("save_histogram", "yes", "which is neither true nor false.", True),
     ],
@@ -94,7 +92,7 @@ def test_a_value_that_fails_or_does_nothing(name: str, value: str, said: str, *,
 def test_a_flag_that_a_hook_takes_from_no_text(name: str) -> None:
     request = build_request(hook={"reductions": "min", name: "true"})
     (found,) = find_slips(request)
-    assert found.startswith(f"{name} of HookParameters is 'true', and beside reductions the hook refuses texts")
+    assert found.startswith(f"{name} of HookParameters is 'true', but together with reductions the hook rejects texts")
     with pytest.raises(SMDebugError):
         build_hook_collections(request)
     assert list(find_slips(build_request(hook={name: "true"}))) == []
@@ -146,11 +144,11 @@ def test_a_collection_inherits_its_start_from_the_hook() -> None:
     [
         (
             build_request(hook={"start_step": "1", "save_intervall": "5"}),
-            "HookParameters: 'save_intervall' means nothing and is ignored. Did you mean save_interval?",
+            "HookParameters: 'save_intervall' is unknown and is ignored. Did you mean save_interval?",
         ),
         (
             build_request("losses", save_interval="5", save_hist="1"),
-            "CollectionParameters of losses: 'save_hist' means nothing and is ignored. Did you mean save_histogram?",
+            "CollectionParameters of losses: 'save_hist' is unknown and is ignored. Did you mean save_histogram?",
         ),
     ],
 )

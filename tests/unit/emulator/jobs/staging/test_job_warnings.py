@@ -45,8 +45,8 @@ def test_what_is_known_when_a_job_is_created() -> None:
         for each in ("1", "5")
     ]
     request = build_request("ml.g5.xlarge", DebugHookConfig={"CollectionConfigurations": collections})
-    assert say(find_request_warnings(request, "Asked 2.3, runs 2.13.", "It was never tried.")) == [
-        ("ClientNotTried", "It was never tried."),
+    assert say(find_request_warnings(request, "Asked 2.3, runs 2.13.", "It was not tested.")) == [
+        ("ClientNotTried", "It was not tested."),
         ("ImageSubstituted", "Asked 2.3, runs 2.13."),
         ("NoGpu", "ml.g5.xlarge: no GPU here. The job runs on the CPU."),
         (
@@ -73,15 +73,15 @@ def test_save_parameters_that_a_later_entry_leaves_out_are_those_of_the_hook() -
 def test_rules_without_a_hook_are_named_when_the_job_is_created() -> None:
     (warning,) = find_request_warnings(build_request(**RULES), None, None)
     assert warning.code == "RuleWithoutHook"
-    assert warning.text.startswith("a will read tensors, and the request has no DebugHookConfig: ")
+    assert warning.text.startswith("a will read tensors, but the request has no DebugHookConfig: ")
     assert say(find_request_warnings(build_request(DebugHookConfig=HOOK, **RULES), None, None)) == []
 
 
 def test_what_is_known_when_a_processing_job_is_created() -> None:
     cluster = {"InstanceType": "ml.g5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 1}
     request = {"ProcessingJobName": "job", "ProcessingResources": {"ClusterConfig": cluster}}
-    assert say(find_processing_warnings(request, "Asked 2.3, runs 2.13.", "It was never tried.")) == [
-        ("ClientNotTried", "It was never tried."),
+    assert say(find_processing_warnings(request, "Asked 2.3, runs 2.13.", "It was not tested.")) == [
+        ("ClientNotTried", "It was not tested."),
         ("ImageSubstituted", "Asked 2.3, runs 2.13."),
         ("NoGpu", "ml.g5.xlarge: no GPU here. The job runs on the CPU."),
     ]
@@ -126,7 +126,10 @@ def test_metrics_that_were_never_found() -> None:
     assert say(find_result_warnings(request, [], {"loss"}, lambda: False)) == [
         (
             "MetricNeverMatched",
-            "The metric 'accuracy' has no value: its Regex 'accuracy=(.*)' captured a number in no line of the log.",
+            (
+                "The metric 'accuracy' has no value: its Regex 'accuracy=(.*)' did not capture a number in any line "
+                "of the log."
+            ),
         )
     ]
 

@@ -127,6 +127,6 @@ def test_an_image_that_is_not_there(image: str, hint: str) -> None:
     rules = [{"RuleConfigurationName": each, "RuleEvaluatorImage": each} for each in (image, "loaded")]
     (slip,) = find_image_slips({PROFILER: rules}, lambda name: name == "loaded")
     assert slip == (
-        f"{PROFILER}: RuleEvaluatorImage of {image} is {image!r}, which is not here: unless it can be pulled, the "
-        f"rule's evaluation ends in Error. {hint}"
+        f"{PROFILER}: RuleEvaluatorImage of {image} is {image!r}, which is not on this machine: unless it can be "
+        f"pulled, the rule's evaluation ends with Error. {hint}"
     )
