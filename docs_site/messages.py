@@ -35,14 +35,14 @@ _LEFT_OUT = (
     "emulator/jobs/runs/tuning/tuning_job_run.py",
 )
 _IMPERATIVES = (
-    "add|ask|change|choose|close|correct|create|delete|do|end|export|first delete|free|give|import|install|leave|load|"
+    "add|ask|change|choose|close|confirm|correct|create|delete|do|end|export|first delete|free|give|import|install|leave|load|"
     "look|make|move|name a|name another|name it|name its|name one|name the|pass|pip install|please|put|raise|read|"
     "remove|rename|renew|request|run|send|set|smdebug-emulator|start|stop|take|try|unset|upload|use|wait|write"
 )
 _REMEDY = re.compile(rf"[:.;,] (?:or )?(?=(?:{_IMPERATIVES})\b)", re.IGNORECASE)
 SECTIONS = {
-    "The emulator does not start, or cannot build": {"StartupError", "SystemExit", "EmulatorStartError"},
-    "A command refuses": {"fail", "BadParameter", "EndpointError", "EmulatorAnswerError"},
+    "The emulator does not start": {"StartupError", "SystemExit", "EmulatorStartError"},
+    "A command fails": {"fail", "BadParameter", "EndpointError", "EmulatorAnswerError"},
     "A job fails": {"RequestFailure", "ContainerStartError", "ImageNotFoundError", "NetworkExhaustedError"},
     "Engine, images and environments": {
         "ContainerNotFoundError",
@@ -51,7 +51,7 @@ SECTIONS = {
         "EnvironmentBuildError",
         "WheelhouseError",
     },
-    "A pattern of events is refused, or an event not delivered": {
+    "An event pattern is rejected, or an event is not delivered": {
         "EventPatternError",
         "ScheduleError",
         "TargetGoneError",
@@ -59,7 +59,7 @@ SECTIONS = {
         "UnsupportedTargetError",
     },
 }
-_REST = "A request is refused"
+_REST = "A request is rejected"
 
 
 @dataclass(frozen=True, order=True)
@@ -98,11 +98,11 @@ def build_messages_page() -> str:
     lines = [
         "# Troubleshooting",
         "",
-        "What the emulator says when it refuses something, and what to do. What stands in {braces} is filled in. This",
-        "page is written from the source: search it for the words that you see. `smdebug-emulator doctor` looks at the",
-        "machine, `smdebug-emulator describe JOB` at a job.",
+        "The emulator's error messages, and what to do about each. Search this page for the words that you see; a word in",
+        "{braces} stands for a value. `smdebug-emulator doctor` checks the machine, and `smdebug-emulator describe JOB`",
+        "shows a job.",
     ]
-    lines += ["", "## A client says it", "", "| message | what to do |", "|---|---|"]
+    lines += ["", "## Messages of AWS clients", "", "| message | what to do |", "|---|---|"]
     lines += [f"| {_escape(text)} | {remedy} |" for text, remedy in REMEDIES["clients"].items()]
     for title in (*SECTIONS, _REST):
         lines += ["", f"## {title}", "", "| message | what to do |", "|---|---|"]

@@ -54,7 +54,7 @@ def test_every_warning_is_in_the_page_of_warnings() -> None:
 def test_every_message_has_its_remedy() -> None:
     messages = find_messages()
     assert len(messages) > 200
-    assert {message.section for message in messages} >= {*SECTIONS, "A request is refused"}
+    assert {message.section for message in messages} >= {*SECTIONS, "A request is rejected"}
     assert all(message.remedy for message in messages)
 
 
