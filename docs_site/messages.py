@@ -35,9 +35,9 @@ _LEFT_OUT = (
     "emulator/jobs/runs/tuning/tuning_job_run.py",
 )
 _IMPERATIVES = (
-    "add|ask|change|choose|close|confirm|correct|create|delete|do|end|export|first delete|free|give|import|install|leave|load|"
-    "look|make|move|name a|name another|name it|name its|name one|name the|pass|pip install|please|put|raise|read|"
-    "remove|rename|renew|request|run|send|set|smdebug-emulator|start|stop|take|try|unset|upload|use|wait|write"
+    "add|ask|change|choose|close|confirm|correct|create|delete|do|end|export|first delete|free|give|import|install|"
+    "leave|load|look|make|move|name a|name another|name it|name its|name one|name the|pass|pip install|please|put|"
+    "raise|read|remove|rename|renew|request|run|send|set|smdebug-emulator|start|stop|take|try|unset|upload|use|wait|write"
 )
 _REMEDY = re.compile(rf"[:.;,] (?:or )?(?=(?:{_IMPERATIVES})\b)", re.IGNORECASE)
 SECTIONS = {
@@ -98,9 +98,9 @@ def build_messages_page() -> str:
     lines = [
         "# Troubleshooting",
         "",
-        "The emulator's error messages, and what to do about each. Search this page for the words that you see; a word in",
-        "{braces} stands for a value. `smdebug-emulator doctor` checks the machine, and `smdebug-emulator describe JOB`",
-        "shows a job.",
+        "The emulator's error messages, and what to do about each. Search this page for the words that you see.",
+        "A word in {braces} stands for a value. `smdebug-emulator doctor` checks the machine, and",
+        "`smdebug-emulator describe JOB` shows a job.",
     ]
     lines += ["", "## Messages of AWS clients", "", "| message | what to do |", "|---|---|"]
     lines += [f"| {_escape(text)} | {remedy} |" for text, remedy in REMEDIES["clients"].items()]

@@ -9,8 +9,8 @@ def main() -> None:
     """Run the command line; where only the library was installed, or can run, say what is missing."""
     if sys.version_info < (3, 11):
         raise SystemExit(
-            f"The service needs Python 3.11 or later, and this is {sys.version.split()[0]}: here only its library "
-            "smdebug can be used."
+            f"The service needs Python 3.11 or later, but this is {sys.version.split()[0]}: you can use only "
+            "the library smdebug here."
         )
     try:
         from emulator.cli.commands import main as run_command

@@ -85,7 +85,7 @@ def build_fault(scope: str, members: Mapping[str, Any]) -> Fault:
         elif name in kinds:
             fault.shares[name] = _parse_share(f"{scope}: {name}", value)
         else:
-            raise ValueError(f"{scope}: {name[:40]!r} is none of {', '.join(sorted(kinds | {'delay', 'times'}))}")
+            raise ValueError(f"{scope}: {name[:40]!r} is not one of {', '.join(sorted(kinds | {'delay', 'times'}))}")
     if not fault.shares and not fault.delay:
         raise ValueError(
             f"no fault is given for {scope}: give {' or '.join(f'{scope}:{kind}=SHARE' for kind in sorted(kinds))}, "
@@ -107,7 +107,7 @@ def _check_service(scope: str) -> None:
         raise ValueError(f"requests of {scope} are signed as {signing_names[scope]}: give {signing_names[scope]}")
     near = get_close_matches(scope, {*_KINDS, *signing_names.values()}, 1)
     raise ValueError(
-        f"{scope[:60]!r} is not a service, and none of {', '.join(sorted(_KINDS))}: give "
+        f"{scope[:60]!r} is not a service, nor one of {', '.join(sorted(_KINDS))}: give "
         f"{near[0] if near else 'one of these, or a service such as s3, sagemaker or sqs'}"
     )
 

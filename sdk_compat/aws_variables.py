@@ -254,8 +254,8 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
     except OSError as error:
         if hasattr(error, "verify_message"):
             raise EmulatorAnswerError(
-                f"The certificate of {endpoint_url} is not to be trusted ({error.verify_message}): name the emulator's "
-                f"tls/trusted/ca.pem, which is in its state folder, in {CA_VARIABLE}, or a copy of it on this machine."
+                f"The certificate of {endpoint_url} is not trusted ({error.verify_message}): set {CA_VARIABLE} to "
+                "the emulator's tls/trusted/ca.pem, which is in its state folder, or to a copy of it on this machine."
             ) from error
         raise NoAnswerError(
             f"No emulator answers at {endpoint_url} ({error.strerror or error}): start one with "

@@ -65,7 +65,7 @@ class Remote:
             found = None
         if answer.status == 401:
             raise EmulatorAnswerError(
-                f"The emulator at {self.endpoint_url} asks for its token: set {TOKEN_VARIABLE}; {_HOW}."
+                f"The emulator at {self.endpoint_url} requires its token: set {TOKEN_VARIABLE}; {_HOW}."
             )
         if answer.status >= 400 and isinstance(found, dict) and "error" in found:
             raise EmulatorAnswerError(f"The emulator at {self.endpoint_url} refuses: {found['error']}")
@@ -149,14 +149,14 @@ def parse_remote(text: str) -> tuple[str, str | None]:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/") or parts.query:
         raise EndpointError(f"{text!r} is not an address of an emulator: give one like https://lab:4580#sha256:….")
     if parts.username is not None:
-        raise EndpointError(f"An emulator's address holds no user: set {TOKEN_VARIABLE}, and leave it out of the URL.")
+        raise EndpointError(f"The address must not contain a user: set {TOKEN_VARIABLE}, and leave it out of the URL.")
     if not parts.fragment:
         return f"{parts.scheme}://{parts.netloc}", None
     found = _PIN.fullmatch(parts.fragment.lower())
     if found is None:
         raise EndpointError(f"{text!r} pins no certificate: behind # is sha256: and 64 digits; {_HOW}.")
     if parts.scheme == "http":
-        raise EndpointError(f"{text!r} pins a certificate, and http:// has none: give https://.")
+        raise EndpointError(f"{text!r} pins a certificate, but http:// has none: use https://.")
     return f"{parts.scheme}://{parts.netloc}", found[1]
 
 
@@ -187,7 +187,7 @@ def _trust(ca_bundle: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_bundle)
     except OSError as error:
-        raise EmulatorAnswerError(f"{ca_bundle} holds no certificates: {CA_VARIABLE} has to name a file in PEM.") from (
+        raise EmulatorAnswerError(f"{ca_bundle} contains no certificates: set {CA_VARIABLE} to a file in PEM.") from (
             error
         )
 
@@ -217,7 +217,7 @@ def _request(
         return answer, answer.read()
     except ssl.SSLCertVerificationError as error:
         raise EmulatorAnswerError(
-            f"The certificate of {endpoint_url} is not to be trusted ({error.verify_message}): pin it, as in "
+            f"The certificate of {endpoint_url} is not trusted ({error.verify_message}): pin it, as in "
             f"{endpoint_url}#sha256:…; {_HOW}."
         ) from error
     except (OSError, HTTPException) as error:

@@ -266,8 +266,8 @@ class ImageCatalogue:
         if self._strict and not holds_version(definition, requested):
             there = ", ".join(str(found.version) for found in environments)
             raise VersionRefusedError(
-                f"No image of {requested.repository} is of version {requested.tag}, and the emulator was started with "
-                f"--strict-versions. There are {there}: ask for one of these, or start it without."
+                f"No image of {requested.repository} has version {requested.tag}, and the emulator was started with "
+                f"--strict-versions. There are {there}: request one of these, or start it without --strict-versions."
             )
         return definition, describe_substitution(definition, requested, environments)
 

@@ -64,7 +64,7 @@ async def serve() -> None:
     """Serve until the container is stopped."""
     engine = await _ask_engine()
     if (found := engine["Swarm"]["NodeID"]) != os.environ[NODE]:
-        raise SystemExit(f"The engine at {ENGINE} is of the node {found!r}, and not of this one.")
+        raise SystemExit(f"The engine at {ENGINE} belongs to the node {found!r}, not to this one.")
     context = build_context(ssl.PROTOCOL_TLS_SERVER, KEY)
     agent = Agent(Path(PROCESSES), Path(GROUPS), open_volumes(ROOT, engine["DockerRootDir"]))
     server = await asyncio.start_server(agent.answer, port=PORT, ssl=context, backlog=512)

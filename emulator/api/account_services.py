@@ -68,7 +68,7 @@ def read_required(name: str) -> str:
     """
     text = request.args.get(name, "")
     if not text:
-        raise ValidationException(f"The query parameter {name} is missing: {PREFIX}docs says what it is.")
+        raise ValidationException(f"The query parameter {name} is missing: see {PREFIX}docs.")
     return text
 
 

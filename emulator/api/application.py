@@ -68,10 +68,10 @@ def _describe_error(error: HTTPException) -> AwsError:
     """Describe an error of Flask itself in the form of the emulator's own errors."""
     path = request.path[:200]
     if isinstance(error, NotFound):
-        return ResourceNotFound(f"There is no {path} here: {PREFIX}docs lists what can be asked.")
+        return ResourceNotFound(f"There is no {path} here: {PREFIX}docs lists all routes.")
     if isinstance(error, MethodNotAllowed):
         methods = ", ".join(sorted(error.valid_methods or ()))
-        return AwsError(f"{path} cannot be asked by {request.method}: use {methods}.", code="MethodNotAllowed")
+        return AwsError(f"{path} does not accept {request.method}: use {methods}.", code="MethodNotAllowed")
     if error.code == InternalFailure.status:
         return InternalFailure(f"The emulator failed to answer {path}; its log has the traceback.")
     return AwsError(error.description or error.name, code=type(error).__name__)

@@ -46,7 +46,7 @@ class Streams:
             ResourceLimitExceeded: no slot is free.
         """
         if not self._slots.acquire(blocking=False):
-            text = f"{MOST_STREAMS} pages are open already: close one, or reload this one from time to time."
+            text = f"{MOST_STREAMS} pages are already open: close one, or reload this page for updates."
             raise ResourceLimitExceeded(text, status=503)
         return _Held(lines, self._slots)
 

@@ -116,5 +116,5 @@ def _list_members(file: IO[bytes], key: str) -> dict[str, Any]:
                     return {"members": members, "complete": False}
                 members.append({"name": member.name, "size": member.size, "isFile": member.isfile()})
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise ValidationException(f"{key} is not a tar archive, or not a whole one: {error}.") from None
+        raise ValidationException(f"{key} is not a complete tar archive: {error}.") from None
     return {"members": members, "complete": True}

@@ -81,9 +81,9 @@ class _Reader:
         if not line.endswith("\n"):
             self.close()
             if late.is_set():
-                text = f"Reading took longer than {seconds:.0f} s: ask for less, or look with python -m smdebug.trials."
+                text = f"Reading took longer than {seconds:.0f} s: request less, or use python -m smdebug.trials."
                 raise ReadError(text, status=504)
-            raise _DiedError("The process that reads tensors died of this question.", status=500)
+            raise _DiedError("The process that reads tensors crashed while it answered this request.", status=500)
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -182,7 +182,7 @@ class RunReaders:
                     self._changed.wait(left)
                     continue
                 else:
-                    raise ReadError("Everything that reads tensors is busy: ask again in a moment.", status=503)
+                    raise ReadError("All processes that read tensors are busy: try again in a moment.", status=503)
                 busy.append(reader)
                 return reader
         raise ReadError("The emulator is closing.", status=503)

@@ -54,7 +54,7 @@ def build_tensors_pages(
     @pages.get(f"{PREFIX}jobs/<region>/<name>/tensors/<question>")
     def ask(region: str, name: str, question: str) -> Any:
         if question not in _QUESTIONS:
-            raise ResourceNotFound(f"There is no {question[:40]}: ask for {', '.join(_QUESTIONS)}.", status=404)
+            raise ResourceNotFound(f"There is no {question[:40]}: use one of {', '.join(_QUESTIONS)}.", status=404)
         for parameter in _QUESTIONS[question]:
             read_required(parameter)
         account = accounts.find()
@@ -112,7 +112,7 @@ def retry_rule(
     if not found:
         raise ResourceNotFound(f"{job.name} has no rule {rule[:80]}.", status=404)
     if not job.ended:
-        raise ValidationException(f"{job.name} has not ended: a rule can be tried again on all that was saved.")
+        raise ValidationException(f"{job.name} has not ended: wait for its end, then try the rule again.")
     (evaluation,) = found
     before = dict(evaluation.configuration.get("RuleParameters") or {})
     if "source_s3_uri" in before or "source_s3_uri" in parameters:

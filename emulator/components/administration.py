@@ -226,7 +226,9 @@ class Administration:
 
     def _check_idle(self) -> None:
         if number := sum(jobs.count_running() for jobs in self._list_jobs()):
-            raise ResourceInUse(f"{number} jobs and evaluations run: stop them, or wait for their ends.", status=409)
+            raise ResourceInUse(
+                f"{number} jobs and evaluations are running: stop them, or wait until they end.", status=409
+            )
 
     def _list_jobs(self) -> list[Jobs]:
         return self.wait_for_accounts().list_jobs()

@@ -206,7 +206,7 @@ def open_certificates(settings: Settings, addresses: Addresses) -> Certificates 
         lacking, given = (
             ("--tls-key", "--tls-certificate") if settings.tls_key is None else ("--tls-certificate", "--tls-key")
         )
-        raise StartupError(f"{given} needs {lacking}, too: name the file of either, the same one where it holds both.")
+        raise StartupError(f"{given} also needs {lacking}: give both. If one file contains both, give it twice.")
     if addresses.advertised is None and not settings.tls and settings.tls_certificate is None:
         return None
     # Imported here: most emulators need none of it.

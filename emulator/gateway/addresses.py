@@ -54,9 +54,9 @@ def find_addresses(settings: Settings) -> Addresses:
         advertised = find_own_address() if ipaddress.ip_address(host).is_unspecified else host
     found = _resolve(advertised)
     if read_address(found).is_loopback or ipaddress.ip_address(found).is_unspecified:
-        meant = f"{advertised} is {found} here, which is" if found != advertised else f"{advertised} is,"
+        meant = f"{advertised} ({found})" if found != advertised else advertised
         raise StartupError(
-            f"Other machines cannot reach this one at the address that --advertise names: {meant} on each machine, an "
+            f"Other machines cannot reach this one at the address of --advertise: on each machine, {meant} is an "
             "address of that machine itself. Give the address that others use for this one (`ip address` lists them)."
         )
     host = host or found
@@ -76,8 +76,8 @@ def _find_published(settings: Settings) -> Addresses:
     """
     if not is_in_container():
         raise StartupError(
-            f"--behind {settings.behind} is for an emulator in a container, and this machine is not one: without it, "
-            "the emulator listens on the loopback interface."
+            f"--behind {settings.behind} is for an emulator in a container, but this one is not in a container. "
+            "Without it, the emulator listens on the loopback interface."
         )
     if shared := [name for name in _list_interfaces() if not _is_virtual(name)]:
         raise StartupError(
@@ -87,8 +87,8 @@ def _find_published(settings: Settings) -> Addresses:
         )
     if settings.advertise is not None:
         raise StartupError(
-            f"--behind {settings.behind} serves only the machine that publishes the port, and --advertise "
-            f"{settings.advertise} other machines: give one of them."
+            f"--behind {settings.behind} serves only the machine that publishes the port, but --advertise "
+            f"{settings.advertise} is for other machines: use one of the two."
         )
     return Addresses((EVERY_ADDRESS,))
 
@@ -129,10 +129,10 @@ def check_advertised(addresses: Addresses, port: int, bundle: Path) -> None:
     except ssl.SSLError:
         text = "another server answers, not this one"
     except OSError as error:
-        text = f"nobody answers ({error.strerror or error})"
+        text = f"no server answers ({error.strerror or error})"
     raise StartupError(
-        f"{where} {text}, as this machine asks. The emulator listens on {listens}: name an address that leads "
-        "there, or another to listen on with --host."
+        f"{where} {text}. The emulator listens on {listens}: give an address that leads there, or another "
+        "address to listen on with --host."
     )
 
 
@@ -162,5 +162,5 @@ def _resolve(address: str) -> str:
     except (OSError, UnicodeError) as error:
         raise StartupError(
             f"--advertise names {address!r}, which this machine cannot resolve ({error}): give an IP address, or a "
-            "name that it knows."
+            "name that it can resolve."
         ) from error

@@ -169,8 +169,8 @@ class Gateway:
             return
         if request.method not in ("GET", "HEAD") and not (request.operation or "").startswith(_READING):
             raise AwsError(
-                "This emulator has not reached the S3 that keeps its state for longer than its lease lasts. Another "
-                "one may have taken it over: nothing is changed here until it is reached.",
+                "This emulator could not reach the S3 with the copy of its state for longer than its lease. Another "
+                "emulator may have taken over, so this one refuses changes until it reaches that S3 again.",
                 code="ServiceUnavailable",
                 status=503,
             )

@@ -189,7 +189,7 @@ class TrainingJobs(JobsOfAKind):
             has_instances = job.secondary_status in ("Starting", "Downloading", "Training")
             if not has_instances or not isinstance(run, TrainingJobRun):
                 raise ValidationException(
-                    f"The training job {name} is in status {job.secondary_status}: it has no instances to be taken."
+                    f"The training job {name} is in status {job.secondary_status}: it has no instances to interrupt."
                 )
             run.interrupt(capacity_seconds)
 

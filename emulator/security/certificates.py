@@ -120,14 +120,14 @@ def _read_chain(certificate: Path, key: Path) -> Sequence[x509.Certificate]:
     except ValueError as error:
         raise StartupError(
             f"{certificate} holds no certificate: give --tls-certificate one in PEM (-----BEGIN CERTIFICATE-----), "
-            "with those of its issuers behind it."
+            "followed by those of its issuers."
         ) from error
     try:
         private = load_pem_private_key(_read(key), None)
     except TypeError as error:
         raise StartupError(
-            f"The key {key} has a password, and the emulator asks nobody for it: give --tls-key one without, as "
-            "`openssl pkey -in KEY -out NEW` writes it."
+            f"The key {key} has a password, which the emulator cannot ask for: give --tls-key one without a "
+            "password, as `openssl pkey -in KEY -out NEW` writes it."
         ) from error
     except ValueError as error:
         raise StartupError(
@@ -144,13 +144,13 @@ def _read_chain(certificate: Path, key: Path) -> Sequence[x509.Certificate]:
         whose = f"The certificate of {each.subject.rfc4514_string() or 'nobody'} in {certificate}"
         if each.not_valid_after_utc < now:
             raise StartupError(
-                f"{whose} expired on {each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, and it is {now:%Y-%m-%d %H:%M} by "
-                "this machine's clock: renew it."
+                f"{whose} expired on {each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, and this machine's clock shows "
+                f"{now:%Y-%m-%d %H:%M}: renew it."
             )
         if each.not_valid_before_utc > now:
             raise StartupError(
-                f"{whose} is valid from {each.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on only, and it is "
-                f"{now:%Y-%m-%d %H:%M} by this machine's clock: set the clock, or wait."
+                f"{whose} is not valid before {each.not_valid_before_utc:%Y-%m-%d %H:%M} UTC, and this machine's "
+                f"clock shows {now:%Y-%m-%d %H:%M}: set the clock, or wait."
             )
         if each.not_valid_after_utc < now + _SOON:
             logger.warning(
@@ -220,7 +220,7 @@ def _keep_authority(path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePriva
             certificate, key = x509.load_pem_x509_certificate(content), load_pem_private_key(content, None)
         except (ValueError, TypeError) as error:
             raise StartupError(
-                f"{path} cannot be read ({error}): remove it, and clients that trust it have to be given the new one."
+                f"{path} cannot be read ({error}): remove it. Clients that trust it then need the new one."
             ) from error
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         if certificate.not_valid_after_utc > datetime.now(UTC) + _VALID:

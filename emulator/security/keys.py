@@ -118,6 +118,6 @@ def load_keys(state_dir: Path) -> Keys:
             raise ValueError("they are too short")  # noqa: TRY301 - as any other damage
     except (OSError, ValueError, TypeError) as error:
         raise StartupError(
-            f"The keys in {path} cannot be read ({error}): remove the file, and jobs that run lose their credentials."
+            f"The keys in {path} cannot be read ({error}): remove the file. Running jobs then lose their credentials."
         ) from error
     return found

@@ -41,7 +41,7 @@ def read_changes() -> tuple[dict[str, str], list[str]]:
     body = request.get_json(force=True, silent=True)
     given = body.get("tags") if isinstance(body, dict) else None
     if not isinstance(given, dict) or not given:
-        raise ValidationException('Send JSON such as {"tags": {"note": "the baseline", "of-before": null}}.')
+        raise ValidationException('Send JSON such as {"tags": {"note": "the baseline", "old-tag": null}}.')
     for key, value in given.items():
         if not _KEY.fullmatch(key) or not (value is None or (isinstance(value, str) and _VALUE.fullmatch(value))):
             raise ValidationException(

@@ -105,7 +105,7 @@ def build_for(back_end: str, names: Collection[str], platform: str | None = None
         _show_progress(lambda report: load_back_end(back_end).build_images(names, report))
         return
     if back_end == "process":
-        fail("--platform is for images, and local processes run on this machine's own: leave it out.")
+        fail("--platform applies to Docker images only, not to local processes: leave it out.")
     from container_runtime.docker.images.image_build import build_images
 
     _show_progress(lambda report: build_images(names, report, platform=platform))

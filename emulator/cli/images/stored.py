@@ -114,7 +114,7 @@ def _remove(environments: list[StoredFolder], images: list[StoredImage], folders
     click.echo("\n".join(listed))
     if not yes:
         if not sys.stdin.isatty():
-            fail(f"Nothing was removed: give --yes to remove {count_of(len(listed), 'item')} without a question.", 2)
+            fail(f"Nothing was removed: give --yes to remove {count_of(len(listed), 'item')} without confirmation.", 2)
         click.confirm(f"Remove {count_of(len(listed), 'item')}?", abort=True)
     removed, errors = 0, []
     for remove in (

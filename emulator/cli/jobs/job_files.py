@@ -178,7 +178,7 @@ def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
         fail(f"{folder} already exists and is not empty: give another folder with --output.")
     record = ask(job.emulator, f"{job.path}/record", may_be_missing=True)
     if record is None:
-        fail(f"{job.name} has not ended yet: export it when it has.")
+        fail(f"{job.name} has not ended yet: wait for its end, then export it.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -235,7 +235,7 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
     if ask(emulator, locate_job(region, name), may_be_missing=True) is not None:
         fail(
             f"A job {name} already exists in {region}: import it into another emulator (start --state-dir), or first "
-            f"delete all jobs whose names begin so (reset --job-name-prefix {name})."
+            f"delete all jobs whose names begin with it (reset --job-name-prefix {name})."
         )
     ask(emulator, "records", method="POST", body=record)
     s3 = emulator.client("s3", region)

@@ -237,7 +237,8 @@ def copy_results(
     planned = plan_steps(json.loads(request["PipelineDefinition"]))
     if unknown := sorted(selected - planned.keys()):
         raise ValidationException(
-            f"SelectedSteps has {', '.join(unknown)}, which the pipeline has not. Its steps: {', '.join(planned)}."
+            f"SelectedSteps has {', '.join(unknown)}, which the pipeline does not have. Its steps: "
+            f"{', '.join(planned)}."
         )
     copied: dict[str, dict[str, Any]] = {}
     for name in sorted(selected):
@@ -274,7 +275,7 @@ def read_definition(text: str) -> Mapping[str, Any]:
         )
     for name, step in planned.items():
         if unknown := sorted(step.needs - planned.keys()):
-            raise ValidationException(f"The step {name} needs {', '.join(unknown)}, which the pipeline has not.")
+            raise ValidationException(f"The step {name} needs {', '.join(unknown)}, which the pipeline does not have.")
     refuse_needs_of_fail_steps(definition)
     found: Mapping[str, Any] = definition
     return found

@@ -175,7 +175,9 @@ def _fill(
     except (NoSuchBucket, NoSuchKey) as error:
         raise RequestFailure(f"{uri}: {error}") from error
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise RequestFailure(f"{uri} holds one key that is the folder of another ({error.filename}).") from error
+        raise RequestFailure(
+            f"{uri} has an object whose key is also the folder of another ({error.filename})."
+        ) from error
     return placed
 
 

@@ -253,7 +253,9 @@ def _compare(found: Property, each: Mapping[str, Any]) -> ColumnElement[bool]:
     read = _READERS.get(found.kind)
     wanted = None if read is None else read(value)
     if wanted is None:
-        raise ValidationException(f"The Value {value!r} of the filter on {found.name} is none that it can have.")
+        raise ValidationException(
+            f"The Value {value!r} of the filter on {found.name} is not one of its possible values."
+        )
     if operator not in _COMPARISONS or (found.kind == "boolean" and operator not in _OF_TEXT):
         raise ValidationException(f"The operator {operator} is not supported for the property {found.name}.")
     return _apply(found.value, operator, wanted)

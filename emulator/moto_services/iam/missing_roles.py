@@ -26,7 +26,7 @@ def explaining_missing_roles() -> Iterator[None]:
         except NotFoundException as error:
             name = response._get_param("RoleName")  # noqa: SLF001 -- moto's only reader of it
             raise NotFoundException(
-                f"The role with name {name} cannot be found. Make it: aws iam create-role, or "
+                f"The role with name {name} cannot be found. Create it: aws iam create-role, or "
                 f"smdebug-emulator env --role {name}, which signs as it, too."
             ) from error
 

@@ -28,7 +28,7 @@ ACTS_ON = frozenset(
         "Tags",
     }
 )
-REFUSES = {"ProcessingInputs.DatasetDefinition": "there is neither Athena nor Redshift to ask"}
+REFUSES = {"ProcessingInputs.DatasetDefinition": "the emulator has neither Athena nor Redshift"}
 
 
 def check_processing_job(request: Request) -> None:
@@ -72,7 +72,7 @@ def _check_inputs(request: Request) -> None:
             raise ValidationException(f"The input {name!r} must have exactly one of S3Input and DatasetDefinition.")
         if "DatasetDefinition" in each:
             raise ValidationException(
-                f"The input {name!r} has a DatasetDefinition, and there is neither Athena nor Redshift to ask here. "
+                f"The input {name!r} has a DatasetDefinition, but the emulator has neither Athena nor Redshift. "
                 "Give an S3Input."
             )
         source = each["S3Input"]

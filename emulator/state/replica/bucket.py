@@ -105,8 +105,8 @@ class Bucket:
         self.delete([key])
         if not heeded:
             raise BucketError(
-                f"{self} does not heed If-None-Match, by which two emulators are kept from writing one bucket: take an "
-                "S3 that does, such as AWS's own or a MinIO of 2024 or later."
+                f"{self} ignores If-None-Match, which keeps two emulators from writing to the same bucket: use an S3 "
+                "that supports it, such as AWS's or a MinIO of 2024 or later."
             )
 
     def create(self, key: str, content: bytes) -> str | None:
@@ -180,7 +180,7 @@ class Bucket:
         """
         found = self.find(key)
         if found is None:
-            raise BucketError(f"{self}: {self._prefix}{key} is missing, which belongs to the state that is kept there.")
+            raise BucketError(f"{self}: {self._prefix}{key} is missing, which is part of the state that is kept there.")
         return found.content
 
     def get_file(self, key: str, path: Path) -> None:
@@ -258,7 +258,7 @@ class Bucket:
         except ClientError as error:
             raise BucketError(f"{self}: {self._explain(error.response)}") from error
         except ResponseParserError as error:
-            raise BucketError(f"{self}: what answers there is no S3. Name one with --s3-endpoint.") from error
+            raise BucketError(f"{self}: the server there is not an S3. Give another --s3-endpoint.") from error
         except (BotoCoreError, HTTPClientError, HTTPError) as error:
             text = str(error).rstrip(".")
             raise BucketError(f"{self} cannot be reached ({text}): start it, or give another --s3-endpoint.") from error
@@ -275,5 +275,5 @@ class Bucket:
                 "read, write and delete objects in it."
             )
         if code.isdecimal() or not code:
-            return f"what answers there is no S3 (HTTP {status}). Name one with --s3-endpoint."
+            return f"the server there is not an S3 (HTTP {status}). Give another --s3-endpoint."
         return f"it answers {code}: {said}"

@@ -119,7 +119,7 @@ class Lease:
                 elif first.etag != found.etag:
                     raise StartupError(
                         f"{self._bucket} is written by {holder}: stop that emulator, or name another bucket or prefix "
-                        f"with --s3-bucket. {LEASE_SECONDS:.0f} s after its end another may go on."
+                        f"with --s3-bucket. {LEASE_SECONDS:.0f} s after its end, another emulator can take over."
                     )
                 taken = None
                 time.sleep(_POLL_SECONDS)

@@ -85,7 +85,9 @@ def read_entry(bucket: Bucket, number: int) -> Entry:
         head = json.loads(line)
         known = head.pop("format"), head.pop("version")
     except (ValueError, KeyError, AttributeError, zlib.error) as error:
-        raise BucketError(f"{bucket}: {key} is none of an emulator's ({error!r}): name another --s3-bucket.") from error
+        raise BucketError(
+            f"{bucket}: {key} was not written by an emulator ({error!r}): name another --s3-bucket."
+        ) from error
     if known != (_FORMAT, _VERSION):
         raise BucketError(
             f"{bucket} was written by another version of the emulator ({known[0]} {known[1]}, this one reads "

@@ -126,8 +126,8 @@ class Replica:
                 clear(self._dir)
             elif not empty and record.state != last.state:
                 raise StartupError(
-                    f"{self._bucket} has a state, and the state folder {self._dir} another one of its own: give an "
-                    "empty --state-dir to go on from there, or an empty bucket or prefix with --s3-bucket."
+                    f"{self._bucket} and the state folder {self._dir} have different states: give an empty --state-dir "
+                    "to continue with the bucket's state, or an empty bucket or prefix with --s3-bucket."
                 )
             elif not empty and (record.folder != last.folder or record.number < self._number):
                 logger.warning(

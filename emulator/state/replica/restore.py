@@ -54,7 +54,7 @@ def restore(bucket: Bucket, number: int, objects: Iterable[str], state_dir: Path
             settle(database)
     except (ValueError, sqlite3.Error) as error:
         raise StartupError(
-            f"{bucket}: what is kept there is damaged ({error}). Give a --state-dir that holds this state, or name "
+            f"{bucket}: the copy of the state is damaged ({error}). Give a --state-dir that has this state, or name "
             "another bucket or prefix with --s3-bucket."
         ) from error
     for path in list(staged.iterdir()):

@@ -106,7 +106,7 @@ def test_an_unmodified_script_reaches_the_emulator_only(home: Path, tmp_path: Pa
     assert found == {
         "role": "arn:aws:iam::123456789012:role/SageMakerRole",
         "bucket": "sagemaker-us-east-1-123456789012",
-        "nobody": "The role with name Nobody cannot be found. Make it: aws iam create-role, or smdebug-emulator env "
+        "nobody": "The role with name Nobody cannot be found. Create it: aws iam create-role, or smdebug-emulator env "
         "--role Nobody, which signs as it, too.",
         "buckets": ["sagemaker-eu-west-1-123456789012", "sagemaker-cn-north-1-123456789012"],
         "profile": ["ap-south-1", "123456789012"],

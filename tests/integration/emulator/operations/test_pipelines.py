@@ -290,7 +290,7 @@ def test_selected_steps_use_the_results_of_an_earlier_execution(service: Service
     described = client.describe_pipeline_execution(PipelineExecutionArn=answer["PipelineExecutionArn"])
     assert described["SelectiveExecutionConfig"] == selected
     selected["SelectedSteps"] = [{"StepName": "Gone"}]
-    with pytest.raises(ClientError, match="has Gone, which the pipeline has not"):
+    with pytest.raises(ClientError, match="has Gone, which the pipeline does not have"):
         client.start_pipeline_execution(PipelineName="select", SelectiveExecutionConfig=selected)
 
 

@@ -20,8 +20,8 @@ def test_the_front_page_says_where_to_go() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "said"),
     [
-        ("GET", "/_emulator/nothing", 404, "There is no /_emulator/nothing here: /_emulator/docs lists what"),
-        ("DELETE", "/_emulator/health", 405, "by DELETE: use GET, HEAD, OPTIONS."),
+        ("GET", "/_emulator/nothing", 404, "There is no /_emulator/nothing here: /_emulator/docs lists all"),
+        ("DELETE", "/_emulator/health", 405, "does not accept DELETE: use GET, HEAD, OPTIONS."),
         ("GET", "/_emulator/broken", 500, "The emulator failed to answer /_emulator/broken; its log has the traceback"),
     ],
 )

@@ -90,7 +90,7 @@ def test_an_address_where_nobody_or_another_answers_is_refused(tmp_path: Any) ->
     silent = Listener(LOOPBACK, 0)
     silent.close()
     addresses = Addresses((LOOPBACK,), "localhost")
-    with pytest.raises(StartupError, match=r"nobody answers .*The emulator listens on 127.0.0.1: name an address"):
+    with pytest.raises(StartupError, match=r"no server answers .*The emulator listens on 127.0.0.1: give an address"):
         check_advertised(addresses, silent.port, ours.bundle)
     other = tmp_path / "other"
     other.mkdir()

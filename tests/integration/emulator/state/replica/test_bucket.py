@@ -86,7 +86,7 @@ def test_an_s3_that_cannot_be_reached_is_reported(bucket: Bucket) -> None:
 
 
 def test_what_is_not_an_s3_is_reported(bucket: Bucket, no_s3: str) -> None:
-    with pytest.raises(BucketError, match="what answers there is no S3"):
+    with pytest.raises(BucketError, match="the server there is not an S3"):
         Bucket(no_s3, BUCKET).probe()
 
 

@@ -220,7 +220,7 @@ def test_a_folder_with_another_state_is_refused(open_bucket: Open, tmp_path: Pat
         folder.add("one")
     with closing(_open_store(tmp_path / "jobs.sqlite")):
         pass
-    with pytest.raises(StartupError, match=r"has a state, and the state folder .* another one of its own"):
+    with pytest.raises(StartupError, match=r"and the state folder .* have different states"):
         open_replica(open_bucket(), tmp_path, fail)
     with kept(open_bucket(), tmp_path / "a") as folder:
         assert folder.read() == ["one"]

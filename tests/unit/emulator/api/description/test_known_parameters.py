@@ -34,13 +34,13 @@ def client() -> FlaskClient:
             f"{TENSORS}/values?tensor=loss&steps=3",
             f"{TENSORS}/values has no query parameter steps: use account, tensor, step, index.",
         ),
-        (f"{TENSORS}/series", "The query parameter tensor is missing: /_emulator/docs says what it is."),
-        (f"{TENSORS}/histogram?tensor=", "The query parameter tensor is missing: /_emulator/docs says what it is."),
+        (f"{TENSORS}/series", "The query parameter tensor is missing: see /_emulator/docs."),
+        (f"{TENSORS}/histogram?tensor=", "The query parameter tensor is missing: see /_emulator/docs."),
         (
             f"{TENSORS}/confusion?labels=y",
-            "The query parameter predictions is missing: /_emulator/docs says what it is.",
+            "The query parameter predictions is missing: see /_emulator/docs.",
         ),
-        ("/_emulator/s3/bucket/object", "The query parameter key is missing: /_emulator/docs says what it is."),
+        ("/_emulator/s3/bucket/object", "The query parameter key is missing: see /_emulator/docs."),
     ],
 )
 def test_a_query_that_a_page_does_not_understand_is_refused(client: FlaskClient, address: str, said: str) -> None:
@@ -51,4 +51,6 @@ def test_a_query_that_a_page_does_not_understand_is_refused(client: FlaskClient,
 def test_known_parameters_reach_the_page(client: FlaskClient) -> None:
     assert client.head("/_emulator/health?token=of-the-gateway").status_code == 200
     assert client.get("/_emulator/nothing?of=it").status_code == 404
-    assert client.get(f"{TENSORS}/nothing?of=it").get_json()["error"].startswith("There is no nothing: ask for series")
+    assert (
+        client.get(f"{TENSORS}/nothing?of=it").get_json()["error"].startswith("There is no nothing: use one of series")
+    )

@@ -60,7 +60,7 @@ def test_a_bucket_without_an_s3_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", ["tls_certificate", "tls_key"])
 def test_a_certificate_and_its_key_come_together(given: str, tmp_path: Path) -> None:
     named: dict[str, Any] = {given: tmp_path / "one.pem"}
-    with pytest.raises(StartupError, match=f"--{given.replace('_', '-')} needs --tls-"):
+    with pytest.raises(StartupError, match=f"--{given.replace('_', '-')} also needs --tls-"):
         open_certificates(Settings(state_dir=tmp_path, **named), Addresses())
 
 

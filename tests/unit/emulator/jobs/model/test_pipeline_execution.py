@@ -127,7 +127,7 @@ def test_parameters_have_the_given_value_or_the_default() -> None:
         (json.dumps({"Steps": [step("A", [1])]}), "not a JSON object"),
         (json.dumps({"Steps": [step("C", kind="EMR")]}), r"are not emulated: C \(EMR\)"),
         (json.dumps({"Steps": [step("C", {"IfSteps": [step("T", kind="Transform")]}, kind="Condition")]}), r"T \(Tran"),
-        (json.dumps({"Steps": [step("A", DependsOn=["Gone"])]}), "A needs Gone, which the pipeline has not"),
+        (json.dumps({"Steps": [step("A", DependsOn=["Gone"])]}), "A needs Gone, which the pipeline does not have"),
     ],
 )
 def test_a_definition_that_cannot_run_is_refused(text: str, said: str) -> None:

@@ -89,7 +89,7 @@ def test_what_is_not_an_s3_uri_is_refused_before_it_is_looked_for(s3: ObjectStor
         ("s3://BUCKET/missing.json", "ManifestFile", "not-there.csv"),
         ("s3://BUCKET/climb.json", "ManifestFile", "cannot become a file"),
         ("s3://BUCKET/climbing/", "S3Prefix", "cannot become a file"),
-        ("s3://BUCKET/both/", "S3Prefix", "is the folder of another"),
+        ("s3://BUCKET/both/", "S3Prefix", "is also the folder of another"),
         ("ftp://BUCKET/x", "S3Prefix", "s3://"),
     ],
 )

@@ -45,7 +45,7 @@ def test_what_is_accepted() -> None:
         ({"ProcessingInputs": [{"InputName": "in"}]}, "exactly one of S3Input and DatasetDefinition"),
         (
             {"ProcessingInputs": [{"InputName": "in", "DatasetDefinition": {}}]},
-            "there is neither Athena nor Redshift to ask here",
+            "the emulator has neither Athena nor Redshift",
         ),
         ({"ProcessingInputs": [build_input(S3InputMode="Pipe")]}, "S3InputMode Pipe, which is not emulated"),
         ({"ProcessingInputs": [build_input(S3CompressionType="Gzip")]}, "only supported with S3InputMode Pipe"),
