@@ -77,7 +77,7 @@ class Settings:
         fits=range(65536).__contains__,
         wanted="give a whole number from 0 to 65535",
         metavar="NUMBER",
-        help="TCP port; 0 takes any free one.",
+        help="TCP port; 0 for any free one.",
         default_words="4580",
     )
     runtime: str = option(
@@ -85,26 +85,26 @@ class Settings:
         parse=parse_runtime,
         wanted="",
         choices=list_choices,
-        help="What runs containers: docker, local processes, the nodes of a Docker Swarm, or another installed back "
-        "end; auto: docker if an engine is running, else process.",
+        help="How containers run: docker, process (as local processes), swarm (on the nodes of a Docker Swarm), or "
+        "another installed back end. auto is docker if an engine is running, else process.",
         default_words="auto",
     )
     shared_folder: Path | None = option(
         None,
         parse=parse_file,
         fits=Path.is_dir,
-        wanted="give a folder that is there",
+        wanted="give an existing folder",
         metavar="DIRECTORY",
-        help="Folder that every Swarm node has at the same path, such as an NFS mount; the state folder has to be in "
-        "it. Without it, job files are copied to the nodes and back.",
+        help="Folder that every Swarm node has at the same path, such as an NFS mount. It must contain the state "
+        "folder. Without this option, job files are copied to the nodes and back.",
     )
     registry: str | None = option(
         None,
         parse=str.strip,
         fits=_REGISTRY.fullmatch,
-        wanted="give HOST[:PORT][/PATH], as images' names begin",
+        wanted="give HOST[:PORT][/PATH], the beginning of an image name",
         metavar="PREFIX",
-        help="Registry that Swarm nodes pull images from, as PREFIX/NAME; without it, this machine sends them.",
+        help="Registry from which Swarm nodes pull images, as PREFIX/NAME. Without it, this machine sends the images.",
     )
     own_images: tuple[str, ...] = option(
         (),
@@ -113,11 +113,11 @@ class Settings:
         name="image",
         metavar="NAME=IMAGE",
         multiple=True,
-        help="Image of your own that jobs run in when they ask for NAME or NAME:VERSION, such as "
-        "pytorch-training:2.3=my/dlc:2.3; @FILE for a file of such lines. Needs Docker. May be given several times.",
+        help="Run jobs that request the image NAME or NAME:VERSION in your own IMAGE, such as "
+        "pytorch-training:2.3=my/dlc:2.3; @FILE reads a file of such lines. Needs Docker. May be given several times.",
         in_environment=False,
     )
-    no_smdebug: bool = flag("Do not add this project's smdebug to the images of --image: they have their own, or none.")
+    no_smdebug: bool = flag("Do not add this project's smdebug to the images of --image, which have their own or none.")
     state_dir: Path = field(default_factory=lambda: default_state_dir(os.environ))
     account_id: str = option(
         DEFAULT_ACCOUNT_ID,
@@ -126,15 +126,15 @@ class Settings:
         wanted="give an account's 12 digits",
         name="account",
         metavar="NUMBER",
-        help="Account, 12 digits, of requests whose access key belongs to no account.",
+        help="Account number, 12 digits, for requests whose access key belongs to no account.",
         default_words=DEFAULT_ACCOUNT_ID,
     )
     region: str = option(
         "us-east-1",
         parse=str,
         fits=_REGION.fullmatch,
-        wanted="give a region of AWS, such as eu-west-1",
-        help="Region of requests whose signature names none.",
+        wanted="give an AWS region, such as eu-west-1",
+        help="Region for requests whose signature names none.",
         on_command_line=False,
     )
     stop_grace_seconds: float = option(
@@ -142,7 +142,7 @@ class Settings:
         parse=float,
         fits=lambda seconds: 0 <= seconds <= 86_400,
         wanted="give a number from 0 to 86400",
-        help="Seconds between SIGTERM and SIGKILL when a job is stopped; AWS has 120.",
+        help="Seconds between SIGTERM and SIGKILL when a job is stopped; 120 on AWS.",
         on_command_line=False,
     )
     tensor_poll_seconds: float = 0.05
@@ -151,7 +151,7 @@ class Settings:
         parse=int,
         fits=range(20).__contains__,
         wanted="give a whole number from 0 to 19",
-        help="Niceness of jobs that are local processes: the service and its clients come first.",
+        help="Niceness of jobs that run as local processes, so that the service and its clients have priority.",
         on_command_line=False,
     )
     faults: tuple[str, ...] = option(
@@ -161,7 +161,7 @@ class Settings:
         name="fault",
         metavar="SCOPE:FAULTS",
         multiple=True,
-        help="Inject faults, such as s3:error=0.1,delay=200ms; other scopes are events, lambda (timeout, throttle) and "
+        help="Inject faults, such as s3:error=0.1,delay=200ms. Other scopes are events, lambda (timeout, throttle) and "
         "jobs (capacity, interrupt). May be given several times.",
         in_environment=False,
     )
@@ -171,7 +171,7 @@ class Settings:
         fits=lambda number: 1 <= number <= 10_000,
         wanted="give a whole number from 1 to 10000",
         metavar="NUMBER",
-        help="How many training instances run at once; other jobs wait as Pending.",
+        help="Maximum number of training instances that run at once; other jobs wait as Pending.",
         default_words="by processors and memory",
     )
     quotas: Path | None = option(
@@ -179,8 +179,8 @@ class Settings:
         parse=parse_quota_file,
         wanted="",
         metavar="FILE",
-        help='Quotas of instances, as a JSON object such as {"ml.m5.large for training job usage": 2}, or as '
-        "aws service-quotas list-service-quotas prints them. Jobs beyond them are refused.",
+        help='JSON file of instance quotas: an object such as {"ml.m5.large for training job usage": 2}, or the output '
+        "of aws service-quotas list-service-quotas. Jobs that exceed a quota are rejected.",
         default_words="none",
     )
     disk_reserve: int = option(
@@ -188,7 +188,7 @@ class Settings:
         parse=parse_size,
         wanted="give a size such as 500M or 2G",
         metavar="SIZE",
-        help="Disk space to keep free, such as 2G: requests that would use it are refused.",
+        help="Disk space to keep free, such as 2G. Requests that would use it are rejected.",
         default_words="256M",
     )
     container_user: tuple[int, int] | None = option(
@@ -197,7 +197,7 @@ class Settings:
         fits=may_choose_user,
         wanted="give root, UID or UID:GID, and start the emulator as root",
         metavar="USER",
-        help="User of Docker containers if the emulator runs as root: UID, UID:GID, or root as on AWS.",
+        help="User of Docker containers if the emulator runs as root: UID, UID:GID, or root (as on AWS).",
         default_words="1000",
         write="{0[0]}:{0[1]}".format,
     )
@@ -206,29 +206,29 @@ class Settings:
         parse=parse_images,
         wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
         metavar="IMAGES",
-        help="Import the frameworks of these images, separated by commas, at the start: jobs are then forks of a warm "
-        "interpreter, or spare containers, of which an image that is named twice has two. Others are imported with "
-        "their first job, and kept until ten minutes after the last.",
+        help="Import the frameworks of these images, separated by commas, when the emulator starts, so that jobs start "
+        "sooner: as forks of a warm interpreter, or in spare containers (two for an image that is named twice). The "
+        "frameworks of other images are imported for their first job, and kept until ten minutes after the last.",
         write=",".join,
     )
-    no_warm: bool = flag("Start each container with a new interpreter, which imports its framework itself.")
+    no_warm: bool = flag("Start each container with a new interpreter, without an imported framework.")
     warm_memory: int | None = option(
         None,
         parse=parse_size,
         wanted="give a size such as 500M or 2G",
         metavar="SIZE",
-        help="Most memory of spare Docker containers, which have their frameworks imported and wait for jobs.",
+        help="Maximum memory of spare Docker containers, which wait for jobs with their framework imported.",
         default_words="a quarter of the machine's memory",
     )
     writable_root: bool = flag(
-        "Let Docker containers of jobs write anywhere in their file system, not only in /opt/ml, /tmp and home."
+        "Let Docker containers of jobs write anywhere in their file system, not only to /opt/ml, /tmp and home."
     )
     retention: float | None = option(
         None,
         parse=parse_age,
         wanted="give an age such as 12h or 7d",
         metavar="AGE",
-        help="Remove files of ended jobs, as prune does, at this age, such as 7d.",
+        help="Remove the files of ended jobs, as prune does, at this age, such as 7d.",
         default_words="never",
         write="{:.0f}s".format,
     )
@@ -237,13 +237,13 @@ class Settings:
         parse=parse_size,
         wanted="give a size such as 500M or 2G",
         metavar="SIZE",
-        help="Keep at most this much of ended jobs' files, such as 2G; the oldest are removed.",
+        help="Maximum size of the files of ended jobs, such as 2G; the oldest are removed.",
         default_words="all",
     )
-    moto_api: bool = flag("Serve moto's own controls below /moto-api/: reset, seed, recorder. They need no signature.")
+    moto_api: bool = flag("Serve moto's controls below /moto-api/ (reset, seed, recorder), which need no signature.")
     require_signature: bool = flag(
-        "Accept only signed requests that IAM policies allow; the emulator's own API needs its token. Valid keys are "
-        "those of IAM and STS, and of SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,… in the environment."
+        "Accept only signed requests that IAM policies allow; the emulator's own API requires its token. Valid keys "
+        "are those of IAM and STS, and those in the variable SMDEBUG_EMULATOR_ACCESS_KEYS=ID:SECRET,…."
     )
     access_keys: Mapping[str, str] = field(
         default_factory=dict,
@@ -252,7 +252,7 @@ class Settings:
             "option": Option(
                 parse=parse_access_keys,
                 wanted="give ID:SECRET, several separated by commas",
-                help="Access keys of the account's root, where signatures are required.",
+                help="Access keys of the account's root user, if signatures are required.",
                 on_command_line=False,
             )
         },
@@ -263,11 +263,11 @@ class Settings:
         parse=parse_folders,
         fits=lambda folders: all(each.is_dir() for each in folders),
         wanted="give folders that hold interpreters such as python3.12, separated by colons",
-        help="Folders of interpreters for Lambda functions, searched before PATH.",
+        help="Folders with Python interpreters for Lambda functions, searched before PATH.",
         on_command_line=False,
     )
     allow_internet: bool = flag(
-        "Let Docker containers reach the internet and everything else that this machine reaches; without it they reach "
+        "Let Docker containers reach the internet and everything else that this machine reaches. Otherwise they reach "
         "only this emulator and the other hosts of their job."
     )
     host: str | None = option(
@@ -282,9 +282,9 @@ class Settings:
         None,
         parse=str.strip,
         fits=_HOST_NAME.fullmatch,
-        wanted="give an IP address or a host's name, without a port",
+        wanted="give an IP address or a host name, without a port",
         metavar="ADDRESS",
-        help="Address or name by which other machines reach this one; checked at the start.",
+        help="Address or name by which other machines reach this one; checked when the emulator starts.",
         default_words="--host's",
     )
     behind: Literal["loopback"] | None = option(
@@ -293,16 +293,16 @@ class Settings:
         fits=("loopback",).__contains__,
         wanted="use loopback",
         choices=lambda: ("loopback",),
-        help="This emulator is in a container whose port is published on the host's loopback interface only (docker "
-        "run -p 127.0.0.1:4580:4580): it listens on the container's addresses without TLS and signatures.",
+        help="For an emulator in a container whose port is published on the host's loopback interface only (docker run "
+        "-p 127.0.0.1:4580:4580): listen on the container's addresses, without TLS and signatures.",
     )
     accepted_hosts: tuple[str, ...] = option(
         (),
         parse=parse_host_names,
         wanted="give host names separated by commas",
         metavar="NAMES",
-        help="More host names by which clients address this emulator, separated by commas, such as its service's in a "
-        "compose file; requests to other names are refused.",
+        help="Additional host names by which clients address this emulator, separated by commas, such as the name of "
+        "its service in a compose file. Requests to other names are rejected.",
         write=",".join,
     )
     tls: bool = flag("Use TLS even if only this machine can connect.")
@@ -311,7 +311,7 @@ class Settings:
         parse=parse_file,
         wanted="give a file",
         metavar="FILE",
-        help="Server certificate in PEM, followed by those of its issuers.",
+        help="Server certificate in PEM, followed by the certificates of its issuers.",
         default_words="a generated one",
     )
     tls_key: Path | None = option(
@@ -324,8 +324,8 @@ class Settings:
         fits=_HTTP_URL.fullmatch,
         wanted="give a URL such as http://minio.example:9000",
         metavar="URL",
-        help="URL of a real S3, such as AWS's or MinIO's, that keeps a copy of the state; an emulator with an empty "
-        "state folder starts from that copy. Uses the credentials that boto3 finds.",
+        help="URL of a real S3, such as AWS's or MinIO's, for a copy of the state. An emulator with an empty state "
+        "folder starts from that copy. Uses the credentials that boto3 finds.",
     )
     s3_bucket: str | None = option(
         None,
@@ -333,15 +333,15 @@ class Settings:
         fits=_BUCKET.fullmatch,
         wanted="give NAME or NAME/PREFIX",
         metavar="NAME[/PREFIX]",
-        help="Bucket of --s3-endpoint, and a prefix in it; the bucket has to exist.",
+        help="Existing bucket at --s3-endpoint, and a prefix in it.",
         default_words=DEFAULT_S3_BUCKET,
     )
     lenient_roles: bool = flag(
-        "Accept jobs whose role does not exist. Without it they are refused where IAM holds a role that SageMaker may "
+        "Accept jobs whose role does not exist. Otherwise they are rejected, once IAM has a role that SageMaker may "
         "assume."
     )
     strict_versions: bool = flag(
-        "Refuse jobs whose framework version has no local image, instead of using the nearest version."
+        "Reject jobs whose framework version has no local image, instead of using the nearest version."
     )
 
     def __post_init__(self) -> None:

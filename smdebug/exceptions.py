@@ -99,7 +99,7 @@ class TensorUnavailableForStep(SMDebugError):  # noqa: N818 -- smdebug's name
         self.detail = detail
 
     def __str__(self) -> str:
-        text = f"Tensor {self.tname} cannot be had at step {self.step} of mode {self.mode.name}"
+        text = f"Tensor {self.tname} is not available at step {self.step} of mode {self.mode.name}"
         text += f": {self.detail}." if self.detail else ": it was not saved there."
         if self.has_reductions:
             text += " Reductions of it were saved: ask for them with reduction_value or reduction_values."

@@ -102,7 +102,7 @@ def main() -> None:
                 aws s3 mb s3://my-bucket
                 aws sagemaker create-training-job --cli-input-json file://job.json
 
-    Every AWS client in terminal 2 now talks to the emulator; no account and no network is needed.
+    Every AWS client in terminal 2 now uses the emulator. No account and no network is needed.
 
     Exit codes: 0 success, 1 failure (or no emulator is running), 2 invalid command line, 3 no such job, or more than
     one matches. run and rules run exit with the code of the program they run.

@@ -42,7 +42,7 @@ def parse_region(text: str) -> str:
     from emulator.gateway.authentication import load_regions
 
     if text not in load_regions():
-        raise click.BadParameter(f"{text!r} is not a region of AWS: give one such as us-east-1.")
+        raise click.BadParameter(f"{text!r} is not an AWS region: give one such as us-east-1.")
     return text
 
 

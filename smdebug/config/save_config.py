@@ -41,7 +41,7 @@ class SaveConfigMode:
         if not isinstance(steps, list) or not all(isinstance(step, int) for step in steps):
             raise SMDebugValueError(f"save_steps must be a list of integers, not {steps!r}.")
         if self.save_interval == 0:
-            raise SMDebugValueError("save_interval 0 names no step: give 1 or more, or use save_steps alone.")
+            raise SMDebugValueError("save_interval 0 selects no step: give 1 or more, or use save_steps alone.")
         self.save_steps = steps
 
     def should_save_step(self, step_num: int) -> bool:

@@ -111,7 +111,7 @@ def _check_saved(trial: Trial, mode: ModeKeys) -> None:
 
 def _check_picture(path: str, known: Iterable[str]) -> None:
     if Path(path).suffix.removeprefix(".").lower() not in known:
-        raise SMDebugValueError(f"{path} names no kind of picture: let it end in .png, .svg or .pdf.")
+        raise SMDebugValueError(f"{path} is not a picture: use a name that ends in .png, .svg or .pdf.")
 
 
 def _write(lines: Iterable[str]) -> None:

@@ -53,7 +53,7 @@ def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert {path.name for path in tmp_path.glob("*.png")} == {"loss.png", "spread.png", "histogram.png"}
     printed = capsys.readouterr().out
     assert "Tensor fc3.weight was not saved" in printed
-    assert "Tensor accuracy cannot be had at step 0" in printed
+    assert "Tensor accuracy is not available at step 0" in printed
 
 
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

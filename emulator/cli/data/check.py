@@ -18,7 +18,7 @@ from emulator.exceptions import StartupError
 def check(state_dir: Path | None, *, mend: bool) -> None:
     """Check the state folder of a stopped emulator for damage.
 
-    Prints one line per problem: what is damaged, where, and how it was or can be repaired. The exit code is 1 if
+    It prints one line per problem: what is damaged, where, and how it was or can be repaired. The exit code is 1 if
     damage remains.
     """
     from emulator.moto_services.damage import check_stored

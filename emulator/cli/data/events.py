@@ -39,15 +39,15 @@ _MOST_AT_ONCE = 1000
     "--account",
     metavar="NUMBER",
     type=parse_account,
-    help="The account, 12 digits  [default: the emulator's; if it is stopped, the one with stored events].",
+    help="Account number, 12 digits  [default: the emulator's; if it is stopped, the account with stored events].",
 )
 @click.option("--follow", "-f", is_flag=True, help="Keep printing new events until Ctrl-C.")
-@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="How many past events.")
+@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True, help="Number of past events.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def events(state_dir: Path | None, account: str | None, limit: int, *, follow: bool, as_json: bool) -> None:
     """Show sent events and SNS messages, newest last.
 
-    The emulator may be stopped.
+    This also works while the emulator is stopped.
     """
     from emulator.jobs.store.sent_messages import encode_sent, format_sent
 

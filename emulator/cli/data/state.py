@@ -45,20 +45,20 @@ _RESTART_SECONDS = 15.0
 
 @click.command()
 @emulator_option
-@click.option("--all", "everything", is_flag=True, help="Delete everything, S3 included; the default.")
-@click.option("--job-name-prefix", help="Delete only jobs with this name prefix; S3 and the rest stay.")
+@click.option("--all", "everything", is_flag=True, help="Delete everything, including S3 (the default).")
+@click.option("--job-name-prefix", help="Delete only jobs with this name prefix; keep S3 and all other data.")
 @yes_option
 @click.option("--no-undo", is_flag=True, help="Keep no copy for --undo.")
-@click.option("--undo", is_flag=True, help="Restore what the last reset deleted, within a day.")
+@click.option("--undo", is_flag=True, help="Restore what the last reset deleted, up to a day later.")
 def reset(
     state_dir: Path | None, job_name_prefix: str | None, *, everything: bool, yes: bool, no_undo: bool, undo: bool
 ) -> None:
     """Stop and delete all jobs and all other data.
 
-    S3, queues, functions, logs and roles are deleted, too.
+    This includes S3, queues, functions, logs and roles.
 
-    A copy is kept for a day: reset --undo restores it, and keeps a copy of what it replaces. Jobs deleted by
-    --job-name-prefix cannot be restored, but their outputs stay in S3.
+    The emulator keeps a copy for a day. reset --undo restores this copy, and keeps a copy of the data that it replaces.
+    Jobs deleted by --job-name-prefix cannot be restored, but their outputs stay in S3.
     """
     if sum((everything, undo, job_name_prefix is not None)) > 1:
         raise click.UsageError("Give one of --all, --job-name-prefix and --undo.")
@@ -122,15 +122,17 @@ def _repeat_state_dir(state_dir: Path | None) -> str:
 
 @click.command()
 @emulator_option
-@click.option("--older-than", metavar="AGE", type=parse_age_option, help="Remove what is older, such as 12h or 7d.")
-@click.option("--keep", metavar="SIZE", type=parse_size_option, help="Keep this much of the newest, such as 2G.")
+@click.option(
+    "--older-than", metavar="AGE", type=parse_age_option, help="Remove only what is older than this, such as 12h or 7d."
+)
+@click.option("--keep", metavar="SIZE", type=parse_size_option, help="Keep this much of the newest files, such as 2G.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @json_option
 def prune(state_dir: Path | None, older_than: float | None, keep: int | None, *, dry_run: bool, as_json: bool) -> None:
     """Remove kept folders, logs and containers of ended jobs.
 
-    Without --older-than and --keep, all of them; with both, what either of them selects. Running jobs, job
-    descriptions and S3 are not touched.
+    Without --older-than and --keep, everything is removed. With both, everything that either of them selects is
+    removed. Running jobs, job descriptions and S3 are not affected.
     """
     asked = {
         "olderThanSeconds": None if older_than is None else int(older_than),
@@ -182,7 +184,7 @@ def export_state(state_dir: Path | None, file: Path, *, overwrite: bool) -> None
 def import_state(state_dir: Path | None, file: Path, *, yes: bool) -> None:
     """Replace all data with that of an exported FILE.
 
-    FILE is an archive of ``state export``; no job may be running.
+    FILE is an archive that ``state export`` wrote. No job may be running.
     """
     if not yes:
         _confirm_import(state_dir)

@@ -32,7 +32,7 @@ def show_status(*, quiet: bool, as_json: bool) -> None:
 def start_daemon() -> None:
     """Start a Docker engine if none is running.
 
-    On Debian, as root, it is installed first if needed.
+    If you are root on Debian, this also installs the engine if necessary.
     """
     from container_runtime.docker.daemon import start_engine
 

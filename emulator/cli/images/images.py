@@ -22,7 +22,7 @@ from emulator.cli.tables import format_table, wrap
 def images() -> None:
     """List, build or remove the images that jobs run in.
 
-    Without Docker, virtual environments replace them.
+    Without Docker, jobs run in virtual environments instead.
     """
 
 
@@ -34,7 +34,7 @@ images.add_command(remove_images)
 def list_images(*, as_json: bool) -> None:
     """List every image and whether it is built.
 
-    For Docker and for local processes.
+    The list has both Docker images and the environments of local processes.
     """
     on_docker = describe_docker_images()
     found: list[dict[str, Any]] = [
@@ -69,12 +69,16 @@ def _shorten(process: str) -> str:
 @images.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @runtime_option("What to build for; auto: docker if an engine is running, else process.")
-@click.option("--platform", metavar="PLATFORM", help="Such as linux/arm64; it has to be that of the Docker engine.")
+@click.option(
+    "--platform",
+    metavar="PLATFORM",
+    help="Platform of the images, such as linux/arm64. Must be that of the Docker engine.",
+)
 def build(names: tuple[str, ...], runtime: str, platform: str | None) -> None:
     """Build images that are missing or out of date.
 
-    The named ones, or all but those that few jobs need. ``emulator`` is the emulator itself; ``emulator:pytorch`` and
-    ``emulator:full`` have what jobs of PyTorch, or of all frameworks, run in.
+    Without NAME, all images are built except those that few jobs need. ``emulator`` is the emulator itself;
+    ``emulator:pytorch`` and ``emulator:full`` also contain the environments for jobs of PyTorch, or of all frameworks.
     """
     try:
         build_for(choose_back_end(runtime), names, platform)

@@ -37,9 +37,9 @@ _BACK_ENDS = ("docker", "process")
 @json_option
 @click.pass_context
 def cache(context: click.Context, state_dir: Path | None, *, as_json: bool) -> None:
-    """Show what lies where on this machine, and how large it is.
+    """Show what the emulator stores on this machine, and its size.
 
-    Jobs and S3's objects, environments, wheels, Docker images.
+    This includes jobs, S3 objects, environments, wheels and Docker images.
     """
     if context.invoked_subcommand is not None:
         return
@@ -60,11 +60,15 @@ def cache(context: click.Context, state_dir: Path | None, *, as_json: bool) -> N
 @click.argument("what", nargs=-1, required=True, type=click.Choice((_OUTDATED, "wheels", "clients")))
 @yes_option
 def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
-    """Remove what can be fetched or built again.
+    """Remove files that can be fetched or built again.
 
-    outdated: environments and Docker images of earlier versions; wheels: fetched packages, which the next build
-    fetches again; clients: files of `env` and `run`. Jobs and objects: reset, prune. An image: images remove.
-    """
+    \b
+    outdated  environments and Docker images of earlier versions
+    wheels    downloaded packages; the next build downloads them again
+    clients   files of env and run
+
+    Use reset or prune for jobs and objects, and images remove for an image.
+    """  # noqa: D301 - click wants the character itself
     environments: list[StoredFolder] = []
     images: list[StoredImage] = []
     if _OUTDATED in what:
@@ -76,7 +80,7 @@ def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
 
 @click.command("remove")
 @click.argument("names", nargs=-1, metavar="NAME...", required=True)
-@click.option("--runtime", type=click.Choice(_BACK_ENDS), help="Remove it for this one only  [default: for both].")
+@click.option("--runtime", type=click.Choice(_BACK_ENDS), help="Remove only for this runtime  [default: for both].")
 @yes_option
 def remove_images(names: tuple[str, ...], runtime: str | None, *, yes: bool) -> None:
     """Remove images from Docker and their local environments.

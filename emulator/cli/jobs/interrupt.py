@@ -25,7 +25,7 @@ from emulator.cli.running import connect, emulator_option
 def interrupt(state_dir: Path | None, name: str, region: str | None, capacity_after: float) -> None:
     """Interrupt a training job on Spot instances.
 
-    It gets SIGTERM and is restarted from its checkpoints.
+    The job gets SIGTERM, and is restarted from its checkpoints.
     """
     job = find_job(connect(state_dir), name if region is None else f"{region}/{name}")
     asked = [("capacityAfterSeconds", f"{capacity_after:f}"), ("region", job.region)]

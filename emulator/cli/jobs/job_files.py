@@ -51,13 +51,13 @@ def open_console(state_dir: Path | None, name: str | None, *, only_print: bool) 
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="[default: JOB.html].",
+    help="The file to write  [default: JOB.html].",
 )
 @overwrite_option
 def report(state_dir: Path | None, name: str, output: Path | None, *, overwrite: bool) -> None:
     """Write a job's console page to one HTML file.
 
-    The file opens without the emulator.
+    You can open the file without the emulator.
     """
     job = find_job(connect(state_dir), name)
     target = output or Path(f"{job.name}.html")
@@ -164,13 +164,13 @@ def _hash(text: str) -> str:
     "--output",
     "-o",
     type=click.Path(file_okay=False, path_type=Path),
-    help="[default: folder JOB].",
+    help="The folder to write  [default: JOB].",
 )
 def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
     """Write an ended job to a folder.
 
-    It holds tensors and other outputs, logs, configuration and events.
-    ``import`` loads it again, into this emulator or another.
+    The folder has the job's tensors and other outputs, logs, configuration and events. ``import`` loads it into this or
+    another emulator.
     """
     job = find_job(connect(state_dir), name)
     folder = output or Path(job.name)
@@ -221,7 +221,7 @@ def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
 def import_job(state_dir: Path | None, folder: Path) -> None:
     """Load a job that export wrote to FOLDER.
 
-    Its tensors, logs and events come with it.
+    This includes its tensors, logs and events.
     """
     emulator = connect(state_dir)
     try:

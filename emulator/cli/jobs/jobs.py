@@ -136,11 +136,13 @@ def refuse_several(name: str, kind: str, meant: Sequence[str], count: int) -> No
 
 @click.command()
 @emulator_option
-@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many jobs to show.")
+@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="Number of jobs to show.")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only jobs with this status.")
-@click.option("--since", metavar="AGE", type=parse_age_option, help="Only jobs created since, such as 30m, 12h or 7d.")
-@click.option("--name", metavar="TEXT", help="Only jobs that have this text in their names.")
-@click.option("--markdown", is_flag=True, help="Print a table in Markdown with every rule, for the summary of a build.")
+@click.option(
+    "--since", metavar="AGE", type=parse_age_option, help="Only jobs created within this time, such as 30m, 12h or 7d."
+)
+@click.option("--name", metavar="TEXT", help="Only jobs whose names contain this text.")
+@click.option("--markdown", is_flag=True, help="Print a Markdown table with every rule, for the summary of a CI build.")
 @json_option
 def jobs(
     state_dir: Path | None,
@@ -154,8 +156,8 @@ def jobs(
 ) -> None:
     """Show the latest training jobs and their rules' verdicts.
 
-    Jobs of all regions, the newest first. A "!" after the status means that the job has warnings: ``describe`` shows
-    them. What runs in place of something requested, such as another version, is said below the job.
+    The list has the jobs of all regions, newest first. A "!" after the status means that the job has warnings, which
+    ``describe`` shows. If something else than requested runs, such as another version, the line below the job says so.
     """
     found = list_summaries(connect(state_dir), limit, status=status, name=name, since=since)
     chosen = status is not None or name is not None or since is not None
@@ -227,7 +229,7 @@ def describe(state_dir: Path | None, name: str, *, as_json: bool) -> None:
 
     Each rule is shown with the values that it evaluated.
 
-    NAME is the job's name, or a part that matches no other job: its beginning, or else any part. Use REGION/NAME if
+    NAME is the job's name, or its beginning or another part of it, if that matches only one job. Use REGION/NAME if
     several regions have a job of that name. The exit code is 3 if no job matches, or more than one.
     """
     emulator = connect(state_dir)

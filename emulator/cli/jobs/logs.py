@@ -23,14 +23,14 @@ _UNDER_WAY = ("InProgress", "Stopping")  # of a job or a rule
 @emulator_option
 @name_argument
 @click.option("--rule", metavar="NAME", help="Show the log of this rule instead of the training log.")
-@click.option("--tail", "-n", type=click.IntRange(0), help="Only this many of the last lines of each host.")
+@click.option("--tail", "-n", type=click.IntRange(0), help="Show only this many of the last lines of each host.")
 @click.option("--follow", "-f", is_flag=True, help="Keep printing new lines until the job or the rule has ended.")
 @json_option
 def logs(state_dir: Path | None, name: str, rule: str | None, tail: int | None, *, follow: bool, as_json: bool) -> None:
     """Show the log of a training job, or of one of its rules.
 
-    With --tail and --follow, the last lines and then the new ones. The exit code is 3 if no job or rule matches, or it
-    has no line.
+    With --tail and --follow, the last lines are shown, then new ones. The exit code is 3 if no job or rule matches, or
+    its log is empty.
     """
     job = find_job(connect(state_dir), name)
     rule = None if rule is None else _find_rule(job, rule)

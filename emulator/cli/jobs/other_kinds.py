@@ -16,10 +16,15 @@ from emulator.cli.tables import format_table, wrap
 _MOST_JOBS = 10_000
 
 _limit_option = click.option(
-    "--limit", "-n", type=click.IntRange(1, _MOST_JOBS), default=20, show_default=True, help="How many to show."
+    "--limit",
+    "-n",
+    type=click.IntRange(1, _MOST_JOBS),
+    default=20,
+    show_default=True,
+    help="Number of entries to show.",
 )
 _status_option = click.option(
-    "--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those with this status."
+    "--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only entries with this status."
 )
 _name_argument = click.argument("name", required=False)
 
@@ -33,7 +38,7 @@ _name_argument = click.argument("name", required=False)
 def processing(state_dir: Path | None, name: str | None, limit: int, status: str | None, *, as_json: bool) -> None:
     """Show the latest processing jobs and what they judge.
 
-    With NAME, this job is shown with its inputs and outputs. NAME may be the beginning of the name.
+    With NAME, a job's name or its beginning, the job is shown with its inputs and outputs.
     """
     emulator = connect(state_dir)
     if name is not None:
@@ -61,7 +66,7 @@ def processing(state_dir: Path | None, name: str | None, limit: int, status: str
 def tuning(state_dir: Path | None, name: str | None, limit: int, status: str | None, *, as_json: bool) -> None:
     """Show the latest tuning jobs, or the trials of one.
 
-    With NAME, the trials of this tuning job are shown, the best first. NAME may be the beginning of the name.
+    With NAME, a tuning job's name or its beginning, its trials are shown, the best first.
     """
     emulator = connect(state_dir)
     if name is not None:
@@ -89,7 +94,7 @@ def tuning(state_dir: Path | None, name: str | None, limit: int, status: str | N
 def pipelines(state_dir: Path | None, name: str | None, limit: int, status: str | None, *, as_json: bool) -> None:
     """Show the latest pipeline executions, or the steps of one.
 
-    With NAME, which is the id of an execution or its beginning, the steps are shown with their jobs.
+    With NAME, an execution's id or its beginning, its steps are shown with their jobs.
     """
     emulator = connect(state_dir)
     if name is not None:

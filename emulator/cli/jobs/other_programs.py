@@ -51,10 +51,9 @@ def rules(arguments: tuple[str, ...]) -> None:
     rules run NAME --trial PATH_S3_OR_JOB [--param NAME=VALUE ...]
     rules docs             the page of all rules, in Markdown
 
-    ``run`` evaluates a rule on saved tensors, also while they are being saved. The exit code is 0 for NoIssuesFound,
-    2 for IssuesFound and 1 for Error. The tensors are in a folder, an s3:// path, or those of a training job, given by
-    its name or a part of it. Jobs and s3:// paths are read from the running emulator unless AWS_ENDPOINT_URL names
-    another.
+    ``run`` evaluates a rule on saved tensors, also while they are being saved. --trial is a folder, an s3:// path, or
+    the name of a training job or a part of it. Jobs and s3:// paths are read from the running emulator unless
+    AWS_ENDPOINT_URL is set. The exit code is 0 for NoIssuesFound, 2 for IssuesFound and 1 for Error.
     """  # noqa: D301 - click wants the character itself
     named = os.environ.get("AWS_ENDPOINT_URL")
     record = look_for_running(read_settings(None))
@@ -96,7 +95,7 @@ def _locate_run(text: str) -> str:
 def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | None, *, as_json: bool) -> None:
     """Show what a training job saved, or values of a tensor.
 
-    Collections, steps and tensors; with --tensor, statistics of that tensor at each step.
+    This shows collections, steps and tensors, or with --tensor, the statistics of a tensor at each step.
     """
     job = find_job(connect(state_dir), name)
     options = [*(["--tensor", tensor] if tensor else []), *(["--mode", mode] if mode else [])]
@@ -109,7 +108,12 @@ def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | N
 @emulator_option
 @name_argument
 @click.argument("tensor")
-@click.option("--reduction", metavar="NAME", type=_REDUCTIONS, help="Required for tensors of more than one number.")
+@click.option(
+    "--reduction",
+    metavar="NAME",
+    type=_REDUCTIONS,
+    help="Reduction to plot; required for tensors of more than one number.",
+)
 @_mode_option
 @click.option(
     "--output",
@@ -122,7 +126,7 @@ def plot(
 ) -> None:
     """Plot a tensor of a training job over its steps.
 
-    TENSOR is a name or a regular expression that finds names.
+    TENSOR is a name, or a regular expression that matches names.
     """
     job = find_job(connect(state_dir), name)
     options = ["--plot", output or name_plot(job.name, tensor, reduction, mode), "--job", job.name]
@@ -152,7 +156,7 @@ def name_plot(job: str, tensor: str, reduction: str | None, mode: str | None) ->
 def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
     """Show the resources and the time that a profiled job used.
 
-    Time is that of forward, backward, data loading, and other.
+    The time is divided into forward, backward, data loading, and other.
     """
     job = find_job(connect(state_dir), name)
     command = [sys.executable, "-P", "-m", "smdebug.profiler", job.profile_uri, *(["--json"] if as_json else [])]
@@ -161,14 +165,13 @@ def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
 
 @click.command()
 @runtime_option("See start.")
-@click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; emptied first.")
+@click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; it is emptied first.")
 @click.option("--stay", is_flag=True, help="Leave the emulator and its console running until Ctrl-C.")
 def demo(runtime: str, output: str, *, stay: bool) -> None:
     """Run two training jobs; a rule stops one of them.
 
-    Both train on handwritten digits; the other one completes.
-
-    Images or virtual environments that are missing are built first.
+    Both jobs train on handwritten digits; the other one completes. Missing images or virtual environments are built
+    first.
     """
     from container_runtime.back_ends import load_back_end
     from container_runtime.runtime import ContainerRuntimeError

@@ -28,7 +28,7 @@ _POLL_SECONDS = 2.0
 def tensorboard(state_dir: Path | None, name: str, port: int, *, until_stdin_ends: bool) -> None:
     """Serve TensorBoard on a job's TensorBoard output.
 
-    It serves until Ctrl-C, and shows new files as they come.
+    It runs until Ctrl-C, and shows new files as they are written.
     """
     job = find_job(connect(state_dir), name)
     configuration = job.description.get("TensorBoardOutputConfig")

@@ -38,9 +38,7 @@ from emulator.state.folder import RunningEmulator
 )
 @sign_as_option
 @click.option("--role", metavar="NAME", help="Sign as this IAM role, for sagemaker.get_execution_role().")
-@click.option(
-    "--elsewhere", is_flag=True, help="Print the variables by which commands on other machines use this emulator."
-)
+@click.option("--elsewhere", is_flag=True, help="Print the variables for commands on other machines.")
 def env(
     state_dir: Path | None, region: str | None, account: str | None, role: str | None, *, elsewhere: bool
 ) -> NoReturn:
@@ -86,7 +84,7 @@ def _print_remote(emulator: Emulator) -> NoReturn:
 )
 @sign_as_option
 @click.option("--role", metavar="NAME", default="SageMakerRole", show_default=True, help="The IAM role to sign as.")
-@click.option("--allow-internet", is_flag=True, help="As in start; used only if run starts an emulator itself.")
+@click.option("--allow-internet", is_flag=True, help="As in start; used only if run starts an emulator.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def run(
     state_dir: Path | None,
@@ -100,10 +98,10 @@ def run(
 ) -> NoReturn:
     """Run a command whose AWS clients reach only the emulator.
 
-    They do so whatever region, profile or endpoint they ask for.
+    This holds for any region, profile or endpoint that the clients request.
 
-    Uses the emulator that runs on the state folder. If none runs, a temporary one is started for the command, stopped
-    with it, and its data is deleted unless --state-dir is given.
+    The command uses the emulator that runs on the state folder. If none is running, a temporary one is started, and
+    stopped when the command ends. Its data is then deleted unless --state-dir is given.
     """
     settings = read_settings(state_dir)
     record = look_for_running(settings)

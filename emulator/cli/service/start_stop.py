@@ -59,7 +59,7 @@ _TURN_SECONDS = 0.0005
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="Lowest level that is logged.",
+    help="Lowest level to log.",
 )
 @click.option(
     "--init-folder",
@@ -82,12 +82,12 @@ def start(
 ) -> None:
     """Start the emulator in the foreground, until Ctrl-C.
 
-    SIGTERM ends it as well, and so does SIGHUP unless it is ignored, as under nohup.
+    SIGTERM also ends it, and so does SIGHUP unless it is ignored, as under nohup. The emulator then stops all jobs and
+    removes all containers.
 
-    Prints one line when it is ready; the log goes to standard error. At the end, all jobs are stopped and all
-    containers removed.
+    It prints one line when it is ready; the log goes to standard error.
 
-    An option that is given once can be an environment variable, too: SMDEBUG_EMULATOR_MAX_JOBS=2 is --max-jobs 2, and
+    You can also set most options with environment variables: SMDEBUG_EMULATOR_MAX_JOBS=2 is --max-jobs 2, and
     SMDEBUG_EMULATOR_NO_WARM=1 is --no-warm.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -56,7 +56,7 @@ def doctor(
 ) -> None:
     """Check this machine and suggest fixes.
 
-    Looks at Docker, images, port, disk and versions. The exit code is 1 if something is missing.
+    This checks Docker, images, port, disk and versions. The exit code is 1 if something is missing.
     """
     given = list_given({"runtime": runtime, "s3_endpoint": s3_endpoint, "s3_bucket": s3_bucket})
     findings = list(_check_machine(replace(read_settings(state_dir), **given)))

@@ -27,7 +27,7 @@ def completion() -> None:
 def install(shell: str | None) -> None:
     """Write the completion file to where the shell looks for it.
 
-    This is a folder in the home folder.
+    The file is in a subfolder of your home folder.
     """
     name = shell or Path(os.environ.get("SHELL", "")).name
     if name not in _FILES:

@@ -19,7 +19,10 @@ _endpoint_option = click.option(
     "--endpoint-url", metavar="URL", help="Use this endpoint instead of the emulator of the state folder."
 )
 _name_option = click.option(
-    "--name", default="smdebug-stop-training", show_default=True, help="Of the function and its EventBridge rule."
+    "--name",
+    default="smdebug-stop-training",
+    show_default=True,
+    help="Name of the function and of its EventBridge rule.",
 )
 
 
@@ -35,14 +38,14 @@ def stop_handler() -> None:
 @emulator_option
 @_endpoint_option
 @_name_option
-@click.option("--rule", "rules", multiple=True, help="Only this rule stops a job; may be given more than once.")
+@click.option("--rule", "rules", multiple=True, help="Only this rule stops jobs; may be given more than once.")
 @click.option("--job-name-prefix", default="", help="Only stop jobs with this name prefix.")
 def deploy(
     state_dir: Path | None, endpoint_url: str | None, name: str, rules: tuple[str, ...], job_name_prefix: str
 ) -> None:
     """Create the role, the Lambda function and its event rule.
 
-    The EventBridge rule gets the function as its target, and permission to invoke it.
+    The function becomes the target of the EventBridge rule, which gets permission to invoke it.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -63,7 +66,7 @@ def deploy(
 def remove(state_dir: Path | None, endpoint_url: str | None, name: str) -> None:
     """Remove what ``deploy`` created: rule, function and role.
 
-    The exit code is 1 if there is nothing of this name.
+    The exit code is 1 if nothing of this name exists.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 

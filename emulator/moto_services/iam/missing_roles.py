@@ -27,7 +27,7 @@ def explaining_missing_roles() -> Iterator[None]:
             name = response._get_param("RoleName")  # noqa: SLF001 -- moto's only reader of it
             raise NotFoundException(
                 f"The role with name {name} cannot be found. Create it: aws iam create-role, or "
-                f"smdebug-emulator env --role {name}, which signs as it, too."
+                f"smdebug-emulator env --role {name}, which also signs requests as it."
             ) from error
 
     with replaced(IamResponse, "get_role", get_role):

@@ -170,7 +170,7 @@ def test_a_status_is_reported_once_where_both_are_the_same(emulator: EmulatorPro
 @pytest.mark.parametrize("command", ["env", "run"])
 def test_a_region_that_aws_has_not_is_refused(command: str, emulator: EmulatorProcess) -> None:
     said = run(emulator, command, "--region", "mars", *(["true"] if command == "run" else []), code=2)
-    assert "'mars' is not a region of AWS: give one such as us-east-1." in said
+    assert "'mars' is not an AWS region: give one such as us-east-1." in said
 
 
 def test_the_last_lines_of_a_log(emulator: EmulatorProcess) -> None:

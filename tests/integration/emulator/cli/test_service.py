@@ -326,7 +326,7 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({}, None, ""),
         ({"HOST": "192.0.2.254"}, "missing", "It is not an address of this machine: give --host one of those"),
         ({"ADVERTISE": "localhost"}, "missing", "an address of that machine itself"),
-        ({"TLS_CERTIFICATE": "/gone"}, "missing", "needs --tls-key, too"),
+        ({"TLS_CERTIFICATE": "/gone"}, "missing", "also needs --tls-key"),
         ({"TLS_CERTIFICATE": "/gone", "TLS_KEY": "/gone"}, "missing", "/gone cannot be read: No such file"),
         ({"TLS": "1"}, "ok", "this machine alone, over TLS with a generated certificate"),
     ],

@@ -96,7 +96,7 @@ def test_known_keys_are_not_remarked_upon(from_config: Any, said: pytest.LogCapt
         ({"save_interval": "x"}, "save_interval: 'x' is not a whole number"),
         ({"eval.start_step": "1.5"}, "eval.start_step: '1.5' is not a whole number"),
         ({"save_interval": float("inf")}, "save_interval: inf is not a whole number"),
-        ({"save_interval": "0"}, "save_interval 0 names no step"),
+        ({"save_interval": "0"}, "save_interval 0 selects no step"),
         ({"save_steps": "1,x"}, "save_steps: 'x' is not a whole number"),
         ({"save_steps": ["1"]}, "must be a list of integers"),
         ({"reductions": "median"}, "'median', which is none of min, max"),

@@ -99,7 +99,7 @@ def test_damaged_step_of_a_tensor_is_a_line(tmp_path: Path, capsys: pytest.Captu
     header, _, good, bad = capsys.readouterr().out.splitlines()
     assert "mean" in header
     assert "2.5" in good
-    assert "Tensor loss cannot be had at step 1" in bad
+    assert "Tensor loss is not available at step 1" in bad
 
 
 def test_on_s3(storage: Storage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +175,10 @@ def test_layers_of_which_only_reductions_were_saved_keep_their_place(
             "reductions of it were saved: plot one",
         ),
         (["--tensor", "[", "--plot", "x.png"], "'[' is not a valid regular expression"),
-        (["--tensor", "loss", "--plot", "x.pcx"], "x.pcx names no kind of picture: let it end in .png, .svg or .pdf."),
+        (
+            ["--tensor", "loss", "--plot", "x.pcx"],
+            "x.pcx is not a picture: use a name that ends in .png, .svg or .pdf.",
+        ),
         (["--tensor", "loss", "--plot", "gone/x.png"], "gone/x.png cannot be written or read: No such file"),
     ],
 )
