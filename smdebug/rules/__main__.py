@@ -167,17 +167,17 @@ class _Parser(argparse.ArgumentParser):
 def _build_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="smdebug-emulator rules", description=(__doc__ or "").splitlines()[0], epilog=_EPILOG)
     actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("list", help="all built-in rules, one a line")
+    actions.add_parser("list", help="all built-in rules, one per line")
     show = actions.add_parser("show", help="formula, parameters and example configuration of a rule")
     show.add_argument("name", metavar="NAME", help="the rule, such as VanishingGradient")
     actions.add_parser("docs", help="the page of all rules, in Markdown")
-    run = actions.add_parser("run", help="judge a run by a rule", epilog=_EPILOG)
-    run.add_argument("name", metavar="NAME", help="the rule, such as VanishingGradient; rules list shows all")
+    run = actions.add_parser("run", help="evaluate a rule on a run", epilog=_EPILOG)
+    run.add_argument("name", metavar="NAME", help="the rule, such as VanishingGradient; rules list prints all")
     run.add_argument(
         "--trial",
         required=True,
         metavar="PATH_S3_OR_JOB",
-        help="the run: a folder, s3://bucket/prefix, or a training job of the running emulator by its name or a part",
+        help="the run: a folder, s3://bucket/prefix, or the name (or a part of it) of a training job",
     )
     run.add_argument(
         "--param",
@@ -194,9 +194,13 @@ def _build_parser() -> argparse.ArgumentParser:
         help="a run to compare with, given like --trial; may be given more than once",
     )
     run.add_argument("--start-step", type=int, metavar="N", help="first global step to judge")
-    run.add_argument("--end-step", type=int, metavar="N", help="global step to stop before")
-    run.add_argument("--no-wait", action="store_true", help="judge the steps that are there; do not follow the job")
-    run.add_argument("--output", type=Path, metavar="FOLDER", help="where the rule's files go (default: here)")
+    run.add_argument("--end-step", type=int, metavar="N", help="global step before which to stop")
+    run.add_argument(
+        "--no-wait", action="store_true", help="judge only the steps saved so far, and do not wait for more"
+    )
+    run.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="folder for the rule's files (default: the current folder)"
+    )
     run.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
