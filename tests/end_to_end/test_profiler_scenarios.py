@@ -169,7 +169,7 @@ def test_all_rules_are_right_about(machine: RunningEmulator, played_machine: Pat
         return
     assert status["RuleEvaluationStatus"] == "NoIssuesFound", details
     # Nothing was found by rules that have looked at it, and had enough to judge.
-    assert "Too few data points" not in details
+    assert "too few data points" not in details
     every = set().union(*JUDGING.values())
     untraced = {"OverallFrameworkMetrics"} if training == "xgboost" else set()
-    assert find_names(details, "Nothing to judge had: ") == every - judging | untraced, details
+    assert find_names(details, "Rules with nothing to judge: ") == every - judging | untraced, details

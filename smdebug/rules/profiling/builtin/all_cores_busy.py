@@ -20,10 +20,10 @@ def is_busy(cores: Collection[float], cpu_threshold: float) -> bool:
 
 
 class AllCoresBusy(SampleRule):
-    """Fires where in more than `threshold` percent of a node's samples the mean of its cores lies above cpu_threshold.
+    """Fires where the mean of a node's cores is above cpu_threshold in more than `threshold` percent of the samples.
 
-    This rule is ours: AWS has none for machines without a GPU. The first `patience` samples of a node are left out. Of
-    a job with fewer than twenty more, the first half is, if there are twenty in all.
+    AWS has no such rule for machines without a GPU; this one is this project's. The first `patience` samples of a node
+    are left out. If fewer than twenty follow, but there are at least twenty in all, the first half is left out instead.
     """
 
     parameters = (
@@ -36,8 +36,8 @@ class AllCoresBusy(SampleRule):
     fewest = FEWEST_SAMPLES
     heading = "cores"
     advice = (
-        "The processor bounds this training: take an instance with more cores, or with a GPU.",
-        "Where loading data takes the cores, prepare it once, before the training.",
+        "The CPU limits this training: use an instance with more cores, or with a GPU.",
+        "If loading data occupies the cores, prepare the data once, before the training.",
     )
 
     def _prepare(self) -> None:

@@ -25,9 +25,9 @@ def is_underused(percentiles: Mapping[str, float], thresholds: Mapping[str, floa
 
 
 class BatchSize(WindowRule):
-    """Fires where p95 of the cores', of the GPUs' and of the GPU memory's utilisation all lie below their thresholds.
+    """Fires where the p95 utilisation of the cores, of the GPUs and of the GPU memory are all below their thresholds.
 
-    Each is taken of the last `window` samples of all cores or GPUs of a node, after its first `patience` samples.
+    Each p95 is that of the last `window` samples of all cores or GPUs of a node, after its first `patience` samples.
     """
 
     parameters = (
@@ -41,8 +41,8 @@ class BatchSize(WindowRule):
     kinds = (CPU, GPU, GPU_MEMORY)
     heading = "batch size"
     advice = (
-        "Raise the batch size, with the learning rate that goes with it, until GPU or memory are used.",
-        "Or take a smaller instance: this one costs more than the training uses.",
+        "Raise the batch size, and adapt the learning rate, until the GPU or its memory is used well.",
+        "Or use a smaller instance: this training does not need such a large one.",
     )
 
     def observe(self, sample: Sample) -> None:

@@ -7,7 +7,7 @@ from smdebug.rules.profiling.profiler_rule import PATIENCE
 
 
 class CPUBottleneck(BottleneckRule):
-    """Fires where, in more than `threshold` percent of a node's samples, a GPU has nothing to do and a core is full.
+    """Fires where a GPU is idle while a core is busy in more than `threshold` percent of a node's samples.
 
     A sample counts if the least busy GPU is below gpu_threshold while the busiest core is above cpu_threshold. The
     first `patience` samples of a node are left out; the share is that of all later ones.
@@ -27,6 +27,6 @@ class CPUBottleneck(BottleneckRule):
     heading = "CPU bottlenecks"
     advice = (
         "Load and transform data in several processes (PyTorch: num_workers, TensorFlow: num_parallel_calls).",
-        "Move transformations to the GPU or do them once, before the training.",
-        "Or take an instance with more cores for each GPU.",
+        "Move transformations to the GPU, or do them once, before the training.",
+        "Or use an instance with more cores per GPU.",
     )

@@ -32,10 +32,10 @@ def count_at_once(spans: Iterable[tuple[float, float]]) -> int:
 
 
 class Dataloader(ProfilerRule):
-    """Fires where the data loader's processes of a node, in percent of its cores, lie below min or above max_threshold.
+    """Fires where a node has fewer or more data loader processes, in percent of its cores, than min_ and max_threshold.
 
-    It is judged once, when the job has ended, of the steps that DataloaderProfilingConfig names. A loader without
-    processes of its own (num_workers=0) is an issue only where a training waits for data half of its time.
+    It is judged once, when the job has ended, for the steps in DataloaderProfilingConfig. A loader without processes of
+    its own (num_workers=0) is an issue only if the training waits for data half of its time.
     """
 
     parameters = (number("min_threshold", 70, minimum=0), number("max_threshold", 200, minimum=0))
@@ -45,8 +45,8 @@ class Dataloader(ProfilerRule):
     )
     heading = "data loading"
     advice = (
-        "Too few: raise num_workers of the DataLoader towards the number of cores.",
-        "Too many: lower it, as processes that wait for a core take memory and time of each other.",
+        "Too few: raise num_workers of the DataLoader, up to the number of cores.",
+        "Too many: lower num_workers, because processes that wait for a core cost memory and time.",
     )
 
     def _prepare(self) -> None:

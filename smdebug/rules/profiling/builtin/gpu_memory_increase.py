@@ -20,7 +20,7 @@ def compute_increase(before: list[float], after: list[float]) -> float:
 
 
 class GPUMemoryIncrease(SampleRule):
-    """Fires where the mean of a GPU's memory utilisation over `window` samples lies too far above that of those before.
+    """Fires where a GPU's mean memory utilisation over `window` samples is too far above that of the samples before.
 
     Too far is more than `increase` percentage points. The first `patience` samples of a node are left out.
     """
@@ -34,8 +34,8 @@ class GPUMemoryIncrease(SampleRule):
     kinds = (GPU_MEMORY,)
     heading = "GPU memory"
     advice = (
-        "Look for tensors that are kept from step to step, such as losses summed up with their graph (use .item()).",
-        "Where memory grows with the length of the inputs, bound it: shorter sequences or a smaller batch.",
+        "Look for tensors that are kept between steps, such as losses summed up with their graph (use .item()).",
+        "If memory grows with the length of the inputs, use shorter sequences or a smaller batch.",
     )
 
     def _prepare(self) -> None:

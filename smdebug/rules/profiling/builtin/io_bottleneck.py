@@ -7,9 +7,9 @@ from smdebug.rules.profiling.profiler_rule import PATIENCE
 
 
 class IOBottleneck(BottleneckRule):
-    """Fires where, in more than `threshold` percent of a node's samples, a GPU idles and a core waits for I/O.
+    """Fires where a GPU is idle while a core waits for I/O in more than `threshold` percent of a node's samples.
 
-    A sample counts if the least busy GPU is below gpu_threshold while the core that waits most does so for more than
+    A sample counts if the least busy GPU is below gpu_threshold while some core waits for I/O for more than
     io_threshold percent of its time. The first `patience` samples of a node are left out.
     """
 
@@ -27,6 +27,6 @@ class IOBottleneck(BottleneckRule):
     heading = "I/O bottlenecks"
     advice = (
         "Read fewer, larger files: pack small ones into shards, or stream them (pipe or fast-file mode).",
-        "Prefetch the next batches, and keep what fits in memory there.",
+        "Prefetch the next batches, and keep data in memory if it fits.",
         "Save tensors and checkpoints less often.",
     )

@@ -27,8 +27,9 @@ def compute_distance(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
 class LoadBalancing(SampleRule):
     """Fires where the histograms of the utilisation of two GPUs of a node differ by more than `threshold`.
 
-    The distance is half the sum of the differences of the parts of samples in each tenth of the utilisation, so that 0
-    is alike and 1 nothing in common. The first `patience` samples of a node are left out.
+    Each histogram has the share of samples in each tenth of the utilisation. The distance is half the sum of their
+    differences: 0 means equal, and 1 that they have nothing in common. The first `patience` samples of a node are left
+    out.
     """
 
     parameters = (number("threshold", 0.5, minimum=0, maximum=100), PATIENCE)
@@ -37,8 +38,8 @@ class LoadBalancing(SampleRule):
     fewest = FEWEST_SAMPLES
     heading = "workload balancing"
     advice = (
-        "Give each GPU the same work: DistributedDataParallel in place of DataParallel, equal parts of data and model.",
-        "Look for a process that evaluates, saves or logs alone while the others wait.",
+        "Give each GPU the same work: DistributedDataParallel instead of DataParallel, equal parts of data and model.",
+        "Look for a single process that evaluates, saves or logs while the others wait.",
     )
 
     def _prepare(self) -> None:

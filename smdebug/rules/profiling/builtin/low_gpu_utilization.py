@@ -22,7 +22,7 @@ def compute_percentiles(values: Sequence[float]) -> tuple[float, float]:
 
 
 class LowGPUUtilization(WindowRule):
-    """Fires where a GPU is underused (p95 < threshold_p95), or is busy and idle by turns (p5 < threshold_p5).
+    """Fires where a GPU is underused (p95 < threshold_p95), or alternates between busy and idle (p5 < threshold_p5).
 
     The percentiles are those of the last `window` samples of each GPU, after the first `patience` samples of its node.
     """
@@ -37,8 +37,8 @@ class LowGPUUtilization(WindowRule):
     kinds = (GPU,)
     heading = "GPU utilisation"
     advice = (
-        "Underused: a larger batch, or a smaller instance.",
-        "Idle by turns: look at what the process does between the steps, such as loading data, saving and evaluating.",
+        "Underused: use a larger batch, or a smaller instance.",
+        "Alternating: look at what the process does between steps, such as loading data, saving and evaluating.",
     )
 
     def observe(self, sample: Sample) -> None:

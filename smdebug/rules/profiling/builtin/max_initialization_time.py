@@ -20,9 +20,9 @@ def compute_minutes(begin: float, end: float) -> float:
 
 
 class MaxInitializationTime(ProfilerRule):
-    """Fires where the first step begins more than `threshold` minutes after the first metric, or has not by then.
+    """Fires where the first step begins more than `threshold` minutes after the first metric, or has not begun by then.
 
-    It fires as soon as such a first step is known. Whether there was none at all is judged when the job has ended.
+    It fires as soon as such a first step is known. Whether there was no step at all is judged when the job has ended.
     """
 
     parameters = (number("threshold", 20, minimum=0),)
@@ -30,7 +30,7 @@ class MaxInitializationTime(ProfilerRule):
     heading = "initialization"
     advice = (
         "Look at what the script does before its first step: downloads, preparing data, compiling.",
-        "Prepare data once, before the training, or give it as a channel; its input mode decides how it comes.",
+        "Prepare data once, before the training, or use a channel with a suitable input mode.",
     )
 
     def _prepare(self) -> None:

@@ -20,10 +20,10 @@ def compute_growth(first: Sequence[float], last: Sequence[float]) -> float:
 
 
 class MemoryGrowth(SampleRule):
-    """Fires where the mean MemoryUsedPercent of a node's last `window` samples lies far above that of its first.
+    """Fires where the mean MemoryUsedPercent of a node's last `window` samples is far above that of its first.
 
-    Far is more than `increase` percentage points. This rule is ours. The first `patience` samples of a node are left
-    out, in which data and model come into memory.
+    Far is more than `increase` percentage points. AWS has no such rule; this one is this project's. The first
+    `patience` samples of a node are left out, because data and model are loaded in that time.
     """
 
     parameters = (
@@ -35,8 +35,8 @@ class MemoryGrowth(SampleRule):
     kinds = (MEMORY,)
     heading = "memory"
     advice = (
-        "Look for what is kept from step to step: losses summed up with their graph (use .item()), lists of outputs.",
-        "A cache of data that grows is bounded by the data; where that is too large, bound the cache.",
+        "Look for objects that are kept between steps: losses with their graph (use .item()), lists of outputs.",
+        "A cache grows up to the size of the data: if that is too large, limit the cache.",
     )
 
     def _prepare(self) -> None:

@@ -20,7 +20,7 @@ def sum_durations(durations: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 class OverallFrameworkMetrics(ProfilerRule):
-    """Never fires; its report has how many seconds each phase of the trace events took in all processes together."""
+    """Never fires; its report has the seconds of each phase of the trace events, summed over all processes."""
 
     inspects = "trace events, of which there are some where ProfilingParameters are not empty"
 

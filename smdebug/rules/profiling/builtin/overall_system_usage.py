@@ -32,9 +32,9 @@ def summarize(values: Sequence[float]) -> dict[str, float]:
 
 
 class OverallSystemUsage(SampleRule):
-    """Never fires; its report has max, p99, p95, p50 and min of each node's processor, GPU, memory, I/O and network.
+    """Never fires; its report has max, p99, p95, p50 and min of each node's CPU, GPU, memory, I/O and network.
 
-    Of several cores or GPUs it is their mean.
+    Several cores or GPUs count as their mean.
     """
 
     def _prepare(self) -> None:

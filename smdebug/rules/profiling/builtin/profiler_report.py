@@ -51,10 +51,10 @@ def split_parameters(given: Mapping[str, Any], rules: Mapping[str, type[Profiler
 
 
 class ProfilerReport(ProfilerRule):
-    """Runs every other rule of the profiler, and fires as often as they do together.
+    """Runs all other profiler rules, and fires as often as they do together.
 
-    It leaves their JSON, a page and a notebook, which are renewed while the job runs. A rule's parameter is given
-    as `<Rule>_<parameter>`. Nothing is ever sent to anybody, whatever opt_out_telemetry says.
+    It writes their JSON, a page and a notebook, and updates them while the job runs. Give a parameter of a rule as
+    `<Rule>_<parameter>`. It never sends data to anybody, whatever opt_out_telemetry says.
     """
 
     parameters = (boolean("opt_out_telemetry", default=False),)
@@ -100,7 +100,7 @@ class ProfilerReport(ProfilerRule):
                 for each in rule.findings[:1]
             ]
         fired = ", ".join(f"{each.name} {count_noun(each.triggered, 'time')}" for each in self.rules if each.triggered)
-        self.advice = (f"Fired: {fired}.", "What each found and what to do: profiler-output/profiler-report.html.")
+        self.advice = (f"Fired: {fired}.", "For the findings and what to do, see profiler-output/profiler-report.html.")
 
     def remark(self) -> str:
         """Say which rules had nothing to judge."""
@@ -109,7 +109,10 @@ class ProfilerReport(ProfilerRule):
         early = [rule.name for rule in judged if rule.remark().startswith("Nothing was judged")]
         return " ".join(
             f"{said}: {', '.join(names)}."
-            for said, names in (("Nothing to judge had", silent), ("Too few data points for their patience had", early))
+            for said, names in (
+                ("Rules with nothing to judge", silent),
+                ("Rules with too few data points for their patience", early),
+            )
             if names
         )
 

@@ -25,9 +25,9 @@ def compute_waiting_share(waits: Sequence[tuple[float, float]]) -> float:
 class SlowDataLoading(ProfilerRule):
     """Fires where a process waits for its next batch for more than `threshold` percent of its time.
 
-    This rule is ours: AWS's rules tell it by a GPU that has nothing to do. It looks at the steps that
-    DataloaderProfilingConfig names, `patience` batches of them at least. The first batch is left out, for which the
-    loader's processes start.
+    AWS's rules detect this by an idle GPU; this rule is this project's. It judges the steps in
+    DataloaderProfilingConfig, if they have at least `patience` batches. The first batch is left out, because the
+    loader's processes start in that time.
     """
 
     parameters = (number("threshold", 50, minimum=0, maximum=100), integer("patience", 10, minimum=2))
@@ -37,8 +37,8 @@ class SlowDataLoading(ProfilerRule):
     )
     heading = "data loading"
     advice = (
-        "Load beside the training: num_workers of the DataLoader, prefetch and num_parallel_calls of tf.data.",
-        "Do once, before the training, what is done to each sample each time: decoding, resizing.",
+        "Load data beside the training: num_workers of the DataLoader, prefetch and num_parallel_calls of tf.data.",
+        "Do repeated work on each sample, such as decoding and resizing, once before the training.",
     )
 
     def _prepare(self) -> None:

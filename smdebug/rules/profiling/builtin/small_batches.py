@@ -22,19 +22,19 @@ def compute_undisturbed_ms(durations: Sequence[float]) -> float:
 
 
 class SmallBatches(ProfilerRule):
-    """Fires where an undisturbed step of training of a process lasts less than `threshold` milliseconds.
+    """Fires where an undisturbed training step of a process takes less than `threshold` milliseconds.
 
-    Undisturbed is the tenth percentile. This rule is ours: BatchSize looks at GPUs. So short a step is mostly what
-    surrounds its computing (Python, starting operations, the loop over parameters), and a larger batch costs
-    hardly more. Steps of evaluation and prediction do not count, nor a process with fewer than `patience` steps.
+    The duration is the tenth percentile of the steps. AWS's BatchSize looks at GPUs; this rule is this project's. Such
+    a short step is mostly overhead (Python, starting operations, the loop over parameters), so a larger batch takes
+    hardly longer. Steps of evaluation and prediction do not count, nor does a process with fewer than `patience` steps.
     """
 
     parameters = (number("threshold", 5, minimum=0), integer("patience", 100, minimum=1))
     inspects = "the steps of trace events, which are there where ProfilingParameters are not empty"
     heading = "step durations"
     advice = (
-        "Raise the batch size, with the learning rate that goes with it, until a step takes clearly longer.",
-        "Or do several steps in one call, where the framework can: steps_per_execution of Keras.",
+        "Raise the batch size, and adapt the learning rate, until a step takes clearly longer.",
+        "Or run several steps in one call if the framework supports it: steps_per_execution of Keras.",
     )
 
     def _prepare(self) -> None:

@@ -47,11 +47,11 @@ class _Steps:
 
 
 class StepOutlier(ProfilerRule):
-    """Fires where more than n_outliers steps of a process last more than `stddev` deviations longer than their median.
+    """Fires where more than n_outliers steps of a process are more than `stddev` deviations longer than their median.
 
-    Median and deviation are those of all steps of a process and mode so far, without the first five and those in
-    which the hook compiles a function of its own. The deviation is estimated from the median absolute deviation and is
-    at least a quarter of the median. It fires again at the end of each later scan_interval_us that has added outliers.
+    Median and deviation are those of all steps of a process and mode so far, without the first five and those in which
+    the hook compiles a function. The deviation is estimated from the median absolute deviation, and is at least a
+    quarter of the median. The rule fires again at the end of each later scan_interval_us that added outliers.
     """
 
     parameters = (
@@ -63,7 +63,7 @@ class StepOutlier(ProfilerRule):
     heading = "step durations"
     advice = (
         "Look at what happens at these steps: saving tensors and checkpoints, evaluating, waiting for data.",
-        "Put the report beside the system metrics of the same time: a core or a disk that is busy then is the cause.",
+        "Compare the report with the system metrics of the same time: the cause may be a core or a disk that is busy.",
     )
 
     def _prepare(self) -> None:
