@@ -122,7 +122,7 @@ def test_an_emulator_that_is_cut_off_drives_no_job_until_it_has_its_lease_again(
     wait_until(lambda: (worker / "exit.json").exists(), lambda: list(worker.iterdir()))
     description = sagemaker.describe_training_job(TrainingJobName="waits")
     assert description["TrainingJobStatus"] == "InProgress"
-    with pytest.raises(sagemaker.exceptions.ClientError, match="Another one may have taken it over"):
+    with pytest.raises(sagemaker.exceptions.ClientError, match="Another emulator may have taken over"):
         sagemaker.stop_training_job(TrainingJobName="waits")
     other_s3.come_back()
     description = wait_until_ended(emulator, "waits")

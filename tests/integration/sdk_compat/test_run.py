@@ -107,7 +107,7 @@ def test_an_unmodified_script_reaches_the_emulator_only(home: Path, tmp_path: Pa
         "role": "arn:aws:iam::123456789012:role/SageMakerRole",
         "bucket": "sagemaker-us-east-1-123456789012",
         "nobody": "The role with name Nobody cannot be found. Create it: aws iam create-role, or smdebug-emulator env "
-        "--role Nobody, which signs as it, too.",
+        "--role Nobody, which also signs requests as it.",
         "buckets": ["sagemaker-eu-west-1-123456789012", "sagemaker-cn-north-1-123456789012"],
         "profile": ["ap-south-1", "123456789012"],
         "kept": "http://127.0.0.1:9",

@@ -83,7 +83,7 @@ def test_a_silent_stream_says_that_it_is_there(account: Services, monkeypatch: p
 def test_only_so_many_are_open_and_each_gives_its_place_back() -> None:
     streams = Streams()
     opened = [streams.open(iter(["a"])) for _ in range(MOST_STREAMS)]
-    with pytest.raises(ResourceLimitExceeded, match="pages are open"):
+    with pytest.raises(ResourceLimitExceeded, match="pages are already open"):
         streams.open(iter(()))
     # One that is closed before it began, and one that was read to its end.
     opened[0].close()  # type: ignore[attr-defined]

@@ -70,7 +70,7 @@ def test_what_lies_where_is_shown(cache: Path) -> None:
 
 def test_nothing_is_removed_without_a_word(cache: Path) -> None:
     code, text = run("cache", "remove", "outdated", "wheels")
-    assert (code, "give --yes to remove 2 items without a question" in text) == (2, True)
+    assert (code, "give --yes to remove 2 items without confirmation" in text) == (2, True)
     assert (list_folders(cache), (cache / "wheels").exists()) == ([*["of-somebody-else-0"], NAME, NAME], True)
 
 

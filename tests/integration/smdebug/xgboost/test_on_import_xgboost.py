@@ -83,7 +83,10 @@ def test_collections_without_tensors_are_reported_once(
         ("HookSavedNothing", "Not saved: collection mine"),
         (
             "HookSavedNothing",
-            "Collection misspelt saved nothing: its include_regex ^los$ is found in the name",
+            (
+                "Collection misspelt saved nothing: its include_regex ^los$ matches no tensor's name. A job with "
+                "save_all shows the names."
+            ),
         ),
     ]
 

@@ -247,7 +247,7 @@ def test_strict_versions_refuse_what_is_not_there(tmp_path: Path, tag: str, is_r
     write_image(tmp_path / "x", OLDER)
     catalogue = ImageCatalogue(tmp_path, strict=True)
     if is_refused:
-        with pytest.raises(ImageNotFoundError, match=rf"of version {tag}.*--strict-versions.*2\.4\.0-cpu"):
+        with pytest.raises(ImageNotFoundError, match=rf"has version {tag}.*--strict-versions.*2\.4\.0-cpu"):
             catalogue.find(f"x:{tag}")
     else:
         assert catalogue.find(f"x:{tag}") is not None
@@ -256,7 +256,7 @@ def test_strict_versions_refuse_what_is_not_there(tmp_path: Path, tag: str, is_r
 def test_only_a_refused_version_is_an_error_before_the_job_runs(tmp_path: Path) -> None:
     write_image(tmp_path / "x", OLDER)
     catalogue = ImageCatalogue(tmp_path, strict=True)
-    with pytest.raises(VersionRefusedError, match=r"of version 2\.5"):
+    with pytest.raises(VersionRefusedError, match=r"has version 2\.5"):
         catalogue.describe_substitution("x:2.5")
     assert catalogue.describe_substitution("no name") is None
 
@@ -285,7 +285,7 @@ def test_an_environment_without_its_border(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["1.15", "2.4.1-cpu", "2.11"])
 def test_a_tensorflow_that_no_environment_holds_is_refused_with_what_there_is(version: str) -> None:
     there_are = r"2\.21\.0.*2\.12\.1.*2\.15\.1"
-    with pytest.raises(ImageNotFoundError, match=rf"of version {version}.*--strict-versions.*{there_are}"):
+    with pytest.raises(ImageNotFoundError, match=rf"has version {version}.*--strict-versions.*{there_are}"):
         ImageCatalogue(strict=True).find(f"{ACCOUNT}/tensorflow-training:{version}")
 
 

@@ -62,7 +62,7 @@ def strict_harness(tmp_path: Path) -> Any:
 def test_strict_versions_refuse_a_training_job_at_create(strict_harness: JobHarness) -> None:
     request = strict_harness.request()
     request["AlgorithmSpecification"]["TrainingImage"] = "framework:2.3.0"
-    with pytest.raises(ValidationException, match=r"of version 2\.3\.0.*--strict-versions.*2\.13\.0"):
+    with pytest.raises(ValidationException, match=r"has version 2\.3\.0.*--strict-versions.*2\.13\.0"):
         strict_harness.jobs.training.create(REGION, request)
     assert strict_harness.store.find_training_job(REGION, "job") is None
     request["AlgorithmSpecification"]["TrainingImage"] = "framework:2.13.1"
@@ -71,7 +71,7 @@ def test_strict_versions_refuse_a_training_job_at_create(strict_harness: JobHarn
 
 def test_strict_versions_refuse_a_processing_job_at_create(strict_harness: JobHarness) -> None:
     request = {"ProcessingJobName": "work", "AppSpecification": {"ImageUri": "framework:2.3.0"}}
-    with pytest.raises(ValidationException, match=r"of version 2\.3\.0.*--strict-versions.*2\.13\.0"):
+    with pytest.raises(ValidationException, match=r"has version 2\.3\.0.*--strict-versions.*2\.13\.0"):
         strict_harness.jobs.processing.create(REGION, request)
     assert strict_harness.store.find_job(ProcessingJob, REGION, "work") is None
 
