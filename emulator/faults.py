@@ -184,7 +184,7 @@ class Faults:
         """
         self.wait(scope)
         if self.strikes(scope, "error"):
-            raise InjectedFaultError(f"a fault of {scope} that was asked for")
+            raise InjectedFaultError(f"a fault of {scope} that was requested")
 
 
 FAULTS = Faults()

@@ -32,7 +32,7 @@ def open_docker(options: RuntimeOptions) -> ChosenRuntime:
     except BaseException:
         api.close()
         raise
-    why = options.why or "as asked for"
+    why = options.why or "as requested"
     return ChosenRuntime(engine, f"Containers run on Docker: {why}. They reach {options.reach}.")
 
 

@@ -19,7 +19,7 @@ def open_processes(options: RuntimeOptions) -> ChosenRuntime:
     options.refuse_own_images("local processes run in this machine's Python, not in an image")
     warm = None if options.warm is None else WarmOptions(options.warm)
     runtime = LocalProcesses(options.state_dir / "containers", options.open_catalogue(), warm=warm)
-    reason = options.why or "Containers run as local processes, as asked for."
+    reason = options.why or "Containers run as local processes, as requested."
     if not runtime.grant.mounts:
         reason += (
             f" The kernel grants them no namespaces ({runtime.grant.refusal}): they find no /opt/ml, but its place in "

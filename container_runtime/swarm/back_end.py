@@ -37,7 +37,7 @@ def open_swarm(options: RuntimeOptions) -> ChosenRuntime:
     )
     number = swarm.count_nodes()
     nodes = "the only node" if number == 1 else f"the {number} nodes"
-    why = options.why or "as asked for"
+    why = options.why or "as requested"
     reason = f"Containers run on {nodes} of a Swarm, {why}. They reach {options.reach}."
     return ChosenRuntime(swarm, reason, swarm.describe)
 

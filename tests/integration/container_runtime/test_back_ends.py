@@ -115,7 +115,7 @@ def test_its_name_is_a_choice_of_the_command(distribution: Path, tmp_path: Path)
     ("name", "said"),
     [
         ("borrowed", "borrowed Containers run on borrowed time."),
-        ("process", "process Containers run as local processes, as asked for."),
+        ("process", "process Containers run as local processes, as requested."),
         ("broken", "(borrowed_time_that_is_not_there:BACK_END) cannot be imported: ModuleNotFoundError"),
         ("text", "text (borrowed_time:NO_BACK_END) is not a BackEnd."),
         ("missing", "named 'missing'; there is borrowed, broken, docker, forgetful, mine, process, swarm, text."),

@@ -28,7 +28,7 @@ def no_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_process_is_chosen_when_asked_for(tmp_path: Path) -> None:
     selection = select_runtime("process", RuntimeOptions(tmp_path))
     assert selection.runtime.name == "process"
-    assert "as asked for" in selection.reason
+    assert "as requested" in selection.reason
 
 
 @pytest.mark.usefixtures("no_engine")

@@ -65,7 +65,7 @@ def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, num
     process = start("--port", "0")
     line = first_line(process)
     assert line.startswith("http://127.0.0.1:")
-    assert "Containers run as local processes, as asked for." in line
+    assert "Containers run as local processes, as requested." in line
     assert f"State: {tmp_path / 'state'}" in line
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
