@@ -31,7 +31,7 @@ class RuleReport:
         first_step, last_step: the first and the last global step at which the rule was evaluated.
         evaluated: number of steps that the rule judged.
         passed_over: number of steps that lacked the data that it reads.
-        steps: number of these and those, by mode.
+        steps: number of steps of both kinds, by mode.
         values: number of steps in which the rule had something to judge, by mode. Rules compare steps of one mode.
     """
 
