@@ -92,6 +92,7 @@ print(f"rank {world.rank} of {world.size}: {total}, started by {launcher}", flus
     assert re.search("rank 1 of 2: 3, started by (mpirun|prte)", text), text
 
 
+@pytest.mark.any_back_end
 def test_two_hosts_train_one_model_and_the_trial_shows_both(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
 ) -> None:

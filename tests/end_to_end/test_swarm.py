@@ -73,7 +73,7 @@ for step in range(10000):
 """
 
 
-@pytest.fixture(scope="module", params=["shared", "carried"])
+@pytest.fixture(scope="module", params=[pytest.param("shared", marks=pytest.mark.nightly), "carried"])
 def swarm_emulator(
     request: pytest.FixtureRequest, swarm_nodes_with_rules: SwarmNodes, start_emulator: Callable[..., RunningEmulator]
 ) -> Iterator[RunningEmulator]:
