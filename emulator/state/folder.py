@@ -148,6 +148,15 @@ def remove_made(made: Sequence[Path]) -> None:
             each.rmdir()
 
 
+def remove_unused(made: Sequence[Path]) -> None:
+    """Do as ``remove_made``, unless an emulator holds the state folder by now."""
+    if not made:
+        return
+    with suppress(OSError), (made[0] / _LOCK_NAME).open("a") as lock:
+        if _try_lock(lock):
+            remove_made(made)
+
+
 def find_running_emulator(state_dir: Path) -> RunningEmulator | None:
     """Find the emulator that holds ``state_dir`` and answers; return None if there is none."""
     return None if is_free(state_dir) else _read_record(state_dir)

@@ -28,7 +28,7 @@ from emulator.exceptions import StartupError
 from emulator.gateway.addresses import is_in_container
 from emulator.security.keys import NAME as KEYS_NAME
 from emulator.settings import DEFAULT_S3_BUCKET, Settings
-from emulator.state.folder import describe_unwritable, make_state_dir, remove_made, wait_until_free
+from emulator.state.folder import describe_unwritable, make_state_dir, remove_unused, wait_until_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -146,7 +146,7 @@ def _start_detached(settings: Settings, log_level: str, init_folder: Path | None
         raise SystemExit(0)
     process.wait()
     if text := log_path.read_text()[began:].strip():
-        remove_made(made)
+        remove_unused(made)
     fail(text or f"The emulator ended at once; its log is {log_path}.")
 
 

@@ -14,6 +14,8 @@ from emulator.state.folder import (
     describe_unwritable,
     find_running_emulator,
     is_free,
+    make_state_dir,
+    remove_unused,
     wait_until_free,
 )
 
@@ -60,6 +62,17 @@ def test_what_was_there_before_a_start_that_failed_stays(tmp_path: Path) -> None
     earlier.close()
     StateFolder(tmp_path / "earlier").close()
     assert (tmp_path / "earlier").is_dir()
+
+
+def test_a_folder_that_another_start_holds_by_now_stays(tmp_path: Path) -> None:
+    made = make_state_dir(tmp_path / "new" / "state")
+    other = StateFolder(tmp_path / "new" / "state")
+    remove_unused(made)
+    assert (tmp_path / "new" / "state").is_dir()
+    other.close()
+    remove_unused(made)
+    assert list(tmp_path.iterdir()) == []
+    remove_unused([])
 
 
 def test_a_look_at_the_folder_keeps_no_emulator_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
