@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
     from emulator.components.gateway import GatewayComponent
     from emulator.components.ports import Ports
     from emulator.components.storage import Moto, Stores
-    from emulator.events.outcomes import DeliveryOutcome
     from emulator.events.publisher import Publisher
     from emulator.gateway.sagemaker import SageMaker
     from emulator.jobs import Jobs
-    from emulator.jobs.accounts import Accounts, AccountStores
+    from emulator.jobs.accounts import Accounts
     from emulator.jobs.runs.admission import Admission
     from emulator.jobs.store.store import JobStore
 
@@ -49,6 +47,7 @@ class Events(Component):
         """Start to deliver events."""
         from emulator.events.pipeline_target import start_pipeline
         from emulator.events.publisher import Publisher
+        from emulator.jobs.delivery_outcomes import record_outcome
 
         record = partial(record_outcome, self._stores.stores)
         self.publisher = Publisher(
@@ -164,28 +163,3 @@ class Retention(Component):
         prune = self._administration.prune
         pruner = Pruner(lambda: prune(settings.retention, settings.retention_size, dry_run=False))
         self.closers.callback(pruner.close)
-
-
-def record_outcome(stores: AccountStores, outcome: DeliveryOutcome) -> None:
-    """Store the result of a delivery with the jobs of the event's account, and a failure as a warning of its job."""
-    store = stores.find(outcome.account)
-    if store is None:
-        return
-    shown = {name: value for name, value in asdict(outcome).items() if name not in ("error", "training_job")}
-    store.messages.add_outcome(outcome.event_id, shown, time.time_ns() // 1_000_000)
-    if not outcome.succeeded and (job := store.find_training_job(*outcome.training_job)) is not None:
-        _warn_of_target(store, job.arn, outcome)
-
-
-def _warn_of_target(store: JobStore, arn: str, outcome: DeliveryOutcome) -> None:
-    from emulator.events.outcomes import read_function_name
-    from emulator.jobs.model.warnings import build_warning
-
-    function = read_function_name(outcome.target_arn)
-    target = f"The function {function}" if function else f"The target {outcome.target_arn}"
-    warning = build_warning("EventTargetFailed", name=target, said=outcome.error)
-    # Each event may fail in other words: the first of them is said.
-    said = (each.text for each in store.list_warnings(arn) if each.code == warning.code)
-    if not any(text.startswith(f"{target} ") for text in said):
-        with store.transaction() as transaction:
-            transaction.add_warnings(arn, [warning])
