@@ -33,7 +33,7 @@ from container_runtime.spec import Mount
 from tests.waiting import wait_until
 
 
-def test_loopback_network_holds_so_many_hosts_and_no_more(tmp_path: Path) -> None:
+def test_the_number_of_hosts_in_a_loopback_network_is_limited(tmp_path: Path) -> None:
     runtime = LocalProcesses(tmp_path / "processes")
     hosts = [f"algo-{number}" for number in range(1, MAX_NETWORK_HOSTS + 2)]
     network = runtime.create_network("full", hosts[:-1], {})

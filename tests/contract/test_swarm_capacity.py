@@ -142,7 +142,7 @@ def test_of_two_reservations_at_once_the_earlier_counts(swarm_nodes: SwarmNodes)
         assert api.configs(filters={"label": [RESERVED_LABEL]}) == []
 
 
-def test_who_waits_is_asked_whether_it_still_does(swarm_engine: SwarmEngine) -> None:
+def test_a_waiting_job_is_asked_whether_it_still_waits(swarm_engine: SwarmEngine) -> None:
     for _ in range(2):
         swarm_engine.start(build_large(SLEEP))
     wanted = build_large(SLEEP)

@@ -156,7 +156,7 @@ def test_a_program_in_the_images_own_opt_ml_processes(of_containers: RunningEmul
     assert content == b"from the image"
 
 
-def test_an_image_that_writes_elsewhere_is_told_what_to_do(of_containers: RunningEmulator) -> None:
+def test_an_image_that_writes_elsewhere_gets_a_hint(of_containers: RunningEmulator) -> None:
     """It is root on AWS, and may write everywhere."""
     stage_scripts(of_containers.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
@@ -209,7 +209,7 @@ def test_a_container_may_be_root_and_write_everywhere(
     assert list((emulator.state_dir / "jobs").glob("*")) == []
 
 
-def test_an_image_of_ones_own_is_captured(of_containers: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
+def test_a_custom_image_is_captured(of_containers: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
     stage_scripts(of_containers.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
     request = build_request("pytorch", name, "")
@@ -273,7 +273,7 @@ def image_of_ones_own(request: pytest.FixtureRequest, tmp_path: Path) -> Iterato
 
 
 @pytest.mark.docker
-def test_an_image_of_ones_own_runs_in_the_place_of_one_of_the_catalogue(image_of_ones_own: str, tmp_path: Path) -> None:
+def test_a_custom_image_replaces_one_of_the_catalogue(image_of_ones_own: str, tmp_path: Path) -> None:
     given = ["--image", f"pytorch-training:2.3={image_of_ones_own}"]
     with RunningEmulator(tmp_path / "state", runtime="docker", arguments=given) as emulator:
         s3 = emulator.client("s3")

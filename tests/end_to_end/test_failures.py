@@ -114,7 +114,7 @@ def test_name_taken_unknown_job_and_late_stop(staged: RunningEmulator, job_name:
 
 
 @pytest.mark.any_back_end
-def test_rule_that_raises_is_an_error_and_training_goes_on(
+def test_rule_that_raises_is_an_error_and_training_continues(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:
     rule = """

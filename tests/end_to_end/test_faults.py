@@ -234,7 +234,7 @@ def test_a_sick_job_is_stopped_whatever_fails_on_the_way(emulator: RunningEmulat
     ask(emulator, "DELETE")
 
 
-def test_a_job_on_spot_instances_goes_on_where_its_checkpoint_is(emulator: RunningEmulator) -> None:
+def test_a_job_on_spot_instances_continues_from_its_checkpoint(emulator: RunningEmulator) -> None:
     """However often its instances are taken from it, and as soon as it has saved something."""
     script = (
         "import os,pathlib,time;p=pathlib.Path(os.environ.get('SAGEMAKER_BASE_DIR','/opt/ml'))/'checkpoints/epoch';"

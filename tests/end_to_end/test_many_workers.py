@@ -243,7 +243,7 @@ def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
 
 @pytest.mark.any_back_end
 @pytest.mark.parametrize("runtime", BACK_ENDS)
-def test_killed_emulator_takes_all_hosts_of_two_jobs_up_again_and_stop_ends_them(
+def test_killed_emulator_reattaches_all_hosts_of_two_jobs_and_stop_ends_them(
     runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
     if runtime == "swarm" and (os.cpu_count() or 1) < 4:

@@ -54,7 +54,7 @@ def other_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtherS3]:
         yield other
 
 
-def test_a_job_goes_on_elsewhere_when_emulator_and_folder_are_gone(
+def test_a_job_continues_elsewhere_when_emulator_and_folder_are_gone(
     other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
     first = start_emulator("process", state_dir=tmp_path / "first" / "state", warm=False)

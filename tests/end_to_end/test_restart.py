@@ -53,7 +53,7 @@ def list_containers(state_dir: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("runtime", BACK_ENDS)
-def test_killed_emulator_takes_its_jobs_up_again(
+def test_killed_emulator_reattaches_its_jobs(
     runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
     first = start_emulator(runtime, state_dir=tmp_path / "state")

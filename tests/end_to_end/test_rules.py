@@ -162,7 +162,7 @@ def show_events(emulator: RunningEmulator, *arguments: str) -> list[str]:
 
 
 @pytest.mark.any_back_end
-def test_sdk_rules_with_actions_and_a_rule_of_ones_own(alone: RunningEmulator, tmp_path: Path) -> None:
+def test_sdk_rules_with_actions_and_a_custom_rule(alone: RunningEmulator, tmp_path: Path) -> None:
     """The rule that fires stops the job and tells two people; the other judges all that was saved until then."""
     job = f"sdk-rules-{os.getpid()}"
     own_rule = tmp_path / "own_rule.py"

@@ -119,15 +119,15 @@ def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarde
     assert "sick" in guarded.run("jobs")
 
 
-def test_who_proves_nothing_gets_nothing(guarded: Guarded) -> None:
-    refuse_who_proves_nothing(guarded)
+def test_an_unsigned_request_is_refused(guarded: Guarded) -> None:
+    check_that_unsigned_requests_are_refused(guarded)
 
 
-def test_who_proves_nothing_gets_nothing_here_either(guarded_here: Guarded) -> None:
-    refuse_who_proves_nothing(guarded_here)
+def test_an_unsigned_request_is_refused_by_processes_too(guarded_here: Guarded) -> None:
+    check_that_unsigned_requests_are_refused(guarded_here)
 
 
-def refuse_who_proves_nothing(guarded: Guarded) -> None:
+def check_that_unsigned_requests_are_refused(guarded: Guarded) -> None:
     for name in ("emulator.json", "keys.json"):
         assert stat.S_IMODE((guarded.state_dir / name).stat().st_mode) == 0o600
     for key, secret, code in (

@@ -62,7 +62,7 @@ def test_a_worker_is_not_a_manager(swarm_nodes_with_rules: SwarmNodes, tmp_path:
     assert "is a worker, and --runtime swarm needs a manager's" in finding["found"]
 
 
-def test_an_engine_in_no_swarm_is_told_how_to_begin_one(tmp_path: Path) -> None:
+def test_an_engine_in_no_swarm_says_how_to_create_one(tmp_path: Path) -> None:
     (finding,) = ask(tmp_path, None)
     assert finding["state"] == "missing"
     assert "is in no Swarm" in finding["found"]

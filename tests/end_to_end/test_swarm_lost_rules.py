@@ -98,7 +98,7 @@ def find_node(nodes: SwarmNodes, name: str) -> Node:
     return found
 
 
-def test_a_job_begins_again_whose_node_goes_while_it_starts(
+def test_a_job_restarts_if_its_node_is_lost_during_the_start(
     emulator: RunningEmulator, nodes: SwarmNodes, job_name: str
 ) -> None:
     frozen, jobs = nodes.nodes[-1], [f"{job_name}-{number}" for number in range(2)]
@@ -128,7 +128,7 @@ def test_a_job_begins_again_whose_node_goes_while_it_starts(
     assert lost in emulator.log_text()
 
 
-def test_a_rule_begins_again_while_the_training_goes_on(
+def test_a_rule_restarts_while_the_training_continues(
     emulator: RunningEmulator, nodes: SwarmNodes, job_name: str
 ) -> None:
     rule = build_rule("LossNotDecreasing", tensor_regex="loss", num_steps="5", use_losses_collection="False")

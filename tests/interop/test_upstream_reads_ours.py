@@ -248,7 +248,7 @@ def test_upstream_reads_what_we_read(write: Callable[[str], None], tmp_path: Pat
     assert ours["loaded_all_steps"]
 
 
-def test_an_error_of_upstream_is_told_and_the_next_run_is_read(tmp_path: Path, upstream: Upstream) -> None:
+def test_an_error_of_upstream_is_reported_and_the_next_run_is_read(tmp_path: Path, upstream: Upstream) -> None:
     with pytest.raises(AssertionError, match="ModuleNotFoundError: No module named 'no_reader'"):
         upstream.read("no_reader", tmp_path)
     write_default(str(tmp_path / "run"))

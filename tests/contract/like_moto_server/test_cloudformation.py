@@ -114,7 +114,7 @@ def test_a_deleted_stack_takes_along_what_it_made(server: Server, stack: str) ->
     assert stack not in str(server.client("sns").list_topics()["Topics"])
 
 
-def test_a_stack_that_is_there_is_not_made_again(server: Server, stack: str) -> None:
+def test_an_existing_stack_is_not_created_again(server: Server, stack: str) -> None:
     create = server.client("cloudformation").create_stack
     parameters = [{"ParameterKey": "Prefix", "ParameterValue": stack}]
     found = read_error(create, StackName=stack, TemplateBody=write_template(stack), Parameters=parameters)

@@ -47,7 +47,7 @@ def test_training_jobs_are_found_by_name_and_tags(server: Server, bucket: str) -
     server.expect(both, [], Departure(MOTO_SERVER, ["two"], FILTER))
 
 
-def test_a_property_that_there_is_not(server: Server) -> None:
+def test_an_unknown_property(server: Server) -> None:
     search_expression = {"Filters": [{"Name": "Nonsense", "Operator": "Equals", "Value": "x"}]}
     found = read_error(server.client("sagemaker").search, Resource="TrainingJob", SearchExpression=search_expression)
     assert found == "ValidationException"

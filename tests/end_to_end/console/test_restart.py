@@ -9,7 +9,7 @@ from tests.end_to_end.console.page import Console
 from tests.running_emulator import RunningEmulator
 
 
-def test_the_page_goes_on_when_the_emulator_comes_back(
+def test_the_page_continues_when_the_emulator_comes_back(
     console: Console, start_emulator: Callable[..., RunningEmulator]
 ) -> None:
     emulator = start_emulator("process")

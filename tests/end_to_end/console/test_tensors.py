@@ -118,7 +118,7 @@ def test_each_mode_and_worker_has_a_line_with_its_name(console: Console, ended: 
     expect(heads).to_have_text(["global step", *(name.replace("loss", deep) for name in named)])
 
 
-def test_who_points_at_the_tab_has_the_run_opened(console: Console, deep: str) -> None:
+def test_pointing_at_the_tab_opens_the_run(console: Console, deep: str) -> None:
     page = console.go(f"jobs/{REGION}/{deep}")
     tab = page.get_by_role("link", name="Tensors", exact=True)
     expect(tab).to_be_visible()

@@ -46,7 +46,7 @@ def test_every_variable() -> None:
     assert settings.allow_internet
 
 
-def test_only_root_chooses_whom_containers_run_as(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_root_chooses_the_user_of_containers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another user wrote could not be read, uploaded or deleted."""
     assert [parse_user(text) for text in ("root", "12", "12:13")] == [(0, 0), (12, 12), (12, 13)]
     monkeypatch.setattr(os, "getuid", lambda: 4711)

@@ -71,7 +71,7 @@ def test_what_the_cli_names_becomes_the_emulator(rules: Rules) -> None:
     assert {each for each, url in found.items() if url != URL} == set()
 
 
-def test_every_service_asks_the_emulator_where_it_is_told_to(rules: Rules) -> None:
+def test_every_service_sends_its_requests_to_the_emulator(rules: Rules) -> None:
     assert len(rules.services) > 400
     left = {service: url for service in rules.services if not (url := rules.resolve(service, URL)).startswith(URL)}
     # Its host's name begins with the account, which is not a name that anybody resolves.

@@ -144,7 +144,7 @@ def ask(container: subprocess.Popen[str], port: int) -> str:
     return done.stdout.strip() or done.stderr.splitlines()[-1]
 
 
-def test_who_is_inside_reaches_the_port_and_no_other(
+def test_an_isolated_process_reaches_the_port_and_no_other(
     proxies: Proxies, node: NodeAgent, server: int, container: subprocess.Popen[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -164,7 +164,7 @@ def test_many_are_inside_at_once(proxies: Proxies, server: int, container: subpr
         assert list(pool.map(lambda _: ask(container, server), range(4))) == ["got 3000003"] * 4
 
 
-def test_who_asks_while_the_emulator_is_away_waits_for_the_next(
+def test_a_request_while_the_emulator_is_away_waits_for_the_next(
     proxies: Proxies, node: NodeAgent, server: int, container: subprocess.Popen[str]
 ) -> None:
     proxies.open("one", "node", container.pid, [server])

@@ -40,7 +40,7 @@ def parse(text: str) -> tuple[str, str, Any]:
     return lines.get("id", ""), lines.get("event", ""), json.loads(lines.get("data", "null"))
 
 
-def test_who_comes_back_gets_what_came_meanwhile(account: Services) -> None:
+def test_a_returning_page_gets_the_changes_it_missed(account: Services) -> None:
     send(account, "first")
     stream = follow(account, None, None, lambda: False)
     assert next(stream).startswith("retry:")
@@ -54,7 +54,7 @@ def test_who_comes_back_gets_what_came_meanwhile(account: Services) -> None:
     assert parse(list(islice(again, 2))[1]) == ("4", "change", {"jobs": ["fourth", "third"], "sequence": 4})
 
 
-def test_another_state_is_told_from_the_one_the_page_knew(account: Services) -> None:
+def test_a_replaced_state_is_recognised(account: Services) -> None:
     send(account, "first")
     stream = follow(account, None, 500, lambda: False)
     assert parse(list(islice(stream, 2))[1])[1] == "hello"
@@ -80,7 +80,7 @@ def test_a_silent_stream_says_that_it_is_there(account: Services, monkeypatch: p
     assert list(islice(stream, 2))[1].startswith(":")
 
 
-def test_only_so_many_are_open_and_each_gives_its_place_back() -> None:
+def test_the_number_of_open_ones_is_limited_and_each_frees_its_place() -> None:
     streams = Streams()
     opened = [streams.open(iter(["a"])) for _ in range(MOST_STREAMS)]
     with pytest.raises(ResourceLimitExceeded, match="pages are already open"):

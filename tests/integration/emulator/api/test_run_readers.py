@@ -30,7 +30,7 @@ def list_children() -> set[int]:
     return {int(pid) for path in tasks.glob("*/children") for pid in path.read_text().split()}
 
 
-def test_it_answers_errors_and_goes_on_when_its_process_dies(readers: RunReaders, run: str) -> None:
+def test_it_answers_errors_and_continues_when_its_process_dies(readers: RunReaders, run: str) -> None:
     before = list_children()
     assert readers.ask("1", run, "series", {"tensors": ["loss"]})["series"][0]["mean"] == [0, 1, 2, 3, 4]
     with pytest.raises(ReadError, match="nope") as error:
@@ -45,7 +45,7 @@ def test_it_answers_errors_and_goes_on_when_its_process_dies(readers: RunReaders
         readers.ask("1", run, "describe", {})
 
 
-def test_several_who_ask_at_once_are_all_answered(readers: RunReaders, run: str) -> None:
+def test_simultaneous_questions_are_all_answered(readers: RunReaders, run: str) -> None:
     with ThreadPoolExecutor(6) as threads:
         found = list(threads.map(lambda _: readers.ask("1", run, "describe", {})["steps"]["count"], range(6)))
     assert found == [5] * 6

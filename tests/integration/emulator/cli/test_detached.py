@@ -75,7 +75,9 @@ def test_a_detached_emulator_takes_another_state_as_often_as_it_is_asked(command
     assert "The emulator has stopped.\n" in log
 
 
-def test_a_kill_is_told_by_the_next_command_and_in_the_log_of_the_next_start(command: Command, tmp_path: Path) -> None:
+def test_a_kill_is_reported_by_the_next_command_and_in_the_log_of_the_next_start(
+    command: Command, tmp_path: Path
+) -> None:
     start(command)
     record = tmp_path / "state" / "emulator.json"
     killed = json.loads(record.read_text())["pid"]
@@ -107,7 +109,7 @@ def test_an_import_says_at_once_that_the_emulator_did_not_come_back(command: Com
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), MemoryError(), RuntimeError("words")])
-def test_an_error_that_ends_the_process_stands_in_its_log(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_that_ends_the_process_is_in_its_log(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(SystemExit) as ended, log_end(detached=True):
         raise error
     assert ended.value.code == 1

@@ -85,7 +85,7 @@ ONE: tuple[list[str], ...] = (["one"], ["one"], ["one"])
 NOTHING: tuple[list[str], ...] = ([], [], [])
 
 
-def test_everything_is_forgotten_by_who_says_so_alone(emulator: EmulatorProcess) -> None:
+def test_everything_is_removed_only_with_the_confirming_option(emulator: EmulatorProcess) -> None:
     fill(emulator, "one")
     what = "1 job, 1 bucket with 2 objects, and all else in the emulator on"
     options: tuple[str, ...]

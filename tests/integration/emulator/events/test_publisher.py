@@ -75,7 +75,7 @@ def receive(emulator: Emulator, count: int = 1, name: str = "queue") -> list[Any
     return bodies
 
 
-def test_function_gets_the_event_and_delivery_is_told_when_it_has_ended(emulator: Emulator) -> None:
+def test_function_gets_the_event_and_delivery_is_reported_when_it_has_ended(emulator: Emulator) -> None:
     sqs = emulator.client("sqs")
     called, go_on = (sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("called", "go-on"))
     arn = emulator.create_function(
@@ -113,7 +113,7 @@ def test_queue_gets_events_in_order(emulator: Emulator) -> None:
     assert emulator.publisher.drain(60)
 
 
-def test_event_that_is_published_again_reaches_only_whom_it_has_not_reached(emulator: Emulator) -> None:
+def test_event_that_is_published_again_reaches_only_the_targets_it_missed(emulator: Emulator) -> None:
     """After a restart, that is: one target is known to have it, of another it is not known, but its queue has it."""
     from dataclasses import asdict
 
@@ -243,7 +243,7 @@ def test_log_group_archive_and_topic(emulator: Emulator) -> None:
     assert replayed["replay-name"] == "again"
 
 
-def test_event_goes_on_through_another_bus_and_not_in_circles(
+def test_event_is_forwarded_to_another_bus_but_not_in_circles(
     emulator: Emulator, caplog: pytest.LogCaptureFixture
 ) -> None:
     bus = emulator.client("events").create_event_bus(Name="second")["EventBusArn"]

@@ -53,7 +53,7 @@ def test_bodies_arrive_whole_in_both_directions(encrypted: tuple[Listener, ssl.S
             each.result()
 
 
-def test_those_who_come_by_another_socket_are_encrypted_too(encrypted: tuple[Listener, ssl.SSLContext]) -> None:
+def test_connections_of_another_socket_are_encrypted_too(encrypted: tuple[Listener, ssl.SSLContext]) -> None:
     listener, trusted = encrypted
     with socket.create_server((LOOPBACK, 0)) as door:
         listener.take(door.dup())
@@ -61,7 +61,7 @@ def test_those_who_come_by_another_socket_are_encrypted_too(encrypted: tuple[Lis
         door.shutdown(socket.SHUT_RDWR)
 
 
-def test_who_does_not_encrypt_is_told(encrypted: tuple[Listener, ssl.SSLContext]) -> None:
+def test_requests_without_encryption_get_an_explanation(encrypted: tuple[Listener, ssl.SSLContext]) -> None:
     connection = http.client.HTTPConnection(LOOPBACK, encrypted[0].port, timeout=60)
     connection.request("GET", "/")
     answer = connection.getresponse()

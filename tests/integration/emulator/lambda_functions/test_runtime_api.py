@@ -82,7 +82,7 @@ def test_init_error_is_what_the_caller_gets(api: RuntimeApi) -> None:
         (Exit(code=137, out_of_memory=True), "raise the function's MemorySize"),
     ],
 )
-def test_exit_is_told(api: RuntimeApi, how: Exit, text: str) -> None:
+def test_the_exit_of_a_worker_is_reported(api: RuntimeApi, how: Exit, text: str) -> None:
     api.worker_exited(how)
     with pytest.raises(WorkerFailure) as failure:
         api.run(build_invocation(), 60.0)

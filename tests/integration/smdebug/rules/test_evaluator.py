@@ -90,7 +90,7 @@ def test_start_and_end_step(evaluate: Any, run: RunMaker, parameters: Any, statu
         ("VanishingGradient", {"action_json": "{"}, "actions are not JSON"),
     ],
 )
-def test_wrong_configuration_is_told_before_any_tensor_comes(
+def test_wrong_configuration_is_reported_before_any_tensor_is_saved(
     evaluate: Any, rule: str, parameters: Any, text: str
 ) -> None:
     verdict = evaluate(rule, **parameters)
@@ -211,7 +211,7 @@ def test_regex_that_matches_nothing_is_not_an_issue(evaluate: Any, run: RunMaker
         (None, ("x",), "The collection relu_output was saved with 1 tensor, none of which is what the rule looks at."),
     ],
 )
-def test_a_collection_that_is_there_is_not_to_be_added(
+def test_an_existing_collection_is_not_suggested(
     evaluate: Any, run: RunMaker, regex: str | None, tensor_names: tuple[str, ...], advice: str
 ) -> None:
     manager = CollectionManager()

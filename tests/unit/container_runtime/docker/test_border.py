@@ -56,7 +56,7 @@ def test_a_lost_node_is_not_an_engine_to_start(
     assert advice in say_lost(url)
 
 
-def test_a_container_without_the_socket_is_told_to_mount_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_container_without_the_socket_says_to_mount_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("container_runtime.docker.border._OWN_CONTAINER", tmp_path)
     said = say_lost("http+docker://localhost/info")
     assert "engine start), give this container its socket (docker run -v /var/run/docker.sock:" in said

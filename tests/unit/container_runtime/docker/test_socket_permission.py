@@ -48,7 +48,7 @@ def build_expected(engine: Path) -> tuple[str, str]:
     )
 
 
-def test_every_command_says_whose_the_socket_is_and_what_mends_it(engine: Path, tmp_path: Path) -> None:
+def test_every_command_says_who_owns_the_socket_and_what_to_do(engine: Path, tmp_path: Path) -> None:
     what, remedy = build_expected(engine)
     sentence = f"{what}. {remedy}\n"
     status = run_as_nobody(engine, "engine", "status")
@@ -102,7 +102,7 @@ def test_a_socket_that_cannot_be_seen(tmp_path: Path) -> None:
     assert "DOCKER_HOST=unix://PATH" in explain_refusal(tmp_path / "docker.sock" / "below")
 
 
-def test_a_user_without_a_name_is_told_by_number(engine: Path) -> None:
+def test_a_user_without_a_name_is_shown_by_number(engine: Path) -> None:
     os.chown(engine, 4_000_001, 4_000_002)
     assert "is of 4000001, group 4000002, mode 0660" in explain_refusal(engine)
 

@@ -11,7 +11,7 @@ from container_runtime.process import process_tree
 from container_runtime.process.process_tree import ProcessTreeMeter
 
 
-def test_a_container_is_measured_whose_first_process_comes_late(
+def test_a_container_whose_first_process_starts_late_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     supervisor = os.getpid()

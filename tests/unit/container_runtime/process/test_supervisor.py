@@ -43,7 +43,7 @@ def test_both_files_cut_at_the_same_length() -> None:
     assert supervisor.MAX_LINE_BYTES == runtime.MAX_LINE_BYTES
 
 
-def test_log_that_cannot_be_written_is_told_and_does_not_raise() -> None:
+def test_log_that_cannot_be_written_is_reported_and_does_not_raise() -> None:
     log = supervisor.LineLog("/dev/full")
     log.feed(b"lost\n")
     log.close()
@@ -102,7 +102,7 @@ finished.set()
         (0, 0.1, 1.0),
     ],
 )
-def test_memory_is_looked_at_as_often_as_it_can_matter(left_bytes: int, cost_seconds: float, pause: float) -> None:
+def test_memory_is_checked_as_often_as_it_can_matter(left_bytes: int, cost_seconds: float, pause: float) -> None:
     assert supervisor.choose_pause(left_bytes, cost_seconds) == pytest.approx(pause)
 
 

@@ -25,7 +25,7 @@ def look(node: dict[str, Any], *, alone: bool = False) -> Finding:
     return finding
 
 
-def test_a_node_that_takes_no_tasks_is_told_of() -> None:
+def test_a_node_that_accepts_no_tasks_is_reported() -> None:
     down = look(describe(state="down"))
     assert down.state == "note"
     assert "tall (127.0.0.1) is down" in down.found

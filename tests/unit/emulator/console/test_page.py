@@ -61,6 +61,6 @@ def test_the_front_page_leads_a_browser_to_it_and_tells_others_where_it_is(clien
         ({"PATH_INFO": "/console", "HTTP_ACCEPT": "text/html", "HTTP_HOST": "b.s3.localhost:1"}, False),
     ],
 )
-def test_who_gets_the_page(environ: dict[str, str], expected: bool) -> None:
+def test_which_clients_get_the_page(environ: dict[str, str], expected: bool) -> None:
     request = parse_request({"REQUEST_METHOD": "GET", "HTTP_HOST": "127.0.0.1:4580", **environ})
     assert is_from_a_browser(request) is expected

@@ -29,7 +29,7 @@ def test_one_at_a_time_whoever_came_first() -> None:
     assert order == list(range(20))
 
 
-def test_who_fails_gives_the_turn_on() -> None:
+def test_a_failing_request_passes_the_turn_on() -> None:
     turns = RequestQueue(600)
     with pytest.raises(KeyError), turns.take():
         raise KeyError
@@ -37,7 +37,7 @@ def test_who_fails_gives_the_turn_on() -> None:
         pass
 
 
-def test_who_waits_in_vain_goes_in_all_the_same() -> None:
+def test_a_request_that_waited_too_long_proceeds() -> None:
     turns, let_go = RequestQueue(0.01), Event()
 
     def hold() -> None:

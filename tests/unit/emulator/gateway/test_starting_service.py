@@ -13,7 +13,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> StartingService[str]:
     return StartingService()
 
 
-def test_the_start_goes_on_when_early_requests_have_their_answers(service: StartingService[str]) -> None:
+def test_the_start_continues_when_early_requests_are_answered(service: StartingService[str]) -> None:
     entered, may_answer, steps = threading.Event(), threading.Event(), list[str]()
 
     def answer() -> None:

@@ -26,7 +26,7 @@ def test_keys_are_made_once_and_are_their_owners(tmp_path: Path) -> None:
             load_keys(tmp_path)
 
 
-def test_a_session_says_whose_it_is_and_cannot_be_changed() -> None:
+def test_a_session_names_its_user_and_cannot_be_changed() -> None:
     keys, other = Keys("s" * 40, "t" * 40), Keys("S" * 40, "t" * 40)
     given = keys.issue(ROLE, "job", ACCOUNT, 60)
     token = given["AWS_SESSION_TOKEN"]

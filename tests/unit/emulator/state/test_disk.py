@@ -34,7 +34,7 @@ def test_what_would_take_the_reserve_is_refused(tmp_path: Path) -> None:
         DiskBudget(tmp_path, 10 * free).check()
 
 
-def test_a_full_disk_is_told_from_other_errors(tmp_path: Path) -> None:
+def test_a_full_disk_is_distinguished_from_other_errors(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left") as caught, Path("/dev/full").open("wb", buffering=0) as full:
         full.write(b"x")
     assert is_disk_full(caught.value)

@@ -35,7 +35,9 @@ def test_it_is_open_for_some_seconds_from_when_the_renewal_was_sent(fence: Fence
     assert not fence.is_open
 
 
-def test_who_waits_goes_on_when_it_is_renewed(fence: Fence, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_waiting_thread_continues_when_it_is_renewed(
+    fence: Fence, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     threads = [Thread(target=fence.wait) for _ in range(3)]
     for thread in threads:
         thread.start()

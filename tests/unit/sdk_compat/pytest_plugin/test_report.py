@@ -55,7 +55,7 @@ def test_table_is_as_wide_as_it_may_be() -> None:
     assert max(map(len, lines)) == 59
 
 
-def test_what_ran_in_place_of_something_requested_is_told_below_the_job() -> None:
+def test_what_ran_in_place_of_something_requested_is_shown_below_the_job() -> None:
     briefs = ["asked 2.3.0, runs 2.13.0", "", "ml.p4d.24xlarge: no GPU here"]
     substituted = {**JOB, "warnings": [{"code": "c", "text": "t", "remedy": "r", "brief": each} for each in briefs]}
     lines = format_table([substituted, BARE], 80)

@@ -71,7 +71,7 @@ def test_collections_text_that_is_refused() -> None:
         CollectionManager.load_from_string('{"collections": {}}')
 
 
-def test_manager_makes_what_is_missing_unless_told_not_to() -> None:
+def test_manager_makes_what_is_missing_unless_configured_otherwise() -> None:
     manager = CollectionManager()
     with pytest.raises(SMDebugError, match="nothing"):
         manager.get("nothing", create=False)

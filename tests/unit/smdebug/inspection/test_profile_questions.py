@@ -76,7 +76,7 @@ def test_shares_of_the_time_that_each_phase_had(tmp_path: Path) -> None:
     assert set(shares["step"][phases["columns"] // 2 + 1 :]) == {0.0}
 
 
-def test_it_follows_a_job_whose_minute_goes_on(tmp_path: Path) -> None:
+def test_it_follows_a_job_whose_minute_is_incomplete(tmp_path: Path) -> None:
     maker = ProfileMaker(tmp_path / "stored")
     unfinished = ProfileMaker(tmp_path / "unfinished")
     profiles: Profiles = OrderedDict()
@@ -245,6 +245,6 @@ def test_a_damaged_profile_is_reported(tmp_path: Path, profiler: str, content: b
     assert "damaged" in answer(json.dumps(question), OrderedDict(), OrderedDict())["error"]
 
 
-def test_a_profile_that_there_is_not(tmp_path: Path) -> None:
+def test_a_missing_profile(tmp_path: Path) -> None:
     question = {"path": str(tmp_path), "question": "flame-graph", "arguments": {"process": "nobody"}}
     assert "PythonProfilingConfig" in answer(json.dumps(question), OrderedDict(), OrderedDict())["error"]

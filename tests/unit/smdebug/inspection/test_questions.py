@@ -67,7 +67,7 @@ def test_a_series_has_the_times_at_which_its_steps_were_saved(trial: Trial, tmp_
     assert found[0]["timesMs"][0] is None
 
 
-def test_each_mode_and_worker_is_a_series_that_says_whose_it_is(trial: Trial, tmp_path: Path) -> None:
+def test_each_mode_and_worker_is_a_series_with_its_name(trial: Trial, tmp_path: Path) -> None:
     lines = ask(trial, "series", tensors=["loss"])["series"]
     assert [(line["mode"], line["worker"], line["known"]) for line in lines] == [
         ("TRAIN", "worker_0", 15),
@@ -297,7 +297,7 @@ def test_what_a_first_look_does_not_know_is_answered_from_all_steps(
         assert len(steps) == expected
 
 
-def test_a_first_look_at_a_run_that_goes_on_grows_old(
+def test_a_first_reading_of_a_growing_run_becomes_outdated(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("smdebug.inspection.watched_run._FEW_STEPS", 5)

@@ -72,9 +72,7 @@ def test_an_old_version_is_reported(
     assert "PyTorch 1.13.1+cpu is not supported by this hook, which needs 2.3 or later" in message
 
 
-def test_a_torch_that_has_nothing_of_what_is_looked_at_costs_the_capture_only(
-    run_script: RunScript, tmp_path: Path
-) -> None:
+def test_a_torch_without_the_captured_functions_loses_only_the_capture(run_script: RunScript, tmp_path: Path) -> None:
     package = tmp_path / "old" / "torch"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("__version__ = '0.4.1'\n")

@@ -50,7 +50,7 @@ def test_state_after_each_step(make: Any, make_hook: MakeHook, training: Trainin
         schedule.step()
 
 
-def test_only_for_who_asks(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
+def test_it_is_saved_only_on_request(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
     hook.register_module(training.model)
     training.step()

@@ -45,7 +45,7 @@ def test_upstreams_state_is_gone_on_from(
     assert run.index(first + 1)["meta"]["mode_step"] == first
 
 
-def test_each_new_checkpoint_leaves_a_state_and_a_third_run_goes_on_from_it(
+def test_each_new_checkpoint_leaves_a_state_and_a_third_run_continues_from_it(
     checkpoints: Path, make_hook: MakeHook, training: Training
 ) -> None:
     for restart in range(3):

@@ -150,7 +150,7 @@ def replace_files(folder: Path, source: Path, *names: str) -> None:
 
 
 @pytest.mark.parametrize("with_other_tensors", [False, True])
-def test_a_step_that_a_second_process_replaced_is_read_anew(tmp_path: Path, *, with_other_tensors: bool) -> None:
+def test_a_step_that_a_second_process_replaced_is_read_again(tmp_path: Path, *, with_other_tensors: bool) -> None:
     first, second = RunMaker(tmp_path / "run"), RunMaker(tmp_path / "second")
     first.write_step(0, {"loss": 1.0})
     second.write_step(0, {"accuracy": 0.5, "loss": 2.0} if with_other_tensors else {"loss": 2.0})

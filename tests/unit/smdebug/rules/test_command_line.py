@@ -151,7 +151,7 @@ def test_run_on_s3(storage: Storage, capsys: Any) -> None:
     assert "gradient/a at step 0" in capsys.readouterr().out
 
 
-def test_report_goes_where_it_is_told(run: str, tmp_path: Path, capsys: Any) -> None:
+def test_report_is_written_to_the_given_path(run: str, tmp_path: Path, capsys: Any) -> None:
     main(["run", "CreateXgboostReport", "--trial", run, "--output", str(tmp_path / "out")])
     assert list((tmp_path / "out").rglob("*.html"))
     assert f"into {tmp_path / 'out'}." in capsys.readouterr().out

@@ -128,7 +128,7 @@ def three_steps(tmp_path: Path) -> Trial:
         (lambda step: step * 5e-324, [0.0, 5e-324, 1e-323]),
     ],
 )
-def test_a_rule_of_ones_own_may_measure_any_number(
+def test_a_custom_rule_may_measure_any_number(
     three_steps: Trial, measured: Callable[[int], Any], values: list[float], tmp_path: Path
 ) -> None:
     report = write_report(Mine(three_steps, measured), tmp_path)

@@ -202,7 +202,7 @@ def test_on_s3(storage: Storage) -> None:
     assert measure(rows, "abs_mean").tolist() == [2.0, 3.0, 4.0, 5.0, 6.0]
 
 
-def test_a_damaged_record_is_left_to_who_reads_it_alone(tmp_path: Path) -> None:
+def test_a_damaged_record_is_left_to_the_single_reader(tmp_path: Path) -> None:
     trial = write_run(tmp_path)
     tensors = trial.step_tensors
     learn(trial, 1)
@@ -216,7 +216,7 @@ def test_a_damaged_record_is_left_to_who_reads_it_alone(tmp_path: Path) -> None:
     assert tensors.stack(tensors.names(3), 3) is not None
 
 
-def test_large_tensors_and_several_workers_are_looked_at_alone(tmp_path: Path) -> None:
+def test_large_tensors_and_several_workers_are_read_one_by_one(tmp_path: Path) -> None:
     run = RunMaker(tmp_path / "large")
     for step in range(3):
         run.write_step(step, {name: np.ones(70_000, np.float32) for name in "ab"})

@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_written_costs_the_run_only(
     assert warnings_in(said)
 
 
-def test_an_error_of_the_script_reaches_it_and_the_next_training_goes_on(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_an_error_of_the_script_reaches_it_and_the_next_training_works(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
 
     class Failing(keras.callbacks.Callback):

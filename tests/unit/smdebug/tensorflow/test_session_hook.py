@@ -194,7 +194,7 @@ def test_what_is_fetched_is_there_once_by_each_name(tmp_path: Path) -> None:
     assert not found["none"]
 
 
-def test_the_sessions_of_a_graph_are_seen_and_it_is_let_go(
+def test_the_sessions_of_a_graph_are_seen_and_it_is_released(
     make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
 ) -> None:
     hook = make_session_hook(save_all=True)

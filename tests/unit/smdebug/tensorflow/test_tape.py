@@ -103,7 +103,7 @@ def test_two_tapes_of_one_step_are_one_step(make_hook: MakeHook, run: WrittenRun
     assert run.values(1)["gradients/secondGrad"] == [1.0]
 
 
-def test_xla_is_told_once_and_trains(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
+def test_xla_is_reported_once_and_trains(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
     model = make_model()
     hook = make_hook(save_all=True)
     run_steps(tf.function(make_step(model, hook), jit_compile=True), times=2)

@@ -62,7 +62,7 @@ def test_variables_of_keras_are_read() -> None:
         np.testing.assert_array_equal(read[name], variable.numpy())
 
 
-def test_the_functions_of_only_so_many_are_kept() -> None:
+def test_the_number_of_kept_functions_is_limited() -> None:
     reader = VariableReader()
     groups = [make_variables("float32", [(index,)] * 4) for index in range(1, 40)]
     for group in groups:

@@ -195,7 +195,7 @@ def test_damaged_collections_of_all_workers_name_the_file(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
-def test_what_stands_before_the_damage_is_read_as_it_was_written(
+def test_what_precedes_the_damage_is_read_as_it_was_written(
     copy: Path, damage: Callable[[bytes, random.Random], bytes]
 ) -> None:
     (path,) = copy.glob(f"events/*/{DAMAGED_STEP:012}_worker_0.*")

@@ -76,7 +76,7 @@ def test_only_the_first_record_of_a_kind_is_decoded_field_by_field(tmp_path: Pat
     assert learned == [locate(trial, "a", step).length for step in (0, 1)]
 
 
-def test_damage_is_told_as_the_trial_tells_it(tmp_path: Path) -> None:
+def test_damage_is_reported_as_the_trial_reports_it(tmp_path: Path) -> None:
     trial = write_run(tmp_path)
     trial.reader.read_shared("a", locate(trial, "a", 0), 0)
     damaged, missing = (tmp_path / locate(trial, "a", step).event_file_name for step in (1, 2))

@@ -98,7 +98,7 @@ def test_an_index_never_comes_before_what_it_names(setup: Setup) -> None:
     assert len(list((setup.here / "tensors").rglob("*.json"))) == len(written)
 
 
-def test_a_cut_connection_is_taken_up_where_it_was(setup: Setup) -> None:
+def test_a_cut_connection_resumes_where_it_was(setup: Setup) -> None:
     carriers = setup.make()
     carriers.fill(NAME, "node", setup.folders)
     first = write(setup.there / "first", "1")
@@ -113,7 +113,7 @@ def test_a_cut_connection_is_taken_up_where_it_was(setup: Setup) -> None:
     assert (setup.here / "first").stat() == arrived, "it came a second time"
 
 
-def test_another_process_goes_on(setup: Setup) -> None:
+def test_another_process_continues(setup: Setup) -> None:
     before = setup.make()
     before.fill(NAME, "node", setup.folders)
     write(setup.there / "first", "1")

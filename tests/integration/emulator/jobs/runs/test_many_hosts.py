@@ -157,7 +157,7 @@ def test_isolated_hosts_outlast_what_holds_their_network(harness: JobHarness, tm
 
 @pytest.mark.slow
 @pytest.mark.skipif(not probe_namespaces().network, reason="the kernel grants no namespaces")
-def test_isolated_hosts_of_a_killed_emulator_are_taken_up_without_what_held_their_network(tmp_path: Path) -> None:
+def test_isolated_hosts_of_a_killed_emulator_are_reattached_without_what_held_their_network(tmp_path: Path) -> None:
     script = RANK + MEET + "(ml / 'ready').touch()" + WAIT_FOR_GO + "print('last', rank, flush=True)\n"
     members = TWO | {"EnableNetworkIsolation": True}
     bucket = run_and_kill(tmp_path, script, condition=is_training(2), members=members)
@@ -327,7 +327,7 @@ def is_training(hosts: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("end", "status"), [("", "Completed"), ("sys.exit(4 * rank)", "Failed")])
-def test_killed_emulator_takes_every_host_up_again(tmp_path: Path, end: str, status: str) -> None:
+def test_killed_emulator_reattaches_every_host(tmp_path: Path, end: str, status: str) -> None:
     script = RANK + "(ml / 'ready').touch()" + WAIT_FOR_GO + "print('last', rank, flush=True)\n" + end
     bucket = run_and_kill(tmp_path, script, condition=is_training(2), members=TWO)
     with recover(tmp_path, bucket) as harness:

@@ -178,7 +178,7 @@ print("rank", rank)
     assert [harness.log(LOG, f"work/algo-{host}-")[-1] for host in (1, 2)] == ["rank 0", "rank 1"]
 
 
-def test_a_failure_is_told_and_only_continuous_output_is_kept(harness: JobHarness) -> None:
+def test_a_failure_is_reported_and_only_continuous_output_is_kept(harness: JobHarness) -> None:
     script = """
 (ml / "processing/live/a").write_text("a")
 (ml / "processing/last/b").write_text("b")

@@ -222,7 +222,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Event:
     return away
 
 
-def test_job_that_was_stopping_is_stopped_whose_engine_lost_it(harness: JobHarness, away: Event) -> None:
+def test_stopping_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away: Event) -> None:
     script = "(ml / 'output/tensors/early').touch()\nprint('first', flush=True)" + WAIT_FOR_GO
     harness.jobs.training.create(REGION, harness.request(script=script, DebugHookConfig=harness.hook()))
     harness.wait_for_stage("Training")

@@ -207,7 +207,7 @@ def test_other_emulators_containers_are_left_alone(harness: JobHarness) -> None:
 
 
 @pytest.mark.parametrize(("gone", "losses"), [(False, 0), (True, 0), (True, 10)])
-def test_processing_job_is_taken_up_or_begins_again(tmp_path: Path, *, gone: bool, losses: int) -> None:
+def test_processing_job_is_reattached_or_restarted(tmp_path: Path, *, gone: bool, losses: int) -> None:
     script = WAIT_FOR_GO + "(ml / 'processing/live/late').touch()"
     before = (
         "from tests.integration.emulator.jobs.runs.test_processing import build_outputs, build_request, describe; "
@@ -238,7 +238,7 @@ def test_processing_job_is_taken_up_or_begins_again(tmp_path: Path, *, gone: boo
         assert "out/live/late" in harness.stored()
 
 
-def test_tuning_job_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_tuning_job_continues_where_it_was(tmp_path: Path) -> None:
     script = "p = json.loads((ml / 'input/config/hyperparameters.json').read_text())" + WAIT_FOR_GO
     before = (
         "from tests.integration.emulator.jobs.runs import test_tuning as tuning; "

@@ -116,7 +116,7 @@ def test_an_end_that_cannot_be_stored_is_stored_when_the_disk_has_space(
     assert caplog.text.count("could not be stored") == 2
 
 
-def test_a_rule_is_told_where_the_jobs_are_that_it_compares_with(harness: JobHarness) -> None:
+def test_a_rule_gets_the_addresses_of_the_jobs_that_it_compares_with(harness: JobHarness) -> None:
     hook = {"S3OutputPath": f"s3://{harness.bucket}/somewhere/else"}
     harness.run(harness.request(TrainingJobName="earlier", DebugHookConfig=hook))
     rule = harness.rule("Compares", "pass")

@@ -41,9 +41,7 @@ def test_a_job_that_fills_its_volume_is_ended(harness: JobHarness) -> None:
     assert harness.describe("other")["TrainingJobStatus"] == "InProgress"
 
 
-def test_a_job_that_goes_on_writing_to_a_full_disk_is_ended(
-    harness: JobHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_keeps_writing_to_a_full_disk_is_ended(harness: JobHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its volume is larger than what is left: the bound is what is to stay free."""
     for name, script in (("quiet", SLEEP), ("writes", GO_ON_WRITING)):
         harness.jobs.training.create(REGION, harness.request(name, script))

@@ -199,7 +199,7 @@ def test_an_exported_job_has_its_warnings_and_an_older_export_has_none(harness: 
             parse_warnings({"warnings": wrong})
 
 
-def test_a_job_has_so_many_warnings_and_no_more(harness: JobHarness) -> None:
+def test_the_number_of_warnings_of_a_job_is_limited(harness: JobHarness) -> None:
     many = [build_warning("MetricNeverMatched", name=str(each), regex="") for each in range(300)]
     with harness.store.transaction() as transaction:
         assert len(transaction.add_warnings("arn", many)) == 100

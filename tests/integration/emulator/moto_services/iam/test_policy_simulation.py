@@ -64,7 +64,7 @@ def test_policies_of_a_role_a_user_and_its_group_are_judged(emulator: Emulator) 
 
 
 @pytest.mark.parametrize("arn", ["arn:aws:iam::123456789012:role/nobody", "arn:aws:iam::123456789012:root", "nonsense"])
-def test_who_is_not_there_is_refused(emulator: Emulator, arn: str) -> None:
+def test_an_unknown_principal_is_refused(emulator: Emulator, arn: str) -> None:
     with pytest.raises(ClientError) as refused:
         emulator.client("iam").simulate_principal_policy(
             PolicySourceArn=arn.ljust(20, "x"), ActionNames=["s3:GetObject"]

@@ -300,7 +300,7 @@ def test_every_setting_of_a_bucket_comes_back(tmp_path: Path) -> None:
         assert read_settings(s3) == before
 
 
-def test_an_upload_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_an_upload_continues_after_a_restart(tmp_path: Path) -> None:
     parts, body = [], os.urandom(5 * 1024 * 1024)
     with running(tmp_path) as s3:
         s3.create_bucket(Bucket="kept")

@@ -186,7 +186,7 @@ def test_an_object_for_no_bucket_leaves_nothing(s3: Any, folder: Path) -> None:
     assert list_files(folder) == files
 
 
-def test_damage_is_reported_and_the_rest_goes_on(s3: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_is_reported_and_the_rest_continues(s3: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     small, large = os.urandom(1000), os.urandom(3 * MIB)
     for key, data in (("small", small), ("large", large), ("fine", b"fine")):
         s3.put_object(Bucket="bodies", Key=key, Body=data)

@@ -65,7 +65,7 @@ def test_a_deny_of_requests_without_tls_forbids_nothing(s3: Any, bucket: str) ->
     assert s3.get_object(Bucket=bucket, Key="key")["Body"].read() == b"1"
 
 
-def test_encryption_is_demanded_of_those_who_do_not_ask_for_it(s3: Any, bucket: str) -> None:
+def test_a_policy_can_require_encryption(s3: Any, bucket: str) -> None:
     deny(s3, bucket, {"StringNotEquals": {"s3:x-amz-server-side-encryption": ["AES256", "aws:kms"]}})
     assert not may_put(s3, bucket)
     assert may_put(s3, bucket, ServerSideEncryption="AES256")
@@ -133,7 +133,7 @@ def test_an_operator_that_iam_does_not_have_is_refused(s3: Any, bucket: str) -> 
         deny(s3, bucket, {"StringIs": {"s3:prefix": "a"}})
 
 
-def test_a_denied_request_is_told_so(s3: Any, bucket: str) -> None:
+def test_a_denied_request_says_why(s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="key", Body=b"1")
     deny(s3, bucket, {}, "s3:*")
     for ask in (
@@ -148,7 +148,7 @@ def test_a_denied_request_is_told_so(s3: Any, bucket: str) -> None:
         assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
 
 
-def test_who_may_not_get_an_object_may_not_ask_for_its_head(s3: Any, bucket: str) -> None:
+def test_head_object_needs_the_permission_of_get_object(s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="key", Body=b"1")
     deny(s3, bucket, {}, "s3:GetObject")
     with pytest.raises(ClientError, match="403"):

@@ -184,7 +184,7 @@ def test_a_long_log_becomes_a_snapshot_and_what_it_replaces_is_removed(
         assert folder.read() == [str(number) for number in range(15)]
 
 
-def test_a_folder_goes_on_with_its_own_copy_and_sends_what_that_lacks(open_bucket: Open, tmp_path: Path) -> None:
+def test_a_folder_continues_its_own_copy_and_sends_what_it_lacks(open_bucket: Open, tmp_path: Path) -> None:
     with kept(open_bucket(), tmp_path / "a") as folder:
         folder.add("one")
     with closing(_open_store(tmp_path / "a" / "jobs.sqlite")) as store:
@@ -255,7 +255,7 @@ def test_an_s3_that_is_away_is_reported_and_gets_all_when_it_is_back(
         assert (folder.path / "s3/contents/ab/1").read_text() == "first"
 
 
-def test_who_finds_its_number_taken_writes_no_more(bucket: Bucket, tmp_path: Path) -> None:
+def test_an_emulator_whose_number_is_taken_writes_no_more(bucket: Bucket, tmp_path: Path) -> None:
     lost: list[str] = []
     with kept(bucket, tmp_path / "a", lost.append) as folder:
         folder.replica.settle()

@@ -30,7 +30,7 @@ def test_what_a_request_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("interval_ms", [0, 99, 300, 60001, -500])
-def test_an_interval_that_there_is_not(interval_ms: int) -> None:
+def test_an_unknown_interval(interval_ms: int) -> None:
     fault = describe_fault(request({"ProfilingIntervalInMilliseconds": interval_ms}))
     assert fault is not None
     assert f"ProfilingIntervalInMilliseconds {interval_ms} " in fault
@@ -97,7 +97,7 @@ def test_rules_need_a_profiler() -> None:
             merge_update(before, {"ProfilerRuleConfigurations": [RULE]})
 
 
-def test_the_container_is_told_its_own_folder_where_something_is_traced() -> None:
+def test_the_container_gets_its_own_folder_where_something_is_traced() -> None:
     told = build_profiler_configuration(request({"ProfilingParameters": {"LocalPath": "/a", "B": "1"}}), "/tmp/ml/a")
     assert told == {"ProfilingParameters": {"LocalPath": "/tmp/ml/a", "B": "1"}}
     nothing: list[dict[str, Any]] = [{}, {"ProfilingParameters": {}}]

@@ -31,7 +31,7 @@ def let_in(job: Job) -> None:
     job.thread.join()
 
 
-def test_the_oldest_is_let_in_first_whoever_asked_first() -> None:
+def test_the_oldest_job_is_admitted_first() -> None:
     admission = Admission(1)
     first = Job(admission, 1)
     let_in(first)
@@ -67,7 +67,7 @@ def test_many_hosts_take_many_places_and_more_than_there_are_run_alone() -> None
     let_in(small)
 
 
-def test_who_is_stopped_waits_no_longer_and_takes_no_place() -> None:
+def test_a_stopped_job_stops_waiting_and_takes_no_place() -> None:
     admission = Admission(1)
     admission.reattach("running", 1)
     stopped = Job(admission, 1)
@@ -89,7 +89,7 @@ def test_a_full_disk_lets_nobody_in(tmp_path: Path) -> None:
     let_in(Job(Admission(None, DiskBudget(tmp_path, 0)), 1))
 
 
-def test_without_a_number_all_are_let_in() -> None:
+def test_without_a_limit_all_jobs_are_admitted() -> None:
     admission = Admission()
     for number in range(20):
         let_in(Job(admission, number, hosts=3))

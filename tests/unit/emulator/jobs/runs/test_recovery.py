@@ -130,7 +130,7 @@ def left(tmp_path: Path) -> Iterator[Left]:
     made.store.close()
 
 
-def test_a_job_goes_on_with_the_containers_of_all_its_hosts(left: Left) -> None:
+def test_a_job_continues_with_the_containers_of_all_its_hosts(left: Left) -> None:
     job = left.add_training_job("job", "Downloading", "Training", instances=2)
     left.add_containers(job.arn, "algo-1", "algo-2")
     left.add_network(job.arn)
@@ -192,7 +192,7 @@ def test_what_no_job_has_any_more_is_removed_though_some_of_it_cannot_be(left: L
     assert left.engine.removed == ["ended/algo-1", "unknown/algo-1", "network-of-ended", "network-of-unknown"]
 
 
-def test_a_rule_goes_on_or_begins_again_unless_it_waits_for_its_job(left: Left) -> None:
+def test_a_rule_continues_or_restarts_unless_it_waits_for_its_job(left: Left) -> None:
     job = left.add_training_job("job", "Downloading", "Training", rules=("Runs", "Lost", "Waits"))
     left.add_containers(job.arn, "algo-1")
     runs, lost, _ = left.list_rules(job)
@@ -229,7 +229,7 @@ def test_a_rule_that_has_its_verdict_keeps_the_container_that_still_reports(left
 @pytest.mark.parametrize(
     ("hosts", "folder", "goes_on"), [(2, True, True), (1, True, False), (0, True, False), (2, False, False)]
 )
-def test_a_processing_job_goes_on_or_begins_again(left: Left, hosts: int, folder: bool, goes_on: bool) -> None:
+def test_a_processing_job_continues_or_restarts(left: Left, hosts: int, folder: bool, goes_on: bool) -> None:
     job = left.add_processing_job("process", 2, folder=folder)
     names = [f"algo-{number}" for number in range(1, hosts + 1)]
     left.add_containers(job.arn, *names)

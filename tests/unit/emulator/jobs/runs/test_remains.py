@@ -115,7 +115,7 @@ def test_a_container_is_known_by_its_jobs_arn() -> None:
     assert engine.calls == [("remove", "c1")]
 
 
-def test_the_thread_goes_on_after_an_error_and_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_thread_continues_after_an_error_and_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
     asked = threading.Event()
 
     def fail() -> list[Remains]:

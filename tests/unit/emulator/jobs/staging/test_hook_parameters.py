@@ -55,7 +55,7 @@ def test_nearly_the_name_of_a_built_in_collection(written: str, meant: str) -> N
 
 
 @pytest.mark.parametrize("name", ["losses", "all", "custom", "relu_outputs_of_block", "my_weights_2", "", "x"])
-def test_a_name_of_ones_own(name: str) -> None:
+def test_a_custom_name(name: str) -> None:
     assert list(find_slips(build_request(name, save_interval="5"))) == []
 
 

@@ -37,7 +37,7 @@ def test_hosts_are_counted_through_all_groups() -> None:
     assert list_hosts({}) == (Host("algo-1", "homogeneousCluster", None),)
 
 
-def test_host_is_told_of_the_others_by_their_addresses() -> None:
+def test_host_gets_the_addresses_of_the_others() -> None:
     cluster = Cluster(list_hosts(GROUPS), NETWORK)
     assert describe_resources(cluster, cluster.hosts[1]) == {
         "current_host": "127.80.1.2",

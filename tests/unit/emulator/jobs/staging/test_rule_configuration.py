@@ -25,7 +25,7 @@ def build_evaluation(**members: Any) -> RuleEvaluation:
 
 
 @pytest.mark.parametrize("of_profiler", [False, True])
-def test_a_rule_is_told_of_its_job_and_where_to_write(of_profiler: bool) -> None:
+def test_a_rule_gets_the_name_of_its_job_and_its_output_folder(of_profiler: bool) -> None:
     kind = "ProfilerRuleConfigurations" if of_profiler else "DebugRuleConfigurations"
     request = {
         "OutputDataConfig": {"S3OutputPath": "s3://b/out"},

@@ -95,7 +95,7 @@ def test_every_default_is_a_value_that_its_rule_takes() -> None:
 
 
 @pytest.mark.parametrize("image", ["123456789012.dkr.ecr.us-east-1.amazonaws.com/mine:1", "", "rules:latest"])
-def test_what_an_image_of_ones_own_reads_is_not_known(image: str) -> None:
+def test_the_variables_that_a_custom_image_reads_are_unknown(image: str) -> None:
     assert find(DEBUG, image, rule_to_invoke="Nothing") == []
 
 

@@ -108,7 +108,7 @@ def test_objects_that_cannot_be_stored_together_are_stored_one_by_one(s3: Failin
     assert s3.read_all() == contents
 
 
-def test_what_is_gone_or_unreadable_is_told_apart(tmp_path: Path, s3: FailingStore) -> None:
+def test_missing_and_unreadable_files_are_distinguished(tmp_path: Path, s3: FailingStore) -> None:
     folder, target = JobFolder(tmp_path), S3Uri(s3.bucket, "k")
     (tmp_path / "there").write_bytes(b"x")
     assert put_file(s3, folder, "there", target)
@@ -190,7 +190,7 @@ def test_keys_are_joined_with_one_slash(prefix: str, key: str) -> None:
     assert join_key(prefix, "a") == key
 
 
-def test_a_sync_goes_on_after_a_failure_and_uploads_the_rest_at_its_end(
+def test_a_sync_continues_after_a_failure_and_uploads_the_rest_at_its_end(
     tmp_path: Path, s3: FailingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     sync = FolderSync(make_upload(tmp_path, s3), "sync", 0.002)

@@ -140,7 +140,7 @@ def test_a_profiler_that_is_enabled_later_is_uploaded_from_then_on(run: Run) -> 
     assert run.find_keys() == {f"prof/job/profiler-output/{name}" for name in names}
 
 
-def test_what_was_refused_is_looked_at_again_at_the_end(run: Run) -> None:
+def test_refused_files_are_checked_again_at_the_end(run: Run) -> None:
     uploads = run.open(run.build_job("DebugHookConfig"))
     refused = run.opt_mls[0].refused
     refused["early"] = "is a symbolic link"

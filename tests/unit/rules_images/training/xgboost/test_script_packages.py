@@ -33,7 +33,7 @@ def test_matrices_of_files_and_folders(tmp_path: Path) -> None:
         get_dmatrix(tmp_path, "csv", is_pipe=True)
 
 
-def test_an_interrupted_training_goes_on(
+def test_an_interrupted_training_continues(
     tmp_path: Path, arguments: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = xgboost.train(**arguments, verbose_eval=False)

@@ -87,7 +87,7 @@ def test_sequences(tmp_path: Path, name: str, padding: int, fires: list[int]) ->
         assert (get_finding(rule).tensor, get_finding(rule).value, get_finding(rule).threshold) == (name, 51.0, 50.0)
 
 
-def test_sequences_of_a_regex_of_ones_own(tmp_path: Path) -> None:
+def test_sequences_of_a_custom_regex(tmp_path: Path) -> None:
     trial = write_run(tmp_path, [{"mine": np.zeros(9), "embedding0_input_0": np.ones(9), "other": np.zeros(9)}])
     rule = NLPSequenceRatio(trial, tensor_regex="^mine$")
     assert find_firing(rule) == [0]

@@ -79,7 +79,7 @@ def test_pattern_without_group_or_with_endless_backtracking_finds_nothing() -> N
         MetricReader([{"Name": "a", "Regex": "("}])
 
 
-def test_pattern_that_takes_too_long_on_two_hosts_at_once_is_given_up_once() -> None:
+def test_pattern_that_takes_too_long_on_two_hosts_at_once_is_abandoned_once() -> None:
     reader = MetricReader([{"Name": "slow", "Regex": "s"}, {"Name": "loss", "Regex": "loss=(.)"}])
 
     class Slow:
