@@ -243,6 +243,7 @@ def test_an_environment_is_built_inside_the_container(start: StartContainer) -> 
     train(start("inside", "--volume", mount))
 
 
+@pytest.mark.nightly
 def test_jobs_run_beside_the_container(start: StartContainer, tmp_path: Path) -> None:
     name = draw_name()
     url = start("beside", name=name)

@@ -160,7 +160,8 @@ def test_script_that_runs_for_too_long_is_stopped(
     assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
 
 
-# That an engine says so of a container is in the contract suite.
+# That both back ends say so of a container is in the contract suite.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 @pytest.mark.parametrize("megabytes", [4096])
 def test_script_killed_by_memory_says_so(

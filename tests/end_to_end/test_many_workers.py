@@ -241,6 +241,7 @@ def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
     wait_until(lambda: not folder.exists(), "the files of both hosts to be gone")
 
 
+@pytest.mark.nightly  # integration/emulator/jobs/runs/test_many_hosts.py has one job of two hosts
 @pytest.mark.any_back_end
 @pytest.mark.parametrize("runtime", BACK_ENDS)
 def test_killed_emulator_reattaches_all_hosts_of_two_jobs_and_stop_ends_them(

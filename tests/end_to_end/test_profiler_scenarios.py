@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from _pytest.mark import ParameterSet
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.nightly]
 
 SCRIPTS = Path(__file__).with_name("profiler_scenarios")
 BUCKET = "profiler-scenarios"
@@ -40,7 +40,6 @@ TRAININGS = {
     "keras-loop": (TENSORFLOW, "train_keras_loop.py", 0),
     "xgboost": ("sagemaker-xgboost:3.0-5", "train_xgboost.py", 0),
 }
-BY_DAY = {("process", "pytorch-0-workers", "sick")}
 
 SYSTEM = {"AllCoresBusy", "MemoryGrowth"}
 GPU = {"BatchSize", "CPUBottleneck", "GPUMemoryIncrease", "IOBottleneck", "LoadBalancing", "LowGPUUtilization"}
@@ -138,14 +137,14 @@ def find_names(details: str, before: str) -> set[str]:
 
 
 def list_cells() -> list[ParameterSet]:
-    """Each training in both kinds on each back end that hands out GPUs, all but one at night."""
+    """Each training in both kinds on each back end that hands out GPUs."""
     return [
         pytest.param(
             back_end.id,
             training,
             kind,
             id=f"{back_end.id}-{training}-{kind}",
-            marks=(*back_end.marks, *(() if (back_end.id, training, kind) in BY_DAY else [pytest.mark.nightly])),
+            marks=back_end.marks,
         )
         for back_end in BACK_ENDS
         if back_end.id != "swarm"

@@ -107,6 +107,7 @@ while True:
 """
 
 
+@pytest.mark.nightly  # test_lease.py has the decisions
 def test_an_emulator_that_is_cut_off_drives_no_job_until_it_has_its_lease_again(
     other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
@@ -141,6 +142,7 @@ def read_copy(emulator: RunningEmulator) -> str:
         return str(json.load(health)["copy"])
 
 
+@pytest.mark.nightly
 def test_two_emulators_never_write_one_bucket(
     other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:

@@ -281,6 +281,7 @@ def build_rules_that_say_what_is_wrong(emulator: RunningEmulator) -> tuple[list[
     }
 
 
+@pytest.mark.any_back_end
 def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: RunningEmulator) -> None:
     s3, sagemaker = alone.client("s3"), alone.client("sagemaker")
     s3.put_object(Bucket=BUCKET, Key="own/own_rule.py", Body=OWN_RULE.encode())

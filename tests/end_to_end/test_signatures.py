@@ -63,6 +63,7 @@ def guarded_here(tmp_path: Path) -> Iterator[Guarded]:
     emulator.stop()
 
 
+@pytest.mark.any_back_end
 def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarded, tmp_path: Path) -> None:
     """The function's role may stop the job; the role of another job may not, and has credentials of its own.
 

@@ -163,6 +163,7 @@ def test_the_algorithm_trains_without_a_script(read_job: Any, emulator: RunningE
     assert trial.tensor("hyperparameters/eval_metric").value(0).tolist() == ["logloss", "auc"]
 
 
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_the_algorithm_cross_validates_on_two_hosts(
     read_job: Any, jobs: dict[str, str], emulator: RunningEmulator

@@ -5,6 +5,7 @@ import re
 from typing import Any
 from urllib.request import urlopen
 
+import pytest
 from playwright.sync_api import expect
 
 from sdk_compat.demo.training_job import BUCKET
@@ -106,6 +107,7 @@ def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console
     assert page.title() != "taken"
 
 
+@pytest.mark.nightly
 def test_tensorboard_starts_and_a_function_s_log_is_in_the_timeline(console: Console, ended: str) -> None:
     page = console.go(f"jobs/{REGION}/{ended}")
     page.get_by_role("button", name="Start TensorBoard").click()

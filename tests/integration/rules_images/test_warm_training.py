@@ -15,7 +15,7 @@ from tests.integration.rules_images.warm_scripts import SCRIPTS
 
 pytestmark = pytest.mark.slow
 
-FIRST = {"linear", "fit", "trees", "forest"}
+FIRST = {"linear", "fit"}
 CASES = [
     pytest.param(image, name, id=f"{image}-{name}", marks=() if name in FIRST else pytest.mark.nightly)
     for image, scripts in SCRIPTS.items()

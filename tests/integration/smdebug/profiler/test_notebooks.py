@@ -15,7 +15,7 @@ from smdebug.rules.profiling.evaluation import follow_job, write_report
 from smdebug.rules.profiling.profiler_rule import ProfiledJob
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 CHARTS = """\
 from smdebug.profiler.algorithm_metrics_reader import LocalAlgorithmMetricsReader

@@ -81,6 +81,7 @@ def test_an_untouched_fit_is_captured(run_script: RunScript, run: WrittenRun, co
     assert run.has_ended
 
 
+@pytest.mark.nightly
 def test_untouched_tapes_are_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights"}, {"CollectionName": "gradients"}],
@@ -97,6 +98,7 @@ def test_untouched_tapes_are_captured(run_script: RunScript, run: WrittenRun, co
         assert values["loss"] == pytest.approx(values["weights/kernel:0"].sum() ** 2)
 
 
+@pytest.mark.nightly
 def test_an_untouched_session_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": name} for name in ("weights", "gradients", "optimizer_variables")],

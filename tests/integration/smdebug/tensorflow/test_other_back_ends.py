@@ -16,7 +16,7 @@ from smdebug.trials import create_trial
 from tests.unit.smdebug.scripts import START, build_script_runner
 from tests.unit.smdebug.written_run import WrittenRun
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 # One process for each back end: importing one takes seconds.
 TRAINS = """
@@ -100,8 +100,6 @@ if not on_torch:
     # JAX compiles each anew, step by step or as a whole, and seconds long.
     kinds = {kind: kinds[kind] for kind in ("plain", "late", "half", "scaled", "ended")}
     kinds["executions"] = (shared, sgd, {"steps_per_execution": 2})
-if "KINDS" in os.environ:
-    kinds = {kind: kinds[kind] for kind in os.environ["KINDS"].split(",")}
 
 def train(kind, callbacks):
     keras.backend.clear_session()
@@ -135,20 +133,14 @@ json.dump(noted, open(f"{out}/noted.json", "w"))
 """
 
 
-# At night each, and of JAX as well; by day one of each way that the hook has to see a step, to read values and to tell
-# the end.
-BY_DAY = {"torch": "plain,subclassed,own step,half,scaled,ended"}
+# The number of trainings in each back end.
 COUNTS = {"torch": 11, "jax": 6}
 
 
-@pytest.fixture(
-    scope="module",
-    params=[*BY_DAY, *(pytest.param(f"{name}, each", marks=pytest.mark.nightly) for name in COUNTS)],
-)
+@pytest.fixture(scope="module", params=COUNTS)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Any, str]:
     """The back end, where the runs are, what Keras reported, what was said."""
-    back_end, _, each = request.param.partition(", ")
-    kinds = {} if each else {"KINDS": BY_DAY[back_end]}
+    back_end = request.param
     folder = tmp_path_factory.mktemp(back_end)
     config = folder / "debughookconfig.json"
     asked = [{"CollectionName": name} for name in ("weights", "gradients", "optimizer_variables")]
@@ -157,13 +149,13 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         json.dumps({"LocalPath": f"{folder}/run", "CollectionConfigurations": asked, "HookParameters": hook_parameters})
     )
     run = build_script_runner(
-        sys.executable, folder, seconds=500, KERAS_BACKEND=back_end, OUT=str(folder), HOME=str(folder), **kinds
+        sys.executable, folder, seconds=500, KERAS_BACKEND=back_end, OUT=str(folder), HOME=str(folder)
     )
     done = run(START + TRAINS, SMDEBUG_CONFIG_FILE_PATH=str(config))
     assert done.returncode == 0, done.stderr
     noted = json.loads((folder / "noted.json").read_text())
     trained = [kind for kind in noted if kind != "untouched"]
-    assert len(trained) == COUNTS[back_end] if each else trained == BY_DAY[back_end].split(",")
+    assert len(trained) == COUNTS[back_end]
     return back_end, folder, noted, done.stdout + done.stderr
 
 

@@ -130,7 +130,8 @@ def test_models_checkpoints_and_records_are_kept_there(folder: str) -> None:
     assert sum(len(record) for record in records.as_numpy_iterator()) == 3 * sum(range(300))
 
 
-@pytest.mark.parametrize("way", [pytest.param("imported", marks=pytest.mark.nightly), "captured"])
+@pytest.mark.nightly  # end_to_end/test_tensorflow.py has such a script in a job
+@pytest.mark.parametrize("way", ["imported", "captured"])
 def test_a_script_that_is_given_such_a_path_ends_well(
     moto_endpoint: str, folder: str, tmp_path: Path, way: str
 ) -> None:

@@ -241,6 +241,7 @@ model.fit(np.ones((32, 4)), np.ones((32, 2)), batch_size=8, verbose=0, callbacks
 """
 
 
+@pytest.mark.nightly  # an interpreter of its own; the recorder is that of PyTorch's test
 def test_steps_before_a_crash_are_whole(run_script: RunScript, run: WrittenRun) -> None:
     done = run_script(CRASH, RUN=str(run.path), TF_CPP_MIN_LOG_LEVEL="2")
     assert done.returncode == 7, done.stderr

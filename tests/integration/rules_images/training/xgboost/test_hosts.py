@@ -233,6 +233,7 @@ def test_a_script_trains_on_all_hosts(start_hosts: Callable[..., list[Host]], tm
     assert (hosts[0].root / "model/model.ubj").is_file()
 
 
+@pytest.mark.nightly
 def test_hosts_that_are_stopped_end_in_one_round(start_hosts: Callable[..., list[Host]]) -> None:
     given = {"num_round": "1000000", "nthread": "1", "save_model_on_termination": "true"}
     hosts = start_hosts(given, ["1 0:1 1:2\n2 0:3\n", "2 0:2 1:1\n3 0:2\n"])
