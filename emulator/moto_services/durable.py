@@ -84,13 +84,11 @@ class DurableBackends:
             closers.callback(self._log_events.close)
             _drop_backends()
             closers.callback(_drop_backends)
-            for name in ("__getitem__", "items", "values"):
-                restore = self._restoring_first(getattr(BackendDict, name))
-                closers.enter_context(replaced(BackendDict, name, restore))
-                note = self._noting(getattr(AccountSpecificBackend, name))
-                closers.enter_context(replaced(AccountSpecificBackend, name, note))
+            for owner, wrap in ((BackendDict, self._restoring_first), (AccountSpecificBackend, self._noting)):
+                wrapped = {name: wrap(getattr(owner, name)) for name in ("__getitem__", "items", "values")}
+                closers.enter_context(replaced(owner, **wrapped))
             # Every request asks IAM who owns its access key, and IAM records that use.
-            closers.enter_context(replaced(BaseResponse, "setup_class", _only_reading(BaseResponse.setup_class)))
+            closers.enter_context(replaced(BaseResponse, setup_class=reading()(BaseResponse.setup_class)))
             self._closers = closers.pop_all()
         self._thread.start()
 
@@ -274,15 +272,6 @@ class DurableBackends:
                 logger.exception("What moto's own threads changed could not be written.")
             if closing:
                 return
-
-
-def _only_reading(ask: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(ask)
-    def ask_only(*args: Any, **kwargs: Any) -> Any:
-        with reading():
-            return ask(*args, **kwargs)
-
-    return ask_only
 
 
 def _drop_backends() -> None:

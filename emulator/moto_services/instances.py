@@ -3,8 +3,7 @@
 The list is for moto's own dashboard only, and would keep every message in memory.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from moto.core.common_models import BaseModel
@@ -12,12 +11,10 @@ from moto.core.common_models import BaseModel
 from emulator.moto_services.replacements import replaced
 
 
-@contextmanager
-def untracked() -> Iterator[None]:
+def untracked() -> AbstractContextManager[None]:
     """Let Python free objects of moto that are not used any more. moto's own dashboard is empty inside the block."""
 
     def make(cls: type[Any], *_: Any, **__: Any) -> Any:
         return object.__new__(cls)
 
-    with replaced(BaseModel, "__new__", staticmethod(make)):
-        yield
+    return replaced(BaseModel, __new__=staticmethod(make))

@@ -1,8 +1,8 @@
 """KMS keys named by ARN or alias where moto takes an ID alone."""
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
@@ -10,15 +10,11 @@ from emulator.moto_services.replacements import replaced
 _METHODS = ("disable_key", "enable_key", "cancel_key_deletion", "schedule_key_deletion")
 
 
-@contextmanager
-def finding_keys_by_arn() -> Iterator[None]:
+def finding_keys_by_arn() -> AbstractContextManager[None]:
     """Find the key of each operation by its ARN, too."""
     from moto.kms.models import KmsBackend
 
-    with ExitStack() as closers:
-        for name in _METHODS:
-            closers.enter_context(replaced(KmsBackend, name, _find_first(getattr(KmsBackend, name))))
-        yield
+    return replaced(KmsBackend, **{name: _find_first(getattr(KmsBackend, name)) for name in _METHODS})
 
 
 def _find_first(method: Callable[..., Any]) -> Callable[..., Any]:

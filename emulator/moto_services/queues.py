@@ -1,7 +1,6 @@
 """SQS queues' attributes, returned as they were set."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
@@ -9,8 +8,7 @@ from emulator.moto_services.replacements import replaced
 _ALLOW = "RedriveAllowPolicy"
 
 
-@contextmanager
-def keeping_queue_attributes() -> Iterator[None]:
+def keeping_queue_attributes() -> AbstractContextManager[None]:
     """Keep RedriveAllowPolicy, the text of RedrivePolicy, and a Policy that a change does not name."""
     from moto.sqs.models import Queue
 
@@ -33,10 +31,11 @@ def keeping_queue_attributes() -> Iterator[None]:
         described[_ALLOW] = queue.redrive_allow_policy or None  # what is not set is not returned
         return described
 
-    with ExitStack() as closers:
-        closers.enter_context(replaced(Queue, "_set_attributes", set_and_keep))
-        closers.enter_context(replaced(Queue, "attributes", property(describe)))
+    return replaced(
+        Queue,
+        _set_attributes=set_and_keep,
+        attributes=property(describe),
         # A request may name what is not set. moto reads only those of its own list from the queue itself.
-        closers.enter_context(replaced(Queue, "KMS_ATTRIBUTES", [*Queue.KMS_ATTRIBUTES, _ALLOW]))
-        closers.enter_context(replaced(Queue, "redrive_allow_policy", ""))
-        yield
+        KMS_ATTRIBUTES=[*Queue.KMS_ATTRIBUTES, _ALLOW],
+        redrive_allow_policy="",
+    )

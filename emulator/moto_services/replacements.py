@@ -10,7 +10,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -346,15 +346,23 @@ def list_replaced() -> list[Replacement]:
 
 
 @contextmanager
-def replaced(owner: Any, name: str, replacement: Any) -> Iterator[None]:
-    """Replace the attribute ``name`` of ``owner`` (a class, an object or a module of moto) inside the block.
+def replaced(owner: Any, /, **replacements: Any) -> Iterator[None]:
+    """Replace attributes of ``owner`` (a class, an object or a module of moto), given by name, inside the block.
 
     The same attribute can be replaced several times, and the replacements can end in any order. The latest remaining
     one is in effect; after the last one, moto's original is.
 
     Raises:
-        LookupError: the table does not list the attribute.
+        LookupError: the table does not list an attribute.
     """
+    with ExitStack() as closers:
+        for name, replacement in replacements.items():
+            closers.enter_context(_replace_attribute(owner, name, replacement))
+        yield
+
+
+@contextmanager
+def _replace_attribute(owner: Any, name: str, replacement: Any) -> Iterator[None]:
     row = next((row for row in REPLACED if row.name == name and row.find_owner() is owner), None)
     if row is None:
         raise LookupError(f"{owner}.{name} is not in the table of emulator/moto_services/replacements.py")

@@ -2,8 +2,8 @@
 
 import functools
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -35,8 +35,7 @@ class PublishedMessage(NamedTuple):
     endpoints: tuple[tuple[str, str], ...]
 
 
-@contextmanager
-def capture_published(sink: Callable[[PublishedMessage], None]) -> Iterator[None]:
+def capture_published(sink: Callable[[PublishedMessage], None]) -> AbstractContextManager[None]:
     """Pass every message that SNS accepts to ``sink``.
 
     moto delivers the messages as usual. ``sink`` must not block for long.
@@ -57,8 +56,7 @@ def capture_published(sink: Callable[[PublishedMessage], None]) -> Iterator[None
         sink(PublishedMessage(backend.region_name, message_id, destination, subject, message, endpoints))
         return message_id
 
-    with replaced(SNSBackend, "publish", publish):
-        yield
+    return replaced(SNSBackend, publish=publish)
 
 
 def _find_endpoints(backend: Any, arn: str, attributes: Any, message: str) -> tuple[tuple[str, str], ...]:
@@ -70,8 +68,7 @@ def _find_endpoints(backend: Any, arn: str, attributes: Any, message: str) -> tu
     return tuple(found)
 
 
-@contextmanager
-def bound_http_endpoints(*, allow_internet: bool) -> Iterator[None]:
+def bound_http_endpoints(*, allow_internet: bool) -> AbstractContextManager[None]:
     """Restrict HTTP subscriptions to loopback addresses, unless ``allow_internet`` is true.
 
     Otherwise, a container without network access could post to any address through its own subscription. If an endpoint
@@ -79,8 +76,7 @@ def bound_http_endpoints(*, allow_internet: bool) -> Iterator[None]:
     """
     from moto.sns import models
 
-    with replaced(models, "requests", _Endpoints(vars(models)["requests"], allow_internet=allow_internet)):
-        yield
+    return replaced(models, requests=_Endpoints(vars(models)["requests"], allow_internet=allow_internet))
 
 
 class _Endpoints:

@@ -6,8 +6,8 @@ moto does not evaluate alarms: ``emulator.events.alarms`` does this and changes 
 import ast
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -138,8 +138,9 @@ def set_state(alarm: Alarm, state: str, reason: str, reason_data: str) -> Alarm 
         return _describe(alarm.account, alarm.region, found)
 
 
-@contextmanager
-def capture_alarms(on_change: Callable[[], None], on_set: Callable[[Alarm, Alarm], None]) -> Iterator[None]:
+def capture_alarms(
+    on_change: Callable[[], None], on_set: Callable[[Alarm, Alarm], None]
+) -> AbstractContextManager[None]:
     """Report changes that require an evaluation of alarms, and correct the initial state of moto's alarms.
 
     As on AWS, a new alarm starts with INSUFFICIENT_DATA, and an alarm that is put again keeps its state. In moto, both
@@ -184,12 +185,12 @@ def capture_alarms(on_change: Callable[[], None], on_set: Callable[[Alarm, Alarm
         if before is not None:
             on_set(before, _describe(backend.account_id, backend.region_name, found))
 
-    with (
-        replaced(CloudWatchBackend, "put_metric_alarm", put_metric_alarm),
-        replaced(CloudWatchBackend, "put_metric_data", put_metric_data),
-        replaced(CloudWatchBackend, "set_alarm_state", set_state_by_hand),
-    ):
-        yield
+    return replaced(
+        CloudWatchBackend,
+        put_metric_alarm=put_metric_alarm,
+        put_metric_data=put_metric_data,
+        set_alarm_state=set_state_by_hand,
+    )
 
 
 def _find_problem(alarm: Alarm) -> str | None:

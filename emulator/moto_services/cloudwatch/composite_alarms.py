@@ -50,9 +50,8 @@ def capture_composite_alarms() -> Iterator[None]:
         delete(backend, alarm_names)
 
     with (
-        replaced(CloudWatchResponse, "put_composite_alarm", put_composite_alarm),
-        replaced(CloudWatchResponse, "describe_alarms", describe_alarms),
-        replaced(CloudWatchBackend, "delete_alarms", delete_alarms),
+        replaced(CloudWatchResponse, put_composite_alarm=put_composite_alarm, describe_alarms=describe_alarms),
+        replaced(CloudWatchBackend, delete_alarms=delete_alarms),
     ):
         yield
 

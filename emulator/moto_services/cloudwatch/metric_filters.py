@@ -49,8 +49,8 @@ def count_log_events() -> Iterator[None]:
         put_filter(backend, filter_name, filter_pattern, log_group_name, *rest, **named)
 
     with (
-        replaced(LogGroup, "put_log_events", put_log_events),
-        replaced(LogsBackend, "put_metric_filter", put_metric_filter),
+        replaced(LogGroup, put_log_events=put_log_events),
+        replaced(LogsBackend, put_metric_filter=put_metric_filter),
     ):
         yield
 

@@ -1,7 +1,7 @@
 """CloudWatch metrics, written directly into moto's backend."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -86,8 +86,7 @@ class Metrics:
             find_backend(self._account_id, self._region)
 
 
-@contextmanager
-def list_metrics_once() -> Iterator[None]:
+def list_metrics_once() -> AbstractContextManager[None]:
     """Make moto's ListMetrics list each metric once.
 
     moto repeats a metric without dimensions, and a metric whose dimensions are a subset of another metric's.
@@ -101,8 +100,7 @@ def list_metrics_once() -> Iterator[None]:
         }
         return [each for each in reversed(metrics.values()) if each.filter(namespace, metric_name, dimensions)]
 
-    with replaced(CloudWatchBackend, "get_filtered_metrics", get_filtered_metrics):
-        yield
+    return replaced(CloudWatchBackend, get_filtered_metrics=get_filtered_metrics)
 
 
 def find_backend(account_id: str, region: str) -> Any:

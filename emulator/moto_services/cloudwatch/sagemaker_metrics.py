@@ -1,15 +1,13 @@
 """SageMaker Metrics: BatchPutMetrics, as the SDK's ``Run.log_metric`` sends it."""
 
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
 
 
-@contextmanager
-def count_missing_steps() -> Iterator[None]:
+def count_missing_steps() -> AbstractContextManager[None]:
     """Make BatchPutMetrics accept values without a Step. The step is the last one plus 1.
 
     moto responds to such values with status 500.
@@ -28,5 +26,4 @@ def count_missing_steps() -> Iterator[None]:
             put(backend, trial_component_name, [{"Step": max(known, default=-1) + 1, **datum}])
         return {"Errors": []}
 
-    with replaced(SageMakerMetricsBackend, "batch_put_metrics", batch_put_metrics):
-        yield
+    return replaced(SageMakerMetricsBackend, batch_put_metrics=batch_put_metrics)

@@ -268,11 +268,10 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
         return json.dumps({"Result": matches_event(pattern, event)}), handler.response_headers
 
     with (
-        replaced(EventsHandler, "test_event_pattern", test_event_pattern),
-        replaced(rule_class, "send_to_targets", send_to_targets),
-        replaced(rule_class, "put_targets", _build_put_targets()),
-        replaced(EventPatternParser, "_validate_event_pattern", check),
-        replaced(EventPattern, "matches_event", matches),
+        replaced(EventsHandler, test_event_pattern=test_event_pattern),
+        replaced(rule_class, send_to_targets=send_to_targets, put_targets=_build_put_targets()),
+        replaced(EventPatternParser, _validate_event_pattern=check),
+        replaced(EventPattern, matches_event=matches),
     ):
         yield
 

@@ -1,8 +1,8 @@
 """Schedules of EventBridge Scheduler in moto, and when each is due."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
@@ -112,11 +112,10 @@ def delete_completed(schedule: Schedule) -> None:
             found.schedules.pop(name, None)
 
 
-@contextmanager
-def capture_scheduler(on_change: Callable[[], None]) -> Iterator[None]:
+def capture_scheduler(on_change: Callable[[], None]) -> AbstractContextManager[None]:
     """Call ``on_change`` when a schedule is created or changed, and reject expressions that AWS rejects."""
     from moto.scheduler.exceptions import ValidationException
-    from moto.scheduler.models import EventBridgeSchedulerBackend
+    from moto.scheduler.models import EventBridgeSchedulerBackend as Backend
 
     def capture(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
@@ -134,8 +133,6 @@ def capture_scheduler(on_change: Callable[[], None]) -> Iterator[None]:
 
         return change
 
-    with ExitStack() as closers:
-        for name in ("create_schedule", "update_schedule"):
-            method = getattr(EventBridgeSchedulerBackend, name)
-            closers.enter_context(replaced(EventBridgeSchedulerBackend, name, capture(method)))
-        yield
+    return replaced(
+        Backend, create_schedule=capture(Backend.create_schedule), update_schedule=capture(Backend.update_schedule)
+    )

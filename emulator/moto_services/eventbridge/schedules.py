@@ -2,8 +2,8 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -89,8 +89,7 @@ def find_next_time(expression: str, after: datetime) -> datetime | None:
     return found[0] if found and found[0] is not None else None
 
 
-@contextmanager
-def capture_schedules(on_change: Callable[[], None]) -> Iterator[None]:
+def capture_schedules(on_change: Callable[[], None]) -> AbstractContextManager[None]:
     """Call ``on_change`` when schedules may have changed, and reject expressions that EventBridge rejects."""
     from moto.events.exceptions import ValidationException
     from moto.events.models import EventsBackend
@@ -118,5 +117,4 @@ def capture_schedules(on_change: Callable[[], None]) -> Iterator[None]:
         on_change()
         return answer
 
-    with replaced(EventsBackend, "put_rule", put_rule), replaced(EventsBackend, "enable_rule", enable_rule):
-        yield
+    return replaced(EventsBackend, put_rule=put_rule, enable_rule=enable_rule)

@@ -3,7 +3,7 @@
 import functools
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -122,12 +122,11 @@ def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Iterator[N
         invoke(function, body if isinstance(body, bytes) else (body or "{}").encode())
         return ""
 
-    with replaced(LambdaFunction, "invoke", invoke_function), _keeping_configurations(LambdaFunction):
+    with replaced(LambdaFunction, invoke=invoke_function), _keeping_configurations(LambdaFunction):
         yield
 
 
-@contextmanager
-def _keeping_configurations(function_class: Any) -> Iterator[None]:
+def _keeping_configurations(function_class: Any) -> AbstractContextManager[None]:
     """Store what moto drops: a function's DeadLetterConfig, which descriptions return, and an update's KMSKeyArn."""
     make, update, describe = (
         vars(function_class)[name] for name in ("__init__", "update_configuration", "get_configuration")
@@ -152,12 +151,12 @@ def _keeping_configurations(function_class: Any) -> Iterator[None]:
         dead_letter = vars(found).get("dead_letter_config") or {}
         return config | ({"DeadLetterConfig": dead_letter} if dead_letter.get("TargetArn") else {})
 
-    with (
-        replaced(function_class, "__init__", make_function),
-        replaced(function_class, "update_configuration", update_configuration),
-        replaced(function_class, "get_configuration", get_configuration),
-    ):
-        yield
+    return replaced(
+        function_class,
+        __init__=make_function,
+        update_configuration=update_configuration,
+        get_configuration=get_configuration,
+    )
 
 
 def _backend(account: str, region: str) -> Any:

@@ -1,8 +1,7 @@
 """Resource policies of Lambda functions, one for each version and alias."""
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,15 +11,11 @@ from emulator.moto_services.replacements import replaced
 _OF_ARN = 7  # parts of a function's ARN without a qualifier
 
 
-@contextmanager
-def keeping_policies_apart() -> Iterator[None]:
+def keeping_policies_apart() -> AbstractContextManager[None]:
     """Let AddPermission, GetPolicy and RemovePermission see only statements of the qualifier that they name."""
     from moto.awslambda.responses import LambdaResponse
 
-    with ExitStack() as closers:
-        for name, answer in (("get_policy", _get), ("add_permission", _add), ("remove_permission", _remove)):
-            closers.enter_context(replaced(LambdaResponse, name, answer))
-        yield
+    return replaced(LambdaResponse, get_policy=_get, add_permission=_add, remove_permission=_remove)
 
 
 def _find(response: Any, position: int) -> tuple[Any, str | None, list[dict[str, Any]]]:

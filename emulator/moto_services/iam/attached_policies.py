@@ -4,15 +4,13 @@ moto deletes such a policy.
 """
 
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
 
 
-@contextmanager
-def refusing_attached_policies() -> Iterator[None]:
+def refusing_attached_policies() -> AbstractContextManager[None]:
     """Make moto's DeletePolicy reject an attached policy.
 
     Deleting a CloudFormation stack still works, because it detaches the stack's policies first.
@@ -29,5 +27,4 @@ def refusing_attached_policies() -> Iterator[None]:
             raise DeleteConflictException("Cannot delete a policy attached to entities.")
         return delete(response)
 
-    with replaced(IamResponse, "delete_policy", delete_policy):
-        yield
+    return replaced(IamResponse, delete_policy=delete_policy)

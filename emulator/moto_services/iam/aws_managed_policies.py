@@ -5,8 +5,7 @@ moto brings their documents, and creates all of them or none. All of them would 
 
 import functools
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -15,16 +14,12 @@ from emulator.moto_services.replacements import replaced
 _METHODS = ("get_policy", "attach_role_policy", "attach_group_policy", "attach_user_policy")
 
 
-@contextmanager
-def creating_aws_managed_policies() -> Iterator[None]:
+def creating_aws_managed_policies() -> AbstractContextManager[None]:
     """Create an AWS-managed policy before it is read or attached; list those not created yet, too."""
     from moto.iam.models import IAMBackend
 
-    with ExitStack() as stack:
-        for name in _METHODS:
-            stack.enter_context(replaced(IAMBackend, name, _create_before(getattr(IAMBackend, name))))
-        stack.enter_context(replaced(IAMBackend, "list_policies", _list_policies))
-        yield
+    creating = {name: _create_before(getattr(IAMBackend, name)) for name in _METHODS}
+    return replaced(IAMBackend, list_policies=_list_policies, **creating)
 
 
 def _list_policies(

@@ -1,15 +1,13 @@
 """GetRole of an absent role: an error that explains how to create it."""
 
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
 
 
-@contextmanager
-def explaining_missing_roles() -> Iterator[None]:
+def explaining_missing_roles() -> AbstractContextManager[None]:
     """Make moto's GetRole explain how to create an absent role.
 
     The SageMaker SDKs call GetRole for the ARN of a role that a script specifies by name.
@@ -30,5 +28,4 @@ def explaining_missing_roles() -> Iterator[None]:
                 f"smdebug-emulator env --role {name}, which also signs requests as it."
             ) from error
 
-    with replaced(IamResponse, "get_role", get_role):
-        yield
+    return replaced(IamResponse, get_role=get_role)

@@ -8,8 +8,8 @@ that no policy allows are denied. The simulation ignores conditions, permissions
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
@@ -21,16 +21,15 @@ _OPTIONAL_KEYS = frozenset({"s3:prefix", "s3:delimiter", "s3:max-keys"})
 _ARN = re.compile(r"arn:[\w-]+:iam::\d{12}:(?P<kind>role|user|group)/(?:.*/)?(?P<name>[^/]+)")
 
 
-@contextmanager
-def simulating_policies() -> Iterator[None]:
+def simulating_policies() -> AbstractContextManager[None]:
     """Add both operations to moto's IAM."""
     from moto.iam.responses import IamResponse
 
-    with (
-        replaced(IamResponse, "simulate_principal_policy", simulate_principal_policy),
-        replaced(IamResponse, "simulate_custom_policy", simulate_custom_policy),
-    ):
-        yield
+    return replaced(
+        IamResponse,
+        simulate_principal_policy=simulate_principal_policy,
+        simulate_custom_policy=simulate_custom_policy,
+    )
 
 
 def simulate_principal_policy(response: Any) -> Any:

@@ -3,8 +3,8 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -98,8 +98,7 @@ class KnownSessions:
             if len(self._by_key) > _SESSIONS_KNOWN:
                 self._by_key.popitem(last=False)
 
-    @contextmanager
-    def known_to_sts(self) -> Iterator[None]:
+    def known_to_sts(self) -> AbstractContextManager[None]:
         """Make moto's GetCallerIdentity respond for these sessions."""
         from moto.sts.models import STSBackend
 
@@ -111,8 +110,7 @@ class KnownSessions:
                 return find(backend, access_key_id, region)
             return f"AROA{session.access_key[4:]}:{session.name}", session.arn, session.account
 
-        with replaced(STSBackend, "get_caller_identity", get_caller_identity):
-            yield
+        return replaced(STSBackend, get_caller_identity=get_caller_identity)
 
 
 KNOWN_SESSIONS = KnownSessions()

@@ -11,8 +11,8 @@ import functools
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -115,13 +115,18 @@ class LogEvents:
             )
             stream.first_event_timestamp, stream.last_event_timestamp = found
 
-        with ExitStack() as closers:
-            closers.enter_context(replaced(LogStream, "put_log_events", put_log_events))
-            closers.enter_context(replaced(LogGroup, "delete_log_stream", delete_log_stream))
-            closers.enter_context(replaced(LogStream, "_update", update))
-            closers.enter_context(replaced(LogStream, "get_log_events", _as_method(self._get)))
-            closers.enter_context(replaced(LogGroup, "filter_log_events", _as_method(self._filter)))
-            closers.enter_context(select_searched_streams())
+        # Functions, because a bound method cannot be the method of a class.
+        def get_log_events(stream: Any, *arguments: Any, **named: Any) -> Any:
+            return self._get(stream, *arguments, **named)
+
+        def filter_log_events(group: Any, *arguments: Any, **named: Any) -> Any:
+            return self._filter(group, *arguments, **named)
+
+        with (
+            replaced(LogStream, put_log_events=put_log_events, _update=update, get_log_events=get_log_events),
+            replaced(LogGroup, delete_log_stream=delete_log_stream, filter_log_events=filter_log_events),
+            select_searched_streams(),
+        ):
             yield
 
     def restore(self) -> None:
@@ -337,11 +342,6 @@ class StoredEvents:
     def walk(self, skip: int, *, backwards: bool) -> Iterator[Any]:
         """Yield the events after the first ``skip``, or, backwards, before the last ``skip``. Few are in memory."""
         return self._events.read([self._name], skip=skip, backwards=backwards)
-
-
-def _as_method(answer: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that can be set as a method of a class, which a bound method cannot."""
-    return lambda owner, *args, **kwargs: answer(owner, *args, **kwargs)
 
 
 def _select(numbers: list[int], start: int | None, end: int | None) -> tuple[str, list[int]]:

@@ -1,20 +1,18 @@
 """Selection of the log streams that FilterLogEvents searches."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
 
 
-@contextmanager
-def select_searched_streams() -> Iterator[None]:
+def select_searched_streams() -> AbstractContextManager[None]:
     """Make moto's FilterLogEvents obey the parameters that select streams, some of which it ignores."""
     from moto.logs.responses import LogsResponse
 
-    with replaced(LogsResponse, "filter_log_events", _filter_log_events):
-        yield
+    return replaced(LogsResponse, filter_log_events=_filter_log_events)
 
 
 def _filter_log_events(response: Any) -> str:

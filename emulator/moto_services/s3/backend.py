@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from wsgiref.types import WSGIEnvironment
 
 from moto.s3.models import FakeBucket, S3Backend, s3_backends
@@ -95,19 +95,18 @@ def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFoll
         closers.callback(journal.close)
         backend_class = type("JournalledBackend", (JournalledBackend,), {"journal": journal})
         closers.enter_context(_fresh_backends(backend_class))
-        for name, path in (("_bucket_response", "/{Bucket}"), ("_key_response", "/{Bucket}/{Key+}")):
-            closers.enter_context(replaced(S3Response, name, checking(path, getattr(S3Response, name))))
-        lists = judging_lists(S3Response._bucket_response)  # noqa: SLF001 -- moto has no other place
-        closers.enter_context(replaced(S3Response, "_bucket_response", lists))
-        denied = saying_denied(S3Response._key_response)  # noqa: SLF001 -- moto has no other place
-        closers.enter_context(replaced(S3Response, "_key_response", denied))
-        closers.enter_context(replaced(S3Response, "setup_class", taking_received(S3Response.setup_class)))
-        closers.enter_context(replaced(S3Response, "_get_key", serving_in_pieces(vars(S3Response)["_get_key"])))
-        serialized = writing_contents(S3Response.serialized)
-        closers.enter_context(replaced(S3Response, "serialized", serialized))
+        moto_response: Any = S3Response
+        own = {
+            "_bucket_response": judging_lists(checking("/{Bucket}", moto_response._bucket_response)),  # noqa: SLF001
+            "_key_response": saying_denied(checking("/{Bucket}/{Key+}", moto_response._key_response)),  # noqa: SLF001
+            "_get_key": serving_in_pieces(moto_response._get_key),  # noqa: SLF001 -- moto has no other place
+            "key_response": passing_on(moto_response.key_response),
+            "serialized": writing_contents(moto_response.serialized),
+            "setup_class": taking_received(moto_response.setup_class),
+        }
+        closers.enter_context(replaced(S3Response, **own))
         closers.enter_context(describing_eventbridge())
-        closers.enter_context(replaced(S3Response, "key_response", passing_on(S3Response.key_response)))
-        closers.enter_context(replaced(FakeBucket, "get_permission", judge_permission(FakeBucket.get_permission)))
+        closers.enter_context(replaced(FakeBucket, get_permission=judge_permission(FakeBucket.get_permission)))
         try:
             _restore(journal)
         except sqlite3.Error as error:
@@ -191,7 +190,7 @@ def drop_unclaimed(content: bytes | StoredContent) -> None:
 def _fresh_backends(backend_class: type[S3Backend]) -> Iterator[None]:
     """Make moto create its S3 backends from ``backend_class``. moto has no backends before and after the block."""
     _drop_backends()
-    with replaced(s3_backends, "backend", backend_class):
+    with replaced(s3_backends, backend=backend_class):
         yield
         _drop_backends()
 

@@ -1,14 +1,12 @@
 """S3 answers to GetBucketNotificationConfiguration, with EventBridge in them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.moto_services.replacements import replaced
 
 
-@contextmanager
-def describing_eventbridge() -> Iterator[None]:
+def describing_eventbridge() -> AbstractContextManager[None]:
     """Say that a bucket sends its events to EventBridge, which moto leaves out."""
     from moto.core.responses import ActionResult
     from moto.s3.responses import S3Response
@@ -24,8 +22,7 @@ def describing_eventbridge() -> Iterator[None]:
         response.data["Action"] = "GetBucketNotificationConfiguration"
         return response.serialized(ActionResult({"EventBridgeConfiguration": {}}))
 
-    with replaced(S3Response, "get_bucket_notification", get_with_eventbridge):
-        yield
+    return replaced(S3Response, get_bucket_notification=get_with_eventbridge)
 
 
 def _add_member(status: int, headers: dict[str, Any], body: Any) -> tuple[int, dict[str, Any], Any]:

@@ -1,7 +1,7 @@
 """Descriptions of SageMaker's stored resources, without what moto adds or loses."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from moto.core.utils import utcnow
@@ -67,18 +67,19 @@ def describing_like_sagemaker() -> Iterator[None]:
         group = _find_group(response.sagemaker_backend, name)
         return ActionResult({**group.describe(), **vars(group).get("online_members", {})})
 
-    with ExitStack() as closers:
-        for owner, name, own in (
-            (SageMakerResponse, "serialized", serialize_described),
-            (SageMakerResponse, "create_domain", create_domain_with_id),
-            (SageMakerResponse, "describe_domain", _describe_domain),
-            (SageMakerResponse, "update_domain", _update_domain),
-            (SageMakerModelBackend, "create_feature_group", define_feature_group),
-            (SageMakerResponse, "create_feature_group", create_feature_group),
-            (SageMakerResponse, "describe_feature_group", describe_feature_group),
-            (SageMakerResponse, "delete_feature_group", _delete_group),
-        ):
-            closers.enter_context(replaced(owner, name, own))
+    with (
+        replaced(SageMakerModelBackend, create_feature_group=define_feature_group),
+        replaced(
+            SageMakerResponse,
+            serialized=serialize_described,
+            create_domain=create_domain_with_id,
+            describe_domain=_describe_domain,
+            update_domain=_update_domain,
+            create_feature_group=create_feature_group,
+            describe_feature_group=describe_feature_group,
+            delete_feature_group=_delete_group,
+        ),
+    ):
         yield
 
 

@@ -1,7 +1,7 @@
 """Experiments, trials and trial components, as SageMaker stores and finds them."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -54,8 +54,7 @@ _COMPONENT = _Kind("TrialComponent", "Trial Component", "experiment-trial-compon
 _SEARCHED = {"Experiment": _EXPERIMENT, "ExperimentTrial": _TRIAL, "ExperimentTrialComponent": _COMPONENT}
 
 
-@contextmanager
-def keeping_experiments() -> Iterator[None]:
+def keeping_experiments() -> AbstractContextManager[None]:
     """Make moto keep what a request gives, refuse names that exist, and find components by their parents."""
     from moto.sagemaker.responses import SageMakerResponse
 
@@ -75,8 +74,7 @@ def keeping_experiments() -> Iterator[None]:
     for kind in (_EXPERIMENT, _TRIAL):
         answers[f"update_{kind.attribute.removesuffix('s')}"] = partial(_update, kind)
     answers["update_trial_component"] = _update_component
-    with answering(answers):
-        yield
+    return answering(answers)
 
 
 def _create(kind: _Kind, create: Callable[[Any], Any], response: Any) -> Any:

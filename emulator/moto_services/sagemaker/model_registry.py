@@ -1,8 +1,8 @@
 """Model packages and their groups, as SageMaker keeps, deletes and announces them."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -17,8 +17,7 @@ _NO_SKIP = "None"
 _REPLACED = {"ModelApprovalStatus": "model_approval_status", "ApprovalDescription": "approval_description"}
 
 
-@contextmanager
-def keeping_model_packages() -> Iterator[None]:
+def keeping_model_packages() -> AbstractContextManager[None]:
     """Let model packages be deleted, keep what an update does not name, and send an event for each change."""
     from moto.sagemaker.responses import SageMakerResponse
 
@@ -34,8 +33,7 @@ def keeping_model_packages() -> Iterator[None]:
         "get_model_package_group_policy": _get_policy,
         "delete_model_package_group_policy": _delete_policy,
     }
-    with answering(own):
-        yield
+    return answering(own)
 
 
 def _find_package(backend: Any, name: str) -> Any:

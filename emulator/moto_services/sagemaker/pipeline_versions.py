@@ -1,7 +1,7 @@
 """Versions of pipelines, which moto does not keep."""
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
@@ -17,8 +17,7 @@ Version = dict[str, Any]
 """``id``, ``definition``, ``creation_s``, ``aliases``, and ``display_name`` and ``description`` where they are set."""
 
 
-@contextmanager
-def keeping_versions() -> Iterator[None]:
+def keeping_versions() -> AbstractContextManager[None]:
     """Add a version to a pipeline whenever its definition changes."""
     from moto.sagemaker.responses import SageMakerResponse
 
@@ -50,11 +49,7 @@ def keeping_versions() -> Iterator[None]:
         pipeline.versions = versions
         return ActionResult({**updated, "PipelineVersionId": versions[-1]["id"]})
 
-    with (
-        replaced(SageMakerResponse, "create_pipeline", create_pipeline),
-        replaced(SageMakerResponse, "update_pipeline", update_pipeline),
-    ):
-        yield
+    return replaced(SageMakerResponse, create_pipeline=create_pipeline, update_pipeline=update_pipeline)
 
 
 def list_versions(account_id: str, region: str, name: str) -> list[Version]:

@@ -1,8 +1,8 @@
 """SageMaker pipelines in moto's backend, which only stores them."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from emulator.exceptions import ValidationException
@@ -36,13 +36,11 @@ def read_definition(pipeline: Any) -> str:
     return definition if isinstance(definition, str) else json.dumps(definition)
 
 
-@contextmanager
-def keeping_definitions() -> Iterator[None]:
+def keeping_definitions() -> AbstractContextManager[None]:
     """Let a definition in S3 be kept as the text that it is, which moto would describe as a Python dict's repr."""
     from moto.sagemaker import models
 
-    with replaced(models, "load_pipeline_definition_from_s3", _load_definition):
-        yield
+    return replaced(models, load_pipeline_definition_from_s3=_load_definition)
 
 
 def _load_definition(pipeline_definition_s3_location: Mapping[str, Any], account_id: str, partition: str) -> str:

@@ -1,7 +1,7 @@
 """SageMaker operations: requests as moto reads them, and answers of ours."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from emulator.exceptions import ValidationException
@@ -11,15 +11,11 @@ Answer = Callable[[Any], Any]
 """Takes moto's response object, which holds the request, and returns what moto encodes."""
 
 
-@contextmanager
-def answering(answers: Mapping[str, Answer]) -> Iterator[None]:
+def answering(answers: Mapping[str, Answer]) -> AbstractContextManager[None]:
     """Answer operations, by the names of moto's methods, with functions of ours."""
     from moto.sagemaker.responses import SageMakerResponse
 
-    with ExitStack() as closers:
-        for name, answer in answers.items():
-            closers.enter_context(replaced(SageMakerResponse, name, _as_method(answer)))
-        yield
+    return replaced(SageMakerResponse, **{name: _as_method(answer) for name, answer in answers.items()})
 
 
 def read_member(response: Any, member: str) -> Any:

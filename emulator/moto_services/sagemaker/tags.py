@@ -4,7 +4,7 @@ moto loses some tags, duplicates others, or does not find their resource.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -43,12 +43,11 @@ def keeping_tags() -> Iterator[None]:
             resource.tags = []
         return resource
 
-    with ExitStack() as closers:
-        closers.enter_context(replaced(SageMakerModelBackend, "_get_resource_from_arn", find_with_tags))
-        closers.enter_context(replaced(SageMakerModelBackend, "add_tags", _add_tags))
-        for name, arn_member in _DROPPING.items():
-            create = _keep_tags(getattr(SageMakerResponse, name), arn_member)
-            closers.enter_context(replaced(SageMakerResponse, name, create))
+    creating = {name: _keep_tags(getattr(SageMakerResponse, name), member) for name, member in _DROPPING.items()}
+    with (
+        replaced(SageMakerModelBackend, _get_resource_from_arn=find_with_tags, add_tags=_add_tags),
+        replaced(SageMakerResponse, **creating),
+    ):
         yield
 
 

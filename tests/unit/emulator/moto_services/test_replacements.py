@@ -40,7 +40,7 @@ def test_what_was_replaced_comes_back_after_an_error_too() -> None:
     original = vars(Service)["name"]
 
     def fail() -> None:
-        with replaced(Service, "name", staticmethod(lambda *_: "ours")):
+        with replaced(Service, name=staticmethod(lambda *_: "ours")):
             assert Service.name("", "") == "ours"
             raise ZeroDivisionError
 
@@ -52,8 +52,8 @@ def test_what_was_replaced_comes_back_after_an_error_too() -> None:
 @pytest.mark.usefixtures("_listed")
 def test_several_end_in_any_order() -> None:
     original = vars(Service)["name"]
-    first = replaced(Service, "name", staticmethod(lambda *_: "first"))
-    second = replaced(Service, "name", staticmethod(lambda *_: "second"))
+    first = replaced(Service, name=staticmethod(lambda *_: "first"))
+    second = replaced(Service, name=staticmethod(lambda *_: "second"))
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
@@ -63,7 +63,7 @@ def test_several_end_in_any_order() -> None:
 
 
 def test_an_attribute_that_the_table_does_not_list_cannot_be_replaced() -> None:
-    with pytest.raises(LookupError, match="not in the table"), replaced(Service, "name", None):
+    with pytest.raises(LookupError, match="not in the table"), replaced(Service, name=None):
         pass
 
 

@@ -59,7 +59,7 @@ def test_pages_are_those_that_moto_makes_of_all_keys(s3: Any, versioning: bool) 
             }
             found = list_pages(s3, **request)
             with (
-                replaced(S3Response, "serialized", BaseResponse.serialized),
+                replaced(S3Response, serialized=BaseResponse.serialized),
                 pytest.MonkeyPatch.context() as patch,
             ):
                 patch.setattr("emulator.moto_services.s3.journalled_backend.choose_keys", lambda bucket, *_: bucket)
