@@ -8,14 +8,13 @@ that no policy allows are denied. The simulation ignores conditions, permissions
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from emulator.moto_services.iam.conditions import conditions_hold, is_operator
 from emulator.moto_services.replacements import replaced
 
-# The supported condition operators, without Not and IfExists.
-_OPERATORS = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})
 # Keys that a request may lack. If such a key is absent, a condition on it does not hold.
 _OPTIONAL_KEYS = frozenset({"s3:prefix", "s3:delimiter", "s3:max-keys"})
 _ARN = re.compile(r"arn:[\w-]+:iam::\d{12}:(?P<kind>role|user|group)/(?:.*/)?(?P<name>[^/]+)")
@@ -72,58 +71,63 @@ def judge(documents: Iterable[str], action: str, resource: str, context: Mapping
     Returns:
         IAM's name of the decision: ``allowed``, ``explicitDeny`` or ``implicitDeny``.
     """
+    statements = (statement for document in documents for statement in list_statements(json.loads(document)))
+    return judge_statements(statements, action, resource, lambda each: context is None or _holds(each, context))
+
+
+def list_statements(document: Mapping[str, Any]) -> list[Any]:
+    """List the statements of a policy, which may be a single one."""
+    return _as_list(document.get("Statement", []))
+
+
+def judge_statements(
+    statements: Iterable[Mapping[str, Any]], action: str, resource: str, holds: Callable[[Mapping[str, Any]], bool]
+) -> str:
+    """Evaluate statements as ``judge`` does documents; ``holds`` tells whether the conditions of one hold."""
     decision = "implicitDeny"
-    for document in documents:
-        statements = json.loads(document).get("Statement", [])
-        for statement in statements if isinstance(statements, list) else [statements]:
-            if _fits(statement, "Action", action, re.IGNORECASE) and _fits(statement, "Resource", resource, 0):
-                if context is not None and not _holds(statement, context):
-                    continue
-                if statement.get("Effect") == "Deny":
-                    return "explicitDeny"
-                decision = "allowed"
+    for statement in statements:
+        if (
+            _fits(statement, "Action", action, re.IGNORECASE)
+            and _fits(statement, "Resource", resource, 0)
+            and holds(statement)
+        ):
+            if statement.get("Effect") == "Deny":
+                return "explicitDeny"
+            decision = "allowed"
     return decision
 
 
-def _fits(statement: dict[str, Any], member: str, name: str, flags: int) -> bool:
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _fits(statement: Mapping[str, Any], member: str, name: str, flags: int) -> bool:
     for key, wanted in ((member, True), (f"Not{member}", False)):
         if key in statement:
-            patterns = statement[key] if isinstance(statement[key], list) else [statement[key]]
-            return any(_as_expression(pattern, flags).fullmatch(name) for pattern in patterns) is wanted
+            return any(_as_expression(each, flags).fullmatch(name) for each in _as_list(statement[key])) is wanted
     return True  # a trust or key policy names no resource
 
 
-def _holds(statement: dict[str, Any], context: Mapping[str, str]) -> bool:
+def _holds(statement: Mapping[str, Any], context: Mapping[str, str]) -> bool:
     """Return whether a statement's conditions hold.
 
     If this is unknown, the result is the safe one: a Deny statement applies, and an Allow statement does not.
     """
-    denies = statement.get("Effect") == "Deny"
-    for operator, wanted in statement.get("Condition", {}).items():
-        base, if_exists = operator.removesuffix("IfExists"), operator.endswith("IfExists")
-        positive, like = base.replace("Not", "", 1), "Like" in base or base.startswith("Arn")
-        for key, values in wanted.items():
-            if positive not in _OPERATORS:
-                return denies
-            value = context.get(key.lower())
-            if value is None:
-                # An absent key equals no value, so negated operators hold. Operators with IfExists hold as well.
-                if not if_exists and positive == base:
-                    return denies if key.lower() not in _OPTIONAL_KEYS else False
-                continue
-            patterns = [str(each) for each in (values if isinstance(values, list) else [values])]
-            flags = re.IGNORECASE if base.endswith("IgnoreCase") or base == "Bool" else 0
-            same = any(
-                _as_expression(each, flags).fullmatch(value) if like else _is_same(each, value, flags)
-                for each in patterns
-            )
-            if same is (positive != base):
-                return False
-    return True
+    conditions = statement.get("Condition", {})
+    tests = [(name, key, wanted) for name, keys in conditions.items() for key, wanted in keys.items()]
+    known = [test for test in tests if not _is_unknown(test[0], test[1].lower(), context)]
+    if len(known) < len(tests) and statement.get("Effect") != "Deny":
+        return False
+    find = {key: [value] for key, value in context.items()}.get
+    return all(conditions_hold({name: {key: wanted}}, find) for name, key, wanted in known)
 
 
-def _is_same(wanted: str, value: str, flags: int) -> bool:
-    return wanted.lower() == value.lower() if flags else wanted == value
+def _is_unknown(name: str, key: str, context: Mapping[str, str]) -> bool:
+    if not is_operator(name):
+        return True
+    # An absent key equals no value, so negated operators hold. Operators with IfExists hold as well.
+    holds_without = "Not" in name or name.endswith("IfExists")
+    return not (key in context or key in _OPTIONAL_KEYS or holds_without)
 
 
 def _as_expression(pattern: str, flags: int) -> re.Pattern[str]:

@@ -3,8 +3,7 @@
 import functools
 import json
 import logging
-import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from flask import has_request_context, request
@@ -12,6 +11,7 @@ from moto.core.utils import get_service_model
 from moto.s3.exceptions import S3ClientError
 
 from emulator.moto_services.iam.conditions import UnknowableKeyError, conditions_hold, is_operator
+from emulator.moto_services.iam.policy_simulation import judge_statements, list_statements
 from emulator.moto_services.s3.policy_keys import RequestKeys
 
 logger = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def check_policy(policy: bytes) -> None:
         raise MalformedPolicy("Policies must be valid JSON and the first byte must be '{'")
     if "Statement" not in parsed:
         raise MalformedPolicy("Missing required field Statement")
-    for statement in _statements(parsed):
+    for statement in list_statements(parsed):
         _check_statement(statement)
 
 
@@ -145,19 +145,20 @@ def _check_statement(statement: Any) -> None:
 def judge_permission(neutral: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``get_permission`` of moto's buckets, so that patterns and conditions in a policy work as in AWS.
 
-    moto ignores conditions: a Deny of requests without TLS would deny every request. A statement whose condition
-    depends on a key that the emulator cannot know has no effect, which is logged once for each key.
-
-    moto treats a pattern as a regular expression in which only ``*`` is a wildcard. ``arn:aws:s3:::b/a(1`` raises an
-    exception at every request for an object of the bucket.
+    moto ignores conditions: a Deny of requests without TLS would deny every request. It ignores NotResource, and
+    treats a pattern as a regular expression in which only ``*`` is a wildcard. A statement whose condition depends on a
+    key that the emulator cannot know has no effect, which is logged once for each key. Nor has one whose principal is a
+    text other than ``*``.
 
     Args:
         neutral: moto's own method; it answers for a bucket without a policy.
     """
     logged: set[str] = set()
 
-    def holds(bucket: Any, statement: dict[str, Any]) -> bool:
-        conditions = statement.get("Condition")
+    def holds(bucket: Any, statement: Mapping[str, Any]) -> bool:
+        conditions, principal = statement.get("Condition"), statement.get("Principal")
+        if isinstance(principal, str) and principal != "*":
+            return False
         if not conditions or not has_request_context():
             return not conditions
         try:
@@ -176,28 +177,13 @@ def judge_permission(neutral: Callable[..., Any]) -> Callable[..., Any]:
     def get_permission(bucket: Any, action: str, resource: str) -> Any:
         if bucket.policy is None:
             return neutral(bucket, action, resource)
-        action = _ACTIONS.get(action, action)
-        from moto.iam.access_control import IAMPolicy
+        from moto.iam.access_control import PermissionResult
 
-        policy = json.loads(bucket.policy)
-        policy["Statement"] = [each for each in _statements(policy) if holds(bucket, each)]
-        for statement in policy["Statement"]:
-            statement.pop("Condition", None)
-            for name in _PATTERNS:
-                if name in statement:
-                    patterns = statement[name]
-                    escaped = [_escape(each) for each in (patterns if isinstance(patterns, list) else [patterns])]
-                    statement[name] = escaped
-        return IAMPolicy(json.dumps(policy)).is_action_permitted(action, resource)
+        statements = list_statements(json.loads(bucket.policy))
+        decision = judge_statements(
+            statements, _ACTIONS.get(action, action), resource, functools.partial(holds, bucket)
+        )
+        known = {"allowed": PermissionResult.PERMITTED, "explicitDeny": PermissionResult.DENIED}
+        return known.get(decision, PermissionResult.NEUTRAL)
 
     return get_permission
-
-
-def _statements(policy: dict[str, Any]) -> list[Any]:
-    found = policy["Statement"]
-    return found if isinstance(found, list) else [found]
-
-
-def _escape(pattern: str) -> str:
-    """Escape the pattern for a regular expression, except ``*``, which moto turns into ``.*``."""
-    return "".join("." if letter == "?" else "*" if letter == "*" else re.escape(letter) for letter in pattern)

@@ -87,9 +87,14 @@ def test_a_job_is_named_by_the_body() -> None:
         ("Allow", {"DateGreaterThan": {"aws:CurrentTime": "x"}}, "implicitDeny"),
         ("Deny", {"DateGreaterThan": {"aws:CurrentTime": "x"}}, "explicitDeny"),
         ("Deny", {"Bool": {"aws:SecureTransport": "false"}}, "implicitDeny"),
+        ("Deny", {"StringEquals": {"aws:Unheard": "x", "aws:RequestedRegion": "c"}}, "implicitDeny"),
+        ("Allow", {"IpAddress": {"aws:SourceIp": "10.1.0.0/16"}}, "allowed"),
+        ("Deny", {"NotIpAddress": {"aws:SourceIp": "10.1.0.0/16"}}, "implicitDeny"),
+        ("Allow", {"NumericLessThanEquals": {"s3:max-keys": "10"}}, "implicitDeny"),
+        ("Allow", {"StringLike": {"aws:RequestedRegion": "${aws:RequestedRegion}"}}, "allowed"),
     ],
 )
 def test_conditions_hold_or_let_nothing_pass(effect: str, condition: dict[str, Any], decision: str) -> None:
     statement = {"Effect": effect, "Action": "s3:*", "Resource": "*", "Condition": condition}
-    context = {"aws:requestedregion": "a", "aws:securetransport": "true"}
+    context = {"aws:requestedregion": "a", "aws:securetransport": "true", "aws:sourceip": "10.1.2.3"}
     assert judge([json.dumps({"Statement": statement})], "s3:GetObject", "arn:aws:s3:::b/k", context) == decision

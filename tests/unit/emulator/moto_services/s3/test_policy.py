@@ -63,6 +63,21 @@ def test_policies_pass_and_can_be_judged_by(policy: Any) -> None:
     assert get_permission(bucket, "s3:GetObject", "arn:aws:s3:::b/x") is expected
 
 
+def test_a_deny_of_all_other_resources_leaves_the_named_ones() -> None:
+    bucket = make_bucket()
+    deny = {**without("Resource"), "Effect": "Deny", "NotResource": "arn:aws:s3:::b/public/*"}
+    bucket.policy = json.dumps({"Statement": [ALLOW, deny]}).encode()
+    assert get_permission(bucket, "s3:GetObject", "arn:aws:s3:::b/public/x") is PermissionResult.PERMITTED
+    assert get_permission(bucket, "s3:GetObject", "arn:aws:s3:::b/x") is PermissionResult.DENIED
+
+
+def test_a_statement_for_somebody_is_not_one_for_everybody() -> None:
+    bucket = make_bucket()
+    deny = {**ALLOW, "Effect": "Deny", "Principal": "arn:aws:iam::123456789012:user/ann"}
+    bucket.policy = json.dumps({"Statement": [ALLOW, deny]}).encode()
+    assert get_permission(bucket, "s3:GetObject", "arn:aws:s3:::b/x") is PermissionResult.PERMITTED
+
+
 @pytest.mark.parametrize(
     ("pattern", "key", "fits"),
     [
