@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from container_runtime.spec import Mount
 from emulator.exceptions import UnsupportedRuntimeError
 
 CLIENT = "node_client.mjs"
@@ -35,10 +34,3 @@ def find_node(back_end: str, look: Callable[[str], str | None] = shutil.which) -
             "emulator again."
         )
     return str(Path(wheel.submodule_search_locations[0], "bin", "node"))
-
-
-def stage_node_client(folder: Path) -> Mount:
-    """Copy the runtime client to ``folder``, which is created, and return the worker's mount of it."""
-    folder.mkdir(parents=True)
-    shutil.copy(Path(__file__).with_name(CLIENT), folder)
-    return Mount(folder, "/var/runtime", read_only=True)

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from container_runtime.spec import Mount
-
 CLIENT = "python_client.py"
 OWN_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 # The version in the container image for functions.
@@ -60,10 +58,3 @@ def find_packages() -> str:
     """Return the folder where this interpreter has installed awslambdaric; an empty string if it is not installed."""
     client = importlib.util.find_spec("awslambdaric")
     return "" if client is None or client.origin is None else str(Path(client.origin).parents[1])
-
-
-def stage_python_client(folder: Path) -> Mount:
-    """Copy the client for other Python versions to ``folder``, which is created, and return its mount."""
-    folder.mkdir(parents=True)
-    shutil.copy(Path(__file__).with_name(CLIENT), folder)
-    return Mount(folder, "/var/runtime", read_only=True)

@@ -207,16 +207,14 @@ class Worker:
         extract_zip(self.function.code_zip, task)
         self._folder.chmod(0o755)
         mounts = [Mount(task, "/var/task", read_only=True, exclusive=True), scratch]
-        if runs_node:
-            client = node.stage_node_client(self._folder / "runtime")
-            mounts.append(client)
-            where = self._settings.container_runtime.path_in_container(client, node.CLIENT)
-            self._entrypoint = (node.find_node(self._settings.container_runtime.name), where)
-        elif (interpreter := self._find_other_python()) is not None:
-            client = python.stage_python_client(self._folder / "runtime")
-            mounts.append(client)
-            where = self._settings.container_runtime.path_in_container(client, python.CLIENT)
-            self._entrypoint = (interpreter, where)
+        container_runtime = self._settings.container_runtime
+        client = node.CLIENT if runs_node else python.CLIENT
+        interpreter = node.find_node(container_runtime.name) if runs_node else self._find_other_python()
+        if interpreter is not None:
+            mounts.append(Mount(self._folder / "runtime", "/var/runtime", read_only=True))
+            mounts[-1].source.mkdir()
+            shutil.copy(Path(__file__).with_name(client), mounts[-1].source)
+            self._entrypoint = (interpreter, container_runtime.path_in_container(mounts[-1], client))
         if self.function.layers:
             layers = self._folder / "opt"
             for layer in self.function.layers:
