@@ -82,17 +82,19 @@ class Functions(Component):
         """Start to accept Lambda invocations from the gateway."""
         from emulator.lambda_functions.invoke_api import InvokeApplication
         from emulator.lambda_functions.invoker import FunctionInvoker
+        from emulator.lambda_functions.worker import WorkerSettings
 
         settings = self._ports.settings
-        self.invoker = FunctionInvoker(
+        workers = WorkerSettings(
             self._containers.chosen.runtime,
             self._containers.endpoint_url,
             settings.state_dir / "lambda",
             settings.container_credentials,
-            pythons=settings.pythons,
-            issue_credentials=settings.issue_credentials,
-            ca_bundle=settings.ca_bundle,
+            settings.pythons,
+            settings.issue_credentials,
+            settings.ca_bundle,
         )
+        self.invoker = FunctionInvoker(workers)
         self.closers.callback(self.invoker.close)
         find_region = partial(read_region, default=settings.region)
         application = InvokeApplication(self.invoker, itemgetter(ACCOUNT_HEADER), find_region)

@@ -1,16 +1,14 @@
 """Invocation of Lambda functions: synchronous, or queued with retries."""
 
-import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 import tenacity
 
-from container_runtime.runtime import ContainerRuntime, EngineUnavailableError
+from container_runtime.runtime import EngineUnavailableError
 from emulator.exceptions import InvokerClosedError, TooManyInvocationsError, WorkerStartError
 from emulator.faults import FAULTS
 from emulator.lambda_functions.invocation import (
@@ -27,9 +25,6 @@ from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
 
-LABEL_ROLE = "smdebug-emulator.role"
-LABEL_STATE = "smdebug-emulator.state"
-_ROLE = "lambda-worker"
 # The longest wait of an asynchronous invocation while all workers are busy.
 _ASYNC_PATIENCE_S = 3600.0
 
@@ -41,39 +36,17 @@ class FunctionInvoker:
     next invocation starts a new worker and the old one ends. Each concurrent invocation has its own worker.
     """
 
-    def __init__(
-        self,
-        container_runtime: ContainerRuntime,
-        endpoint_url: str,
-        work_dir: Path,
-        credentials: Mapping[str, str],
-        *,
-        idle_seconds: float = 300.0,
-        max_workers: int = 10,
-        pythons: tuple[Path, ...] = (),
-        issue_credentials: Callable[[str, str, float, str], Mapping[str, str]] | None = None,
-        ca_bundle: Path | None = None,
-    ) -> None:
+    def __init__(self, settings: WorkerSettings, *, idle_seconds: float = 300.0, max_workers: int = 10) -> None:
         """Remove the workers that an earlier process left behind. No worker is started.
 
         Args:
-            container_runtime: runs the workers.
-            endpoint_url: the emulator's URL for workers: ``<scheme>://<container_runtime.host_address>:<port>``.
-            work_dir: a folder that only this object uses; its content is deleted.
-            credentials: the functions' default credentials.
+            settings: of the workers.
             idle_seconds: a worker is ended after it was idle for this time.
             max_workers: the maximum number of workers. Beyond it, invocations are throttled, as on AWS (status 429).
-            issue_credentials: creates credentials of a function's role, which are used instead of ``credentials``.
-            pythons: folders with interpreters for functions, searched before PATH.
-            ca_bundle: the CA certificates that the functions' clients must trust; None if the emulator has no TLS.
 
         Raises:
             ContainerRuntimeError, OSError: old workers cannot be removed, or the folder cannot be created.
         """
-        labels = {LABEL_ROLE: _ROLE, LABEL_STATE: hashlib.sha256(str(work_dir.resolve()).encode()).hexdigest()[:32]}
-        settings = WorkerSettings(
-            container_runtime, endpoint_url, work_dir, credentials, labels, pythons, issue_credentials, ca_bundle
-        )
         self._pool = WorkerPool(settings, idle_seconds, max_workers)
         self._lock = threading.Lock()
         # Each function has one thread, in which its asynchronous invocations run one after the other.

@@ -3,6 +3,7 @@
 It serves one version of one function.
 """
 
+import hashlib
 import logging
 import math
 import os
@@ -45,13 +46,12 @@ class WorkerSettings(NamedTuple):
 
     Attributes:
         container_runtime: runs the workers.
-        endpoint_url: the emulator, as a worker reaches it.
-        work_dir: the parent of the workers' folders.
+        endpoint_url: the emulator's URL for workers: ``<scheme>://<container_runtime.host_address>:<port>``.
+        work_dir: the parent of the workers' folders, which nothing else uses; its content is deleted.
         credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the workers.
         issue_credentials: creates credentials, which are used instead of ``credentials``. Its arguments are the role,
             the function's name, the lifetime in seconds and the account.
         ca_bundle: the CA certificates that the functions' clients must trust; None if the emulator has no TLS.
-        labels: identify the workers of this emulator.
         pythons: folders of interpreters, searched before PATH.
     """
 
@@ -59,10 +59,15 @@ class WorkerSettings(NamedTuple):
     endpoint_url: str
     work_dir: Path
     credentials: Mapping[str, str]
-    labels: Mapping[str, str]
     pythons: tuple[Path, ...] = ()
     issue_credentials: Callable[[str, str, float, str], Mapping[str, str]] | None = None
     ca_bundle: Path | None = None
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the containers of this emulator's workers."""
+        state = hashlib.sha256(str(self.work_dir.resolve()).encode()).hexdigest()[:32]
+        return {"smdebug-emulator.role": "lambda-worker", "smdebug-emulator.state": state}
 
 
 class Worker:

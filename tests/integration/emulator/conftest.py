@@ -19,6 +19,7 @@ from emulator.gateway.authentication import read_region
 from emulator.gateway.listener import Listener
 from emulator.lambda_functions.invoke_api import INVOKE_PATH, InvokeApplication
 from emulator.lambda_functions.invoker import FunctionInvoker
+from emulator.lambda_functions.worker import WorkerSettings
 from emulator.moto_services.wsgi import MotoApplication
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, Emulator, StopCalls
 
@@ -58,9 +59,8 @@ def emulator(tmp_path: Path, moto_application: Any, warm_options: WarmOptions | 
     listener.serve(application)
     emulator = Emulator(f"http://{LOOPBACK}:{listener.port}", stops)
     emulator.containers = LocalProcesses(tmp_path / "containers", warm=warm_options)
-    emulator.invoker = FunctionInvoker(
-        emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS, idle_seconds=60.0
-    )
+    workers = WorkerSettings(emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS)
+    emulator.invoker = FunctionInvoker(workers, idle_seconds=60.0)
     emulator.publisher = Publisher(emulator.invoker, retry_seconds=0.02, record=lambda outcome: emulator.note(outcome))
     routes["invoke"] = InvokeApplication(emulator.invoker, lambda _: ACCOUNT, read_region)
     yield emulator

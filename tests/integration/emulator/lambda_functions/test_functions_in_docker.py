@@ -15,7 +15,7 @@ from container_runtime.docker.spares.spares import SpareOptions
 from emulator.gateway.listener import Listener
 from emulator.jobs.runs.attempt import build_typical_spec
 from emulator.lambda_functions.invoker import FunctionInvoker
-from emulator.lambda_functions.worker import IMAGE
+from emulator.lambda_functions.worker import IMAGE, WorkerSettings
 from emulator.moto_services.functions.backend import get_function
 from emulator.settings import Settings
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
@@ -44,7 +44,7 @@ def start_invoker(emulator: Emulator, engine: Any, moto_application: Any, tmp_pa
     made: list[FunctionInvoker] = []
 
     def start() -> FunctionInvoker:
-        made.append(FunctionInvoker(engine, url, tmp_path / "docker-lambda", CREDENTIALS))
+        made.append(FunctionInvoker(WorkerSettings(engine, url, tmp_path / "docker-lambda", CREDENTIALS)))
         return made[-1]
 
     yield start

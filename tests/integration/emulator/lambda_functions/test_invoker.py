@@ -13,8 +13,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from container_runtime.process.local_processes import LocalProcesses
+from emulator.exceptions import TooManyInvocationsError
 from emulator.lambda_functions import worker_log
 from emulator.lambda_functions.invoker import FunctionInvoker
+from emulator.lambda_functions.worker import WorkerSettings
 from emulator.moto_services.functions.backend import get_function
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION, Emulator, build_zip
 from tests.waiting import wait_until
@@ -388,9 +390,9 @@ def other_invoker(emulator: Emulator, tmp_path: Path) -> Any:
 
     def make(**options: Any) -> FunctionInvoker:
         containers = LocalProcesses(tmp_path / "other-containers")
-        invoker = FunctionInvoker(containers, emulator.endpoint_url, tmp_path / "other", CREDENTIALS, **options)
-        made.append(invoker)
-        return invoker
+        workers = WorkerSettings(containers, emulator.endpoint_url, tmp_path / "other", CREDENTIALS)
+        made.append(FunctionInvoker(workers, **options))
+        return made[-1]
 
     yield make
     for invoker in made:
@@ -407,8 +409,6 @@ def test_idle_worker_ends(emulator: Emulator, other_invoker: Any, tmp_path: Path
 
 
 def test_throttled_when_all_workers_are_busy(emulator: Emulator, other_invoker: Any) -> None:
-    from emulator.exceptions import TooManyInvocationsError
-
     emulator.create_function(WAITING_HANDLER, Timeout=60)
     invoker = other_invoker(max_workers=1)
     function = get_function(ACCOUNT, REGION, "fn")

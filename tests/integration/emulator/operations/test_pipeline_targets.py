@@ -12,6 +12,7 @@ from emulator.events.outcomes import DeliveryOutcome
 from emulator.events.pipeline_target import start_pipeline
 from emulator.events.publisher import Publisher
 from emulator.lambda_functions.invoker import FunctionInvoker
+from emulator.lambda_functions.worker import WorkerSettings
 from tests.integration.emulator.operations.conftest import Service
 from tests.integration.emulator.operations.test_pipelines import ROLE, create, fail, follow
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, REGION
@@ -24,7 +25,8 @@ EVENT = {"Source": "mine", "DetailType": "data", "Detail": json.dumps({"key": "n
 def outcomes(service: Service, tmp_path: Path) -> Iterator[list[DeliveryOutcome]]:
     """Deliver events, and list what became of each."""
     found: list[DeliveryOutcome] = []
-    invoker = FunctionInvoker(service.harness.runtime, service.endpoint_url, tmp_path, CREDENTIALS)
+    workers = WorkerSettings(service.harness.runtime, service.endpoint_url, tmp_path, CREDENTIALS)
+    invoker = FunctionInvoker(workers)
     publisher = Publisher(
         invoker, record=found.append, start_pipeline=partial(start_pipeline, service.harness.settings)
     )
