@@ -8,7 +8,7 @@ from moto.core.utils import utcnow
 
 from emulator.exceptions import AwsError
 from emulator.moto_services.replacements import replaced
-from emulator.moto_services.sagemaker.responses import read_member
+from emulator.moto_services.sagemaker.responses import build_answer, read_member
 
 # Members of UpdateDomain, with moto's attributes.
 _UPDATED_OF_DOMAINS = {
@@ -27,7 +27,6 @@ _ONLINE_MEMBERS = ("Description", "OnlineStoreConfig", "ThroughputConfig")
 @contextmanager
 def describing_like_sagemaker() -> Iterator[None]:
     """Leave out empty structures, answer with a domain's ID, and keep feature groups without an offline store."""
-    from moto.core.responses import ActionResult
     from moto.sagemaker.models import SageMakerModelBackend
     from moto.sagemaker.responses import SageMakerResponse
 
@@ -39,14 +38,15 @@ def describing_like_sagemaker() -> Iterator[None]:
     def serialize_described(response: Any, result: Any) -> Any:
         described = result.result
         if isinstance(described, dict) and response._get_action().startswith("Describe"):  # noqa: SLF001
-            result = ActionResult({name: value for name, value in described.items() if value != {}})
+            result = build_answer({name: value for name, value in described.items() if value != {}})
         return serialized(response, result)
 
     def create_domain_with_id(response: Any) -> Any:
         created = create_domain(response).result
-        domain = _find_domain(response, created["DomainArn"].rpartition("/")[2])
+        domain_id = created["DomainArn"].rpartition("/")[2]
+        domain = _find_domain(response, domain_id)
         domain.tag_propagation = read_member(response, "TagPropagation") or "DISABLED"
-        return ActionResult({**created, "DomainId": created["DomainArn"].rpartition("/")[2]})
+        return build_answer({**created, "DomainId": domain_id})
 
     def define_feature_group(backend: Any, *, offline_store_config: dict[str, Any] | None, **named: Any) -> Any:
         # moto writes into the configuration that it is given.
@@ -63,9 +63,8 @@ def describing_like_sagemaker() -> Iterator[None]:
         return answer
 
     def describe_feature_group(response: Any) -> Any:
-        name = read_member(response, "FeatureGroupName").rpartition("/")[2]
-        group = _find_group(response.sagemaker_backend, name)
-        return ActionResult({**group.describe(), **vars(group).get("online_members", {})})
+        group = _find_group(response)
+        return build_answer({**group.describe(), **vars(group).get("online_members", {})})
 
     with (
         replaced(SageMakerModelBackend, create_feature_group=define_feature_group),
@@ -91,25 +90,23 @@ def _find_domain(response: Any, domain_id: str) -> Any:
 
 
 def _describe_domain(response: Any) -> Any:
-    from moto.core.responses import ActionResult
-
     domain = _find_domain(response, read_member(response, "DomainId"))
-    return ActionResult({**domain.describe(), "TagPropagation": vars(domain).get("tag_propagation", "DISABLED")})
+    return build_answer({**domain.describe(), "TagPropagation": vars(domain).get("tag_propagation", "DISABLED")})
 
 
 def _update_domain(response: Any) -> Any:
-    from moto.core.responses import ActionResult
-
     domain = _find_domain(response, read_member(response, "DomainId"))
     for member, attribute in _UPDATED_OF_DOMAINS.items():
         if (value := read_member(response, member)) is not None:
             setattr(domain, attribute, value)
     domain.last_modified_time = utcnow()
-    return ActionResult({"DomainArn": domain.arn})
+    return build_answer({"DomainArn": domain.arn})
 
 
-def _find_group(backend: Any, name: str) -> Any:
-    found = next((each for each in backend.feature_groups.values() if each.feature_group_name == name), None)
+def _find_group(response: Any) -> Any:
+    name = read_member(response, "FeatureGroupName").rpartition("/")[2]
+    groups = response.sagemaker_backend.feature_groups.values()
+    found = next((each for each in groups if each.feature_group_name == name), None)
     if found is None:
         text = f"Resource Not Found: Amazon SageMaker can't find a FeatureGroup with name {name}."
         raise AwsError(text, code="ResourceNotFound", status=400)
@@ -117,8 +114,5 @@ def _find_group(backend: Any, name: str) -> Any:
 
 
 def _delete_group(response: Any) -> Any:
-    from moto.core.responses import EmptyResult
-
-    backend = response.sagemaker_backend
-    del backend.feature_groups[_find_group(backend, read_member(response, "FeatureGroupName").rpartition("/")[2]).arn]
-    return EmptyResult()
+    del response.sagemaker_backend.feature_groups[_find_group(response).arn]
+    return build_answer()

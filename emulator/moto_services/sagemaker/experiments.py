@@ -35,17 +35,22 @@ class _Kind(NamedTuple):
         """Return the name that a record was created with."""
         return str(getattr(record, f"{self.attribute.removesuffix('s')}_name"))
 
-    def get(self, backend: Any, name: str) -> Any:
-        """Return moto's record.
+    def get(self, response: Any) -> Any:
+        """Return moto's record that a request names.
 
         Raises:
             ResourceNotFound: there is none of this name.
         """
+        backend, name = response.sagemaker_backend, read_member(response, f"{self.member}Name")
         found = self.find(backend, name)
         if found is None:
             arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:{self.arn}/{name}"
             raise ResourceNotFound(f"{self.noun} '{arn}' does not exist.")
         return found
+
+    def get_name(self, response: Any) -> str | None:
+        """Return the name of the record that a request names, as ``read_name`` does; None if it names none."""
+        return None if read_member(response, f"{self.member}Name") is None else self.read_name(self.get(response))
 
 
 _EXPERIMENT = _Kind("Experiment", "Experiment", "experiment", "experiments")
@@ -84,12 +89,12 @@ def _create(kind: _Kind, create: Callable[[Any], Any], response: Any) -> Any:
             f"{kind.noun} names must be unique within an AWS account and region. {kind.noun} with name ({name}) "
             "already exists."
         )
-    experiment = _EXPERIMENT.get(backend, read_member(response, "ExperimentName")) if kind is _TRIAL else None
+    experiment = _EXPERIMENT.get_name(response) if kind is _TRIAL else None
     answer = create(response)
     record = getattr(backend, kind.attribute)[name]
     _set_texts(record, response)
     if experiment is not None:
-        record.experiment_name = experiment.experiment_name
+        record.experiment_name = experiment
     return answer
 
 
@@ -102,7 +107,7 @@ def _set_texts(record: Any, response: Any) -> None:
 def _update(kind: _Kind, response: Any) -> Any:
     from moto.core.utils import utcnow
 
-    record = kind.get(response.sagemaker_backend, read_member(response, f"{kind.member}Name"))
+    record = kind.get(response)
     _set_texts(record, response)
     record.last_modified_time = utcnow()
     return build_answer({f"{kind.member}Arn": record.arn})
@@ -112,7 +117,7 @@ def _update_component(response: Any) -> Any:
     """Merge what is given into the component; moto would replace its parameters and artifacts as a whole."""
     from moto.core.utils import utcnow
 
-    record = _COMPONENT.get(response.sagemaker_backend, read_member(response, "TrialComponentName"))
+    record = _COMPONENT.get(response)
     for attribute in ("status", "start_time", "end_time", "display_name"):
         member = "".join(word.capitalize() for word in attribute.split("_"))
         if (value := read_member(response, member)) is not None:
@@ -132,8 +137,7 @@ def _update_component(response: Any) -> Any:
 
 def _delete(kind: _Kind, response: Any) -> Any:
     """Delete what nothing is linked to: moto would delete an experiment and leave its trials without one."""
-    backend = response.sagemaker_backend
-    record = kind.get(backend, read_member(response, f"{kind.member}Name"))
+    backend, record = response.sagemaker_backend, kind.get(response)
     name = kind.read_name(record)
     if kind is _EXPERIMENT:
         linked = any(trial.experiment_name == name for trial in backend.trials.values())
@@ -151,8 +155,7 @@ def _delete(kind: _Kind, response: Any) -> Any:
 
 
 def _describe(kind: _Kind, response: Any) -> Any:
-    backend = response.sagemaker_backend
-    return build_answer(_describe_record(kind, kind.get(backend, read_member(response, f"{kind.member}Name"))))
+    return build_answer(_describe_record(kind, kind.get(response)))
 
 
 def _describe_record(kind: _Kind, record: Any) -> dict[str, Any]:
@@ -174,11 +177,7 @@ def _list_experiments(response: Any) -> Any:
 
 
 def _list_trials(response: Any) -> Any:
-    experiment, component = read_member(response, "ExperimentName"), read_member(response, "TrialComponentName")
-    if experiment is not None:
-        experiment = _EXPERIMENT.get(response.sagemaker_backend, experiment).experiment_name
-    if component is not None:
-        component = _COMPONENT.get(response.sagemaker_backend, component).trial_component_name
+    experiment, component = _EXPERIMENT.get_name(response), _COMPONENT.get_name(response)
     trials = [
         trial
         for trial in response.sagemaker_backend.trials.values()
@@ -188,12 +187,8 @@ def _list_trials(response: Any) -> Any:
 
 
 def _list_components(response: Any) -> Any:
-    backend = response.sagemaker_backend
-    experiment, trial, source = (read_member(response, name) for name in ("ExperimentName", "TrialName", "SourceArn"))
-    if experiment is not None:
-        experiment = _EXPERIMENT.get(backend, experiment).experiment_name
-    if trial is not None:
-        trial = _TRIAL.get(backend, trial).trial_name
+    backend, source = response.sagemaker_backend, read_member(response, "SourceArn")
+    experiment, trial = _EXPERIMENT.get_name(response), _TRIAL.get_name(response)
     components = [
         component
         for component in backend.trial_components.values()
@@ -238,9 +233,7 @@ def _to_seconds(time: Any) -> float:
 
 
 def _associate(response: Any) -> Any:
-    backend = response.sagemaker_backend
-    trial = _TRIAL.get(backend, read_member(response, "TrialName"))
-    component = _COMPONENT.get(backend, read_member(response, "TrialComponentName"))
+    trial, component = _TRIAL.get(response), _COMPONENT.get(response)
     if component.trial_component_name not in trial.trial_components:
         trial.trial_components.append(component.trial_component_name)
     component.trial_name = trial.trial_name
@@ -248,14 +241,12 @@ def _associate(response: Any) -> Any:
 
 
 def _disassociate(response: Any) -> Any:
-    backend = response.sagemaker_backend
-    trial = _TRIAL.get(backend, read_member(response, "TrialName"))
-    component = _COMPONENT.get(backend, read_member(response, "TrialComponentName"))
+    trial, component = _TRIAL.get(response), _COMPONENT.get(response)
     name = component.trial_component_name
     trial.trial_components = [each for each in trial.trial_components if each != name]
     if component.trial_name == trial.trial_name:
-        others = [each.trial_name for each in backend.trials.values() if name in each.trial_components]
-        component.trial_name = others[0] if others else None
+        others = _list_parents(response.sagemaker_backend, component)
+        component.trial_name = others[0]["TrialName"] if others else None
     return build_answer({"TrialComponentArn": component.arn, "TrialArn": trial.arn})
 
 

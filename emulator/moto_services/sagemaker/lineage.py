@@ -9,7 +9,7 @@ from moto.core.utils import utcnow
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.moto_services.sagemaker.responses import answering, build_answer, read_member
-from emulator.moto_services.sagemaker.stored_kinds import find_stored, list_stored, read_page
+from emulator.moto_services.sagemaker.stored_kinds import list_stored, read_page
 
 _Members = dict[str, Any]
 
@@ -47,10 +47,10 @@ def _store(response: Any, kind: str, arn: str, members: _Members, tags: Iterable
 
 
 def _find_artifact(response: Any, arn: str) -> Any:
-    for stored in _list_kind(response, "Artifact"):
-        if stored.arn == arn:
-            return stored
-    raise ResourceNotFound(f"Artifact '{arn}' does not exist.")
+    stored = list_stored(response.sagemaker_backend).get(("Artifact", "", arn))
+    if stored is None:
+        raise ResourceNotFound(f"Artifact '{arn}' does not exist.")
+    return stored
 
 
 def _create_artifact(response: Any) -> Any:
@@ -99,7 +99,8 @@ def _delete_artifact(response: Any) -> Any:
             raise ResourceNotFound(f"There is no artifact of the source {source['SourceUri']}.")
         arn = found[0].arn
     _find_artifact(response, arn)
-    if any(arn in (each.members["SourceArn"], each.members["DestinationArn"]) for each in _list_associated(response)):
+    ends = [(each.members["SourceArn"], each.members["DestinationArn"]) for each in _list_kind(response, "Association")]
+    if any(arn in each for each in ends):
         raise ValidationException(f"Artifact '{arn}' has associations: delete them first.")
     del list_stored(response.sagemaker_backend)["Artifact", "", arn]
     return build_answer({"ArtifactArn": arn})
@@ -115,10 +116,6 @@ def _list_artifacts(response: Any) -> Any:
     return build_answer(read_page(response, "ArtifactSummaries", found))
 
 
-def _list_associated(response: Any) -> list[Any]:
-    return _list_kind(response, "Association")
-
-
 def _describe_entity(response: Any, arn: str) -> tuple[str | None, str | None]:
     """Return the name and the type of an entity that associations connect.
 
@@ -126,9 +123,9 @@ def _describe_entity(response: Any, arn: str) -> tuple[str | None, str | None]:
         ResourceNotFound: it does not exist.
     """
     backend = response.sagemaker_backend
-    if (stored := find_stored(backend, arn)) is not None:
-        kind = next(key[0] for key, each in list_stored(backend).items() if each is stored)
-        return stored.members.get(f"{kind}Name"), stored.members.get(f"{kind}Type")
+    for (kind, *_), stored in list_stored(backend).items():
+        if stored.arn == arn:
+            return stored.members.get(f"{kind}Name"), stored.members.get(f"{kind}Type")
     for component in backend.trial_components.values():
         if component.arn == arn:
             return component.trial_component_name, next((each.get("SourceType") for each in component.sources), None)
@@ -143,7 +140,7 @@ def _add_association(response: Any) -> Any:
     for arn in (source, destination):
         _describe_entity(response, arn)
     ends = {"SourceArn": source, "DestinationArn": destination}
-    if any(ends.items() <= each.members.items() for each in _list_associated(response)):
+    if ("Association", "", f"{source} {destination}") in list_stored(response.sagemaker_backend):
         raise ValidationException(f"An association from {source} to {destination} already exists.")
     _store(response, "Association", f"{source} {destination}", {**ends, **({"AssociationType": kind} if kind else {})})
     return build_answer(ends)
@@ -160,7 +157,7 @@ def _list_associations(response: Any) -> Any:
     filters = ("SourceArn", "DestinationArn", "SourceType", "DestinationType", "AssociationType")
     wanted = dict(zip(filters, _ask(response, *filters), strict=True))
     found = []
-    for stored in _list_associated(response):
+    for stored in _list_kind(response, "Association"):
         described = dict(stored.members)
         for end in ("Source", "Destination"):
             try:

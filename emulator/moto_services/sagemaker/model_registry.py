@@ -36,14 +36,16 @@ def keeping_model_packages() -> AbstractContextManager[None]:
     return answering(own)
 
 
-def _find_package(backend: Any, name: str) -> Any:
+def _find_package(response: Any, member: str) -> Any:
+    backend, name = response.sagemaker_backend, read_member(response, member)
     found = backend.model_packages.get(backend.model_package_name_mapping.get(name, name))
     if found is None:
         raise ValidationException(f"ModelPackage {name} does not exist.")
     return found
 
 
-def _find_group(backend: Any, name: str) -> Any:
+def _find_group(response: Any) -> Any:
+    backend, name = response.sagemaker_backend, read_member(response, "ModelPackageGroupName")
     found = backend.model_package_groups.get(name.rpartition("/")[2])
     if found is None:
         arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:model-package-group/{name}"
@@ -86,12 +88,11 @@ def _describe(package: Any) -> dict[str, Any]:
 
 
 def _describe_package(response: Any) -> Any:
-    return build_answer(_describe(_find_package(response.sagemaker_backend, read_member(response, "ModelPackageName"))))
+    return build_answer(_describe(_find_package(response, "ModelPackageName")))
 
 
 def _update_package(response: Any) -> Any:
-    backend = response.sagemaker_backend
-    package = _find_package(backend, read_member(response, "ModelPackageArn"))
+    package = _find_package(response, "ModelPackageArn")
     package.add_additional_inference_specifications(read_member(response, "AdditionalInferenceSpecificationsToAdd"))
     for member, attribute in _REPLACED.items():
         if (value := read_member(response, member)) is not None:
@@ -103,13 +104,13 @@ def _update_package(response: Any) -> Any:
         **(read_member(response, "CustomerMetadataProperties") or {}),
     } or None
     package.modifications_done()
-    _announce(backend, package)
+    _announce(response.sagemaker_backend, package)
     return build_answer({"ModelPackageArn": package.arn})
 
 
 def _delete_package(response: Any) -> Any:
     backend = response.sagemaker_backend
-    package = _find_package(backend, read_member(response, "ModelPackageName"))
+    package = _find_package(response, "ModelPackageName")
     del backend.model_packages[package.arn]
     mapping = backend.model_package_name_mapping
     for name in [name for name, arn in mapping.items() if arn == package.arn]:
@@ -125,13 +126,13 @@ def _create_group(create: Callable[[Any], Any], response: Any) -> Any:
 
 
 def _describe_group(describe: Callable[[Any], Any], response: Any) -> Any:
-    _find_group(response.sagemaker_backend, read_member(response, "ModelPackageGroupName"))
+    _find_group(response)
     return describe(response)
 
 
 def _delete_group(response: Any) -> Any:
     backend = response.sagemaker_backend
-    group = _find_group(backend, read_member(response, "ModelPackageGroupName"))
+    group = _find_group(response)
     name = group.model_package_group_name
     if any(each.model_package_group_name == name for each in backend.model_packages.values()):
         raise AwsError(
@@ -144,7 +145,7 @@ def _delete_group(response: Any) -> Any:
 
 
 def _put_policy(response: Any) -> Any:
-    group = _find_group(response.sagemaker_backend, read_member(response, "ModelPackageGroupName"))
+    group = _find_group(response)
     group.resource_policy = read_member(response, "ResourcePolicy")
     return build_answer({"ModelPackageGroupArn": group.arn})
 
@@ -160,7 +161,7 @@ def _delete_policy(response: Any) -> Any:
 
 def _find_policy(response: Any) -> Any:
     """Find the group of a request, if it has a resource policy."""
-    group = _find_group(response.sagemaker_backend, read_member(response, "ModelPackageGroupName"))
+    group = _find_group(response)
     if "resource_policy" not in vars(group):
         raise ValidationException(f"Cannot find resource policy for: {group.arn}.")
     return group

@@ -10,7 +10,7 @@ from emulator.exceptions import ConflictException, ResourceNotFound, ValidationE
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker.pipelines import read_definition
-from emulator.moto_services.sagemaker.responses import read_member
+from emulator.moto_services.sagemaker.responses import build_answer, read_member
 from emulator.moto_services.unit_of_work import keeping, reading
 
 Version = dict[str, Any]
@@ -34,8 +34,6 @@ def keeping_versions() -> AbstractContextManager[None]:
 
     @wraps(update)
     def update_pipeline(response: Any) -> Any:
-        from moto.core.responses import ActionResult
-
         aliases, name = _read_aliases(response), _read_name(response)
         pipeline = response.sagemaker_backend.pipelines.get(name)
         versions = [] if pipeline is None else _read_versions(pipeline)
@@ -47,7 +45,7 @@ def keeping_versions() -> AbstractContextManager[None]:
         elif aliases:
             raise ValidationException("PipelineVersionAliases cannot be given: the definition does not change.")
         pipeline.versions = versions
-        return ActionResult({**updated, "PipelineVersionId": versions[-1]["id"]})
+        return build_answer({**updated, "PipelineVersionId": versions[-1]["id"]})
 
     return replaced(SageMakerResponse, create_pipeline=create_pipeline, update_pipeline=update_pipeline)
 

@@ -1,36 +1,27 @@
 """SageMaker resources that moto lacks, stored and described as they came."""
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from moto.core.utils import utcnow
 
 from emulator.exceptions import AwsError, ValidationException
-from emulator.moto_services.sagemaker.responses import Answer, answering, build_answer, cut_page, read_member
+from emulator.moto_services.sagemaker.responses import answering, build_answer, cut_page, read_member
 from emulator.moto_services.sagemaker_kinds import KINDS, Kind
 
 _PAGE = 10
 
 
-def list_methods() -> dict[str, Answer]:
-    """Return how each operation of the kinds is answered, by its name in snake case."""
-    answers = {"create": _create, "describe": _describe, "update": _update, "delete": _delete, "list": _list}
-    return {name: _for_kind(kind, answers[verb]) for kind in KINDS for verb, name in kind.list_operations()}
-
-
 def storing_more_kinds() -> AbstractContextManager[None]:
     """Answer the operations of ``KINDS``."""
-    return answering(list_methods())
+    answers = {"create": _create, "describe": _describe, "update": _update, "delete": _delete, "list": _list}
+    return answering({name: partial(answers[verb], kind) for kind in KINDS for verb, name in kind.list_operations()})
 
 
 def find_stored(backend: Any, arn: str) -> Any:
     """Find the resource of one of the kinds by its ARN; None if there is none."""
     return next((each for each in vars(backend).get("stored_kinds", {}).values() if each.arn == arn), None)
-
-
-def _for_kind(kind: Kind, answer: Callable[[Kind, Any], Any]) -> Answer:
-    return lambda response: answer(kind, response)
 
 
 def _find_key(kind: Kind, response: Any) -> tuple[str, str, str]:
@@ -66,7 +57,7 @@ def _create(kind: Kind, response: Any) -> Any:
         raise AwsError(f"Domain {key[1]} does not exist.", code="ResourceNotFound", status=400)
     name = "/".join(part for part in key[1:] if part)
     arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:{kind.arn}/{name}"
-    if key in list_stored(response.sagemaker_backend):
+    if key in list_stored(backend):
         text = f"{kind.name} already exists: {arn}."
         if kind.name == "CodeRepository":
             raise ValidationException(text)
@@ -80,7 +71,7 @@ def _create(kind: Kind, response: Any) -> Any:
         "LastModifiedTime": utcnow(),
         **dict([kind.status] if kind.status else []),
     }
-    list_stored(response.sagemaker_backend)[key] = stored
+    list_stored(backend)[key] = stored
     return build_answer({f"{kind.name}Arn": arn})
 
 
