@@ -154,8 +154,7 @@ def build_target(before: Alarm, after: Alarm, action: str, event: dict[str, Any]
         bus="default",
         target_id=action,
         arn=action,
-        input=json.dumps(content),
-        parameters={"Subject": subject[:100]} if subject else {},
+        parameters={"Input": json.dumps(content), **({"Subject": subject[:100]} if subject else {})},
     )
 
 

@@ -69,8 +69,7 @@ def _build_target(function: Function, arn: str, body: str, parameters: Mapping[s
         bus="default",
         target_id=arn,
         arn=arn,
-        input=body,
-        parameters=parameters or {},
+        parameters={"Input": body, **(parameters or {})},
     )
 
 

@@ -19,12 +19,13 @@ def build_target_input(target: Target, event: Mapping[str, Any]) -> str:
     Raises:
         TargetInputError: a path is not a JSON path that EventBridge supports, or the template is missing.
     """
-    if target.input is not None:
-        return target.input
-    if target.input_path is not None:
-        return json.dumps(read_path(event, target.input_path))
-    if target.input_transformer is not None:
-        return _fill_template(target, target.input_transformer, event)
+    parameters = target.parameters
+    if (constant := parameters.get("Input")) is not None:
+        return str(constant)
+    if (path := parameters.get("InputPath")) is not None:
+        return json.dumps(read_path(event, path))
+    if (transformer := parameters.get("InputTransformer")) is not None:
+        return _fill_template(target, transformer, event)
     return json.dumps(event)
 
 

@@ -42,11 +42,8 @@ class Target:
         bus: the name of the rule's bus.
         target_id: the target's Id in its rule.
         arn: the ARN of the resource that receives the event.
-        input: a constant text that replaces the event (Input).
-        input_path: the part of the event to deliver (InputPath).
-        input_transformer: InputPathsMap and InputTemplate.
-        parameters: the complete target as passed to PutTargets. It contains the parameters that only some kinds of
-            targets have, such as SqsParameters.
+        parameters: the complete target as passed to PutTargets, with Input, InputPath or InputTransformer, and what
+            only some kinds of targets have, such as SqsParameters.
     """
 
     rule_arn: str
@@ -55,9 +52,6 @@ class Target:
     bus: str
     target_id: str
     arn: str
-    input: str | None = None
-    input_path: str | None = None
-    input_transformer: Mapping[str, Any] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -322,9 +316,6 @@ def describe_targets(rule: Any) -> list[Target]:
             bus=rule.event_bus_name,
             target_id=target["Id"],
             arn=target["Arn"],
-            input=target.get("Input"),
-            input_path=target.get("InputPath"),
-            input_transformer=target.get("InputTransformer"),
             parameters=dict(target),
         )
         for target in rule.targets

@@ -43,7 +43,6 @@ def _describe(schedule: Any, account: str, region: str) -> Schedule:
         bus="default",
         target_id=schedule.name,
         arn=schedule.target["Arn"],
-        input=schedule.target.get("Input"),
         parameters=dict(schedule.target),
     )
     return Schedule(

@@ -13,10 +13,11 @@ EVENT = {
 }
 
 
-def build_target(template: str | None = None, paths: dict[str, str] | None = None, **fields: Any) -> Target:
-    transformer = {"InputTemplate": template, "InputPathsMap": paths or {}} if template is not None else None
+def build_target(template: str | None = None, paths: dict[str, str] | None = None, **parameters: Any) -> Target:
+    if template is not None:
+        parameters["InputTransformer"] = {"InputTemplate": template, "InputPathsMap": paths or {}}
     rule = "arn:aws:events:us-east-1:123456789012:rule/my-rule"
-    return Target(rule, "123456789012", "us-east-1", "default", "1", "arn", input_transformer=transformer, **fields)
+    return Target(rule, "123456789012", "us-east-1", "default", "1", "arn", parameters)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +44,8 @@ def test_read_path_refuses_what_it_does_not_know(path: str) -> None:
 
 def test_whole_event_part_and_constant() -> None:
     assert json.loads(build_target_input(build_target(), EVENT)) == EVENT
-    assert build_target_input(build_target(input_path="$.detail.list"), EVENT) == '[{"n": 1}, {"n": 2}]'
-    assert build_target_input(build_target(input="as it is"), EVENT) == "as it is"
+    assert build_target_input(build_target(InputPath="$.detail.list"), EVENT) == '[{"n": 1}, {"n": 2}]'
+    assert build_target_input(build_target(Input="as it is"), EVENT) == "as it is"
 
 
 def test_template_values_are_json_outside_quotes_and_text_within() -> None:
