@@ -219,24 +219,19 @@ class Publisher:
         )
         with self._changed:
             published.open += 1
+        attempts = _count_retries(target)
         try:
-            kind = find_kind(target)
-            if not kind.slow:
+            if not find_kind(target).slow:
                 self._attempt(published, delivery)
                 return
-        except TargetError as error:
-            self._give_up(published, delivery, error)
-            return
+            attempts += 1  # the first one, too, runs in another thread
         except Exception as error:  # noqa: BLE001 - logged by the attempts that follow, or by _give_up
-            logger.info("The event %s did not reach %s yet: %s", event.get("id"), target.arn, error)
-            if _count_retries(target) == 0:
+            if attempts == 0 or isinstance(error, TargetError):
                 self._give_up(published, delivery, error)
                 return
-            first = False
-        else:
-            first = True
+            logger.info("The event %s did not reach %s yet: %s", event.get("id"), target.arn, error)
         if not self._closing.is_set():
-            self._slow.submit(self._attempt_again, published, delivery, _count_retries(target) + first)
+            self._slow.submit(self._attempt_again, published, delivery, attempts)
 
     def _attempt(self, published: _PublishedEvent, delivery: Delivery) -> None:
         FAULTS.check("events")

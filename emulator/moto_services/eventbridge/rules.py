@@ -79,6 +79,16 @@ def possible_targets(account: str, region: str, bus: str, event: Mapping[str, An
         ]
 
 
+@contextmanager
+def _delivering(noun: str, target: Target, missing: type[Exception]) -> Iterator[None]:
+    """Keep what a delivery changes; ``missing`` is moto's error where the target does not exist."""
+    try:
+        with keeping():
+            yield
+    except missing:
+        raise TargetGoneError(f"the {noun} {target.arn} does not exist; create it or remove the target") from None
+
+
 def deliver_to_queue(target: Target, body: str) -> None:
     """Send ``body`` to the SQS queue that ``target`` names.
 
@@ -91,20 +101,17 @@ def deliver_to_queue(target: Target, body: str) -> None:
     _, _, _, region, account, queue = target.arn.split(":", 5)
     group_id = target.parameters.get("SqsParameters", {}).get("MessageGroupId")
     # No service lock: a waiting ReceiveMessage would hold it for up to 20 s, and moto's queues have their own lock.
-    try:
-        with keeping():
-            sqs_backends[account][region].send_message(
-                queue_name=queue,
-                message_body=body,
-                group_id=group_id,
-                message_attributes={
-                    name: {"DataType": "String", "StringValue": value}
-                    for name, value in target.parameters.get("MessageAttributes", {}).items()
-                },
-                deduplication_id=str(uuid.uuid4()) if group_id else None,
-            )
-    except QueueDoesNotExist:
-        raise TargetGoneError(f"the queue {target.arn} does not exist; create it or remove the target") from None
+    with _delivering("queue", target, QueueDoesNotExist):
+        sqs_backends[account][region].send_message(
+            queue_name=queue,
+            message_body=body,
+            group_id=group_id,
+            message_attributes={
+                name: {"DataType": "String", "StringValue": value}
+                for name, value in target.parameters.get("MessageAttributes", {}).items()
+            },
+            deduplication_id=str(uuid.uuid4()) if group_id else None,
+        )
 
 
 def is_in_queue(target: Target, body: str) -> bool:
@@ -128,13 +135,10 @@ def deliver_to_stream(target: Target, body: str, partition_key: str) -> None:
 
     _, _, _, region, account, resource = target.arn.split(":", 5)
     data = base64.b64encode(body.encode()).decode()
-    try:
-        with keeping():
-            kinesis_backends[account][region].put_record(
-                target.arn, resource.partition("/")[2], partition_key, explicit_hash_key="", data=data
-            )
-    except ResourceNotFoundError:
-        raise TargetGoneError(f"the stream {target.arn} does not exist; create it or remove the target") from None
+    with _delivering("stream", target, ResourceNotFoundError):
+        kinesis_backends[account][region].put_record(
+            target.arn, resource.partition("/")[2], partition_key, explicit_hash_key="", data=data
+        )
 
 
 def start_execution(target: Target, body: str) -> None:
@@ -147,13 +151,8 @@ def start_execution(target: Target, body: str) -> None:
     from moto.stepfunctions.models import stepfunctions_backends
 
     _, _, _, region, account, _ = target.arn.split(":", 5)
-    try:
-        with keeping():
-            stepfunctions_backends[account][region].start_execution(target.arn, str(uuid.uuid4()), body)
-    except StateMachineDoesNotExist:
-        raise TargetGoneError(
-            f"the state machine {target.arn} does not exist; create it or remove the target"
-        ) from None
+    with _delivering("state machine", target, StateMachineDoesNotExist):
+        stepfunctions_backends[account][region].start_execution(target.arn, str(uuid.uuid4()), body)
 
 
 def deliver_to_log_group(target: Target, body: str) -> None:
@@ -188,13 +187,8 @@ def deliver_to_topic(target: Target, body: str) -> None:
 
     parts = target.arn.split(":")
     # No service lock: an HTTP subscriber may be slow, and a subscribed function may call the emulator.
-    try:
-        with keeping():
-            sns_backends[parts[4]][parts[3]].publish(
-                message=body, arn=target.arn, subject=target.parameters.get("Subject")
-            )
-    except SNSNotFoundError:
-        raise TargetGoneError(f"the topic {target.arn} does not exist; create it or remove the target") from None
+    with _delivering("topic", target, SNSNotFoundError):
+        sns_backends[parts[4]][parts[3]].publish(message=body, arn=target.arn, subject=target.parameters.get("Subject"))
 
 
 def deliver_to_api_destination(target: Target, event: Mapping[str, Any]) -> None:
