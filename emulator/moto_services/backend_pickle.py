@@ -43,17 +43,14 @@ class ForbiddenClassError(pickle.UnpicklingError):
     """The pickle names something that is not data of moto."""
 
 
-def service_of(kind: Any) -> str:
-    """Return moto's name of the service that a class of backends belongs to, such as ``awslambda``."""
-    found: str = _service_of(kind)
-    return found
-
-
-@functools.cache
-def _service_of(kind: Any) -> str:
+def _find_service(kind: Any) -> str:
     # A backend that this project derives from moto's belongs to the service of its parent.
     parents = (parent.__module__.split(".") for parent in kind.__mro__)
     return str(next(names[1] for names in parents if names[0] == "moto"))
+
+
+service_of: Callable[[Any], str] = functools.cache(_find_service)
+"""Returns moto's name of the service that a class of backends belongs to, such as ``awslambda``."""
 
 
 def dump_state(backend: Any) -> bytes:

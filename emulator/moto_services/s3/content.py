@@ -4,6 +4,7 @@ At most one block of an object is in memory. This module does not depend on moto
 """
 
 import hashlib
+import io
 import logging
 import os
 import shutil
@@ -81,7 +82,7 @@ def name_object(bucket: str, key: str) -> str:
     return f"s3://{bucket}/{key}"
 
 
-class ContentReader:
+class ContentReader(io.RawIOBase):
     """An opened range of a content's bytes. It stays readable when the object is replaced."""
 
     def __init__(self, content: StoredContent, start: int = 0, stop: int | None = None) -> None:
@@ -99,6 +100,7 @@ class ContentReader:
         self._position = self._start = start
         self._stop = content.size if stop is None else stop
         self._number, self._block = -1, b""
+        self._descriptor = -1
         try:
             self._descriptor = _open_file(content.path)
         except FileNotFoundError:
@@ -107,16 +109,6 @@ class ContentReader:
         if found != content.size:
             self.close()
             raise self._damage(f"has {found:,} bytes where {content.size:,} were written")
-
-    def __enter__(self) -> Self:
-        """Return the reader."""
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        """Close the file."""
-        self.close()
 
     def __len__(self) -> int:
         """Return the number of bytes in the range."""
