@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import moto
 from moto.core.model_instances import reset_model_data
 
-from emulator.moto_services.replacements import check_moto
+from emulator.moto_services.replacements import check_moto, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from emulator.moto_services.s3.journal import ContentsFollower
@@ -48,12 +47,10 @@ class MotoStore:
         from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
         from emulator.moto_services.durable import DurableBackends
         from emulator.moto_services.functions.policies import keeping_policies_apart
-        from emulator.moto_services.iam.attached_policies import refusing_attached_policies
         from emulator.moto_services.iam.aws_managed_policies import creating_aws_managed_policies
-        from emulator.moto_services.iam.missing_roles import explaining_missing_roles
         from emulator.moto_services.iam.policy_simulation import simulating_policies
         from emulator.moto_services.iam.principals import KNOWN_SESSIONS
-        from emulator.moto_services.instances import untracked
+        from emulator.moto_services.iam.refusals import refusing_like_iam
         from emulator.moto_services.keys import finding_keys_by_arn
         from emulator.moto_services.queues import keeping_queue_attributes
         from emulator.moto_services.s3.backend import open_s3
@@ -76,12 +73,7 @@ class MotoStore:
                 {
                     "awslambda": [keeping_policies_apart],
                     "cloudwatch": [list_metrics_once],
-                    "iam": [
-                        refusing_attached_policies,
-                        creating_aws_managed_policies,
-                        explaining_missing_roles,
-                        simulating_policies,
-                    ],
+                    "iam": [refusing_like_iam, creating_aws_managed_policies, simulating_policies],
                     "kms": [finding_keys_by_arn],
                     "logs": [count_log_events],
                     "sagemaker": [
@@ -137,3 +129,13 @@ class MotoStore:
     def close(self) -> None:
         """Detach from the folder, which keeps its content. Afterwards, moto is empty, in memory only and unmodified."""
         self._closers.close()
+
+
+def untracked() -> AbstractContextManager[None]:
+    """Let Python free objects of moto that are not used any more, such as every message that was ever sent.
+
+    moto lists every object that it ever made, for its own dashboard, which is empty inside the block.
+    """
+    from moto.core.common_models import BaseModel
+
+    return replaced(BaseModel, __new__=staticmethod(lambda cls, *_, **__: object.__new__(cls)))

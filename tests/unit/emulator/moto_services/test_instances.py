@@ -5,7 +5,7 @@ import weakref
 
 from moto.sqs.models import Message
 
-from emulator.moto_services.instances import untracked
+from emulator.moto_services.store import untracked
 
 
 def test_a_message_that_nobody_holds_is_gone_and_moto_is_as_before_afterwards() -> None:
