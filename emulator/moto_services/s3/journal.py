@@ -10,7 +10,7 @@ import logging
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
@@ -125,7 +125,7 @@ class S3Journal:
         self._reported: set[tuple[str, str]] = set()
 
     def _connect(self) -> sqlite3.Connection:
-        index = sqlite3.connect(self._index_path, isolation_level=None, check_same_thread=False)
+        index = sqlite3.connect(self._index_path, isolation_level="IMMEDIATE", check_same_thread=False)
         # Damaged text raises an error where its own row is parsed, not where all rows are read.
         index.text_factory = lambda text: text.decode(errors="surrogateescape")
         return index
@@ -250,7 +250,7 @@ class S3Journal:
 
         def write(places: set[_Place]) -> None:
             unused = set(self._released)
-            with self._transaction():
+            with self._index:
                 for bucket, key in places:
                     if key is None:
                         self._write_bucket(bucket, read_bucket(bucket))
@@ -294,18 +294,6 @@ class S3Journal:
                     raise
                 self.report_unkept(bucket, "the record" if key is None else f"the object {key!r}", error)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._index.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._index.execute("COMMIT")
-        except BaseException:
-            # SQLite ends the transaction itself if the disk is full.
-            if self._index.in_transaction:
-                self._index.execute("ROLLBACK")
-            raise
-
     def read_buckets(self) -> Iterator[BucketRow]:
         """Yield every bucket of the index."""
         for row in self._index.execute("SELECT * FROM buckets"):
@@ -319,7 +307,8 @@ class S3Journal:
     def forget_version(self, row: ObjectRow) -> None:
         """Remove a version's row from the index. Its file is kept."""
         place = (row.bucket, row.key, row.position)
-        self._index.execute("DELETE FROM objects WHERE bucket = ? AND key = ? AND position = ?", place)
+        with self._index:
+            self._index.execute("DELETE FROM objects WHERE bucket = ? AND key = ? AND position = ?", place)
 
     def remove_leftovers(self, read_files: Callable[[str], set[str]]) -> None:
         """Remove files that the index does not name: the process ended before it could name or delete them.
@@ -327,13 +316,10 @@ class S3Journal:
         Args:
             read_files: returns the files that a bucket's settings name.
         """
-        index = self._connect()
-        try:
+        with closing(self._connect()) as index:
             named = {file for (file,) in index.execute("SELECT file FROM objects WHERE file IS NOT NULL")}
             for (settings,) in index.execute("SELECT settings FROM buckets"):
                 named |= read_files(settings)
-        finally:
-            index.close()
         for path in self._contents.glob("??/*"):
             # Files of this process may not be named yet.
             file = f"{path.parent.name}/{path.name}"
