@@ -113,7 +113,7 @@ def _read_payload(request: Request, kind: str) -> bytes:
     limit = _MAX_PAYLOAD_BYTES.get(kind)
     if limit is None:
         text = f"Value '{kind}' at 'invocationType' is none of {', '.join(_MAX_PAYLOAD_BYTES)}."
-        raise AwsError(text, code="InvalidParameterValueException", status=HTTPStatus.BAD_REQUEST)
+        raise AwsError(text, code="InvalidParameterValueException")
     length = request.content_length or 0
     if length > limit:
         text = f"{length} byte payload is too large for the {kind} invocation type (limit {limit} bytes)"
@@ -123,7 +123,7 @@ def _read_payload(request: Request, kind: str) -> bytes:
         json.loads(payload)
     except ValueError as error:
         text = f"Could not parse request body into json: {error}"
-        raise AwsError(text, code="InvalidRequestContentException", status=HTTPStatus.BAD_REQUEST) from error
+        raise AwsError(text, code="InvalidRequestContentException") from error
     return payload
 
 
@@ -136,5 +136,5 @@ def _read_client_context(request: Request) -> str | None:
         json.loads(text)
     except ValueError as error:
         text = f"Client context must be JSON, base64-encoded: {error}"
-        raise AwsError(text, code="InvalidRequestContentException", status=HTTPStatus.BAD_REQUEST) from error
+        raise AwsError(text, code="InvalidRequestContentException") from error
     return text

@@ -6,7 +6,7 @@ from typing import Any
 
 from moto.core.utils import utcnow
 
-from emulator.exceptions import AwsError
+from emulator.exceptions import ResourceNotFound
 from emulator.moto_services.replacements import replaced
 from emulator.moto_services.sagemaker.responses import build_answer, read_member
 
@@ -85,7 +85,7 @@ def describing_like_sagemaker() -> Iterator[None]:
 def _find_domain(response: Any, domain_id: str) -> Any:
     found = response.sagemaker_backend.domains.get(domain_id)
     if found is None:
-        raise AwsError(f"Domain {domain_id} does not exist.", code="ResourceNotFound", status=400)
+        raise ResourceNotFound(f"Domain {domain_id} does not exist.")
     return found
 
 
@@ -108,8 +108,7 @@ def _find_group(response: Any) -> Any:
     groups = response.sagemaker_backend.feature_groups.values()
     found = next((each for each in groups if each.feature_group_name == name), None)
     if found is None:
-        text = f"Resource Not Found: Amazon SageMaker can't find a FeatureGroup with name {name}."
-        raise AwsError(text, code="ResourceNotFound", status=400)
+        raise ResourceNotFound(f"Resource Not Found: Amazon SageMaker can't find a FeatureGroup with name {name}.")
     return found
 
 

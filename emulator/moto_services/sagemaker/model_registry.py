@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from emulator.exceptions import AwsError, ValidationException
+from emulator.exceptions import ConflictException, ValidationException
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.sagemaker.responses import Answer, answering, build_answer, read_member
 
@@ -135,11 +135,7 @@ def _delete_group(response: Any) -> Any:
     group = _find_group(response)
     name = group.model_package_group_name
     if any(each.model_package_group_name == name for each in backend.model_packages.values()):
-        raise AwsError(
-            f"Model Package Group {name} cannot be deleted: delete its model packages first.",
-            code="ConflictException",
-            status=400,
-        )
+        raise ConflictException(f"Model Package Group {name} cannot be deleted: delete its model packages first.")
     del backend.model_package_groups[name]
     return build_answer()
 

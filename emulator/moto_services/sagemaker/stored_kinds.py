@@ -6,7 +6,7 @@ from typing import Any
 
 from moto.core.utils import utcnow
 
-from emulator.exceptions import AwsError, ValidationException
+from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
 from emulator.moto_services.sagemaker.responses import answering, build_answer, cut_page, read_member
 from emulator.moto_services.sagemaker_kinds import KINDS, Kind
 
@@ -44,8 +44,7 @@ def _find(kind: Kind, response: Any) -> Any:
     if found is None:
         # Terraform's provider knows by these words that what it has deleted is gone.
         where = f" in {key[1]}" if kind.in_domain else ""
-        text = f"No {kind.name} with the name {key[-1]}{where}: it does not exist."
-        raise AwsError(text, code="ResourceNotFound", status=400)
+        raise ResourceNotFound(f"No {kind.name} with the name {key[-1]}{where}: it does not exist.")
     return found
 
 
@@ -54,14 +53,12 @@ def _create(kind: Kind, response: Any) -> Any:
 
     backend, key = response.sagemaker_backend, _find_key(kind, response)
     if kind.in_domain and key[1] not in backend.domains:
-        raise AwsError(f"Domain {key[1]} does not exist.", code="ResourceNotFound", status=400)
+        raise ResourceNotFound(f"Domain {key[1]} does not exist.")
     name = "/".join(part for part in key[1:] if part)
     arn = f"arn:{backend.partition}:sagemaker:{backend.region_name}:{backend.account_id}:{kind.arn}/{name}"
     if key in list_stored(backend):
-        text = f"{kind.name} already exists: {arn}."
-        if kind.name == "CodeRepository":
-            raise ValidationException(text)
-        raise AwsError(text, code="ResourceInUse", status=400)
+        refusal = ValidationException if kind.name == "CodeRepository" else ResourceInUse
+        raise refusal(f"{kind.name} already exists: {arn}.")
     stored: Any = BaseObject()
     stored.arn, stored.tags = arn, read_member(response, "Tags") or []
     stored.members = {
