@@ -4,6 +4,7 @@ import functools
 import json
 import re
 import uuid
+from contextlib import suppress
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any
@@ -117,12 +118,10 @@ def find_model(service: str) -> ServiceModel | None:
     from moto.backends import get_backend, list_of_moto_modules
 
     name = _MODELS.get(service, service)
-    if service in list_of_moto_modules():
-        try:
-            find: Any = get_backend
-            name = _MODELS.get(service) or str(find(service).service_name)
-        except (ImportError, AttributeError):  # a package is missing, or the module is not a service
-            name = _MODELS.get(service, service)
+    if service not in _MODELS and service in list_of_moto_modules():
+        find: Any = get_backend
+        with suppress(ImportError, AttributeError):  # a package is missing, or the module is not a service
+            name = str(find(service).service_name)
     try:
         found: ServiceModel = get_service_model(name)
     except UnknownServiceError:

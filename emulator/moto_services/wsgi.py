@@ -73,9 +73,10 @@ class MotoApplication:
                 around.enter_context(reading() if only_reads(environ, operation) else keeping())
                 transfer = None
                 if service == "s3":
-                    from emulator.moto_services.s3.backend import receive_s3_body
+                    from emulator.moto_services.s3.bodies import receive_body
+                    from emulator.moto_services.s3.index_rows import find_journal
 
-                    transfer = around.enter_context(closing(receive_s3_body(environ)))
+                    transfer = around.enter_context(closing(receive_body(environ, find_journal())))
                 around.enter_context(_access(service))
                 answer = Response.from_app(application, environ)
                 if transfer is not None:

@@ -86,13 +86,18 @@ def get_function(account: str, region: str, name_or_arn: str, qualifier: str | N
         return replace(_describe(version, backend), invoked_arn=alias.arn)
 
 
+def read_qualifier(name_or_arn: str) -> str | None:
+    """Return the version or the alias at the end of a function's name or ARN; None if there is none."""
+    parts = name_or_arn.split(":")
+    of_name = 7 if parts[0] == "arn" else 1
+    return parts[of_name] if len(parts) > of_name else None
+
+
 def _find_alias(backend: Any, name: str, name_or_arn: str, qualifier: str | None) -> Any:
     """Return the alias that a function was asked for by; None for a version or no qualifier."""
     from moto.awslambda.exceptions import UnknownAliasException
 
-    parts = name_or_arn.split(":")
-    of_name = 7 if parts[0] == "arn" else 1
-    asked = parts[of_name] if len(parts) > of_name else qualifier
+    asked = read_qualifier(name_or_arn) or qualifier
     try:
         return backend.get_alias(asked, name) if asked else None
     except UnknownAliasException:

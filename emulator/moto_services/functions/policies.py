@@ -6,9 +6,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from emulator.exceptions import AwsError
+from emulator.moto_services.functions.backend import read_qualifier
 from emulator.moto_services.replacements import replaced
-
-_OF_ARN = 7  # parts of a function's ARN without a qualifier
 
 
 def keeping_policies_apart() -> AbstractContextManager[None]:
@@ -22,18 +21,11 @@ def _find(response: Any, position: int) -> tuple[Any, str | None, list[dict[str,
     """Find the function of a request, the qualifier, and the statements that apply to it."""
     name = unquote(response.path.split("/")[position])
     qualifier: str | None = response.querystring.get("Qualifier", [None])[0]
-    parts = name.split(":")
-    of_name = _OF_ARN if parts[0] == "arn" else 1
-    if qualifier is None and len(parts) > of_name:
-        qualifier = parts[of_name]
+    if qualifier is None:
+        qualifier = read_qualifier(name)
     function = response.backend.get_function(name, qualifier)
-    policy = function.policy
-    return function, qualifier, [each for each in policy.statements if _read_qualifier(each) == qualifier]
-
-
-def _read_qualifier(statement: dict[str, Any]) -> str | None:
-    parts = statement.get("Resource", "").split(":")
-    return parts[_OF_ARN] if len(parts) > _OF_ARN else None
+    statements = function.policy.statements
+    return function, qualifier, [each for each in statements if read_qualifier(each.get("Resource", "")) == qualifier]
 
 
 def _refuse(text: str) -> AwsError:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
-from wsgiref.types import WSGIEnvironment
 
 from moto.s3.models import FakeBucket, S3Backend, s3_backends
 from moto.s3.responses import S3Response
@@ -19,7 +18,7 @@ from moto.s3.responses import S3Response
 from emulator.exceptions import StartupError
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
-from emulator.moto_services.s3.bodies import Transfer, passing_on, receive_body, serving_in_pieces, taking_received
+from emulator.moto_services.s3.bodies import passing_on, serving_in_pieces, taking_received
 from emulator.moto_services.s3.content import StoredContent
 from emulator.moto_services.s3.documents import checking
 from emulator.moto_services.s3.index_rows import (
@@ -172,11 +171,6 @@ def stage_content(bucket: str, key: str, data: bytes | Path | BinaryIO) -> bytes
         return data.read_bytes()
     data.seek(0)
     return data.read()
-
-
-def receive_s3_body(environ: WSGIEnvironment) -> Transfer:
-    """Receive the body of a request to S3; see ``receive_body`` for the errors."""
-    return receive_body(environ, find_journal())
 
 
 def drop_unclaimed(content: bytes | StoredContent) -> None:
