@@ -60,16 +60,6 @@ class _PublishedEvent:
     open: int = 1
 
 
-def _refuse_pipeline(target: Target, event: Mapping[str, Any]) -> None:  # noqa: ARG001
-    raise TargetError(f"{target.arn}: this publisher starts no pipelines")
-
-
-def _replace_at_once(
-    _service: str, replace: Callable[[], AbstractContextManager[None]]
-) -> AbstractContextManager[None]:
-    return replace()
-
-
 class Publisher:
     """Delivers events to their targets. Thread safe.
 
@@ -82,21 +72,19 @@ class Publisher:
         self,
         invoker: FunctionInvoker,
         *,
+        record: Callable[[DeliveryOutcome], None],
+        start_pipeline: Callable[[Target, Mapping[str, Any]], None],
+        replacing_in: Callable[[str, Callable[[], AbstractContextManager[None]]], AbstractContextManager[None]],
         retry_seconds: float = 0.2,
-        record: Callable[[DeliveryOutcome], None] = lambda _: None,
-        start_pipeline: Callable[[Target, Mapping[str, Any]], None] = _refuse_pipeline,
-        replacing_in: Callable[
-            [str, Callable[[], AbstractContextManager[None]]], AbstractContextManager[None]
-        ] = _replace_at_once,
     ) -> None:
         """Start the delivery thread. It also handles the events and function invocations that moto would dispatch.
 
         Args:
             invoker: runs the functions. It must be closed after this object.
-            retry_seconds: the wait before the second attempt. It doubles before each further attempt.
             record: called with the outcome of each delivery.
             start_pipeline: starts an execution of a target that is a SageMaker pipeline.
             replacing_in: replaces a part of one of moto's services, at once or from its first use on.
+            retry_seconds: the wait before the second attempt. It doubles before each further attempt.
         """
         self._invoker = invoker
         self._retry_seconds = retry_seconds
@@ -111,7 +99,7 @@ class Publisher:
         self._slow = ThreadPoolExecutor(max_workers=4, thread_name_prefix="event-delivery")
         self._captures = ExitStack()
         self._captures.enter_context(eventbridge.capture_dispatch(self.send))
-        capture = partial(functions.capture_invocations, self._invoke_for_moto)
+        capture = partial(functions.capture_invocations, invoker.invoke_async)
         self._captures.enter_context(replacing_in("awslambda", capture))
         invoker.tell_ends(self._take_ended)
         self._thread = threading.Thread(target=self._deliver_all, name="event-publisher", daemon=True)
@@ -166,9 +154,6 @@ class Publisher:
         with self._changed:
             self._open += 1
         self._events.put(published)
-
-    def _invoke_for_moto(self, function: functions.Function, payload: bytes) -> None:
-        self._invoker.invoke_async(function, payload)
 
     def _deliver_all(self) -> None:
         while (published := self._events.get()) is not None:

@@ -112,7 +112,7 @@ def _choose_version(alias: Any) -> str:
 
 
 @contextmanager
-def capture_invocations(invoke: Callable[[Function, bytes], None]) -> Iterator[None]:
+def capture_invocations(invoke: Callable[[Function, bytes], object]) -> Iterator[None]:
     """Send invocations from moto's other services to ``invoke``.
 
     SNS subscriptions, S3 notifications, queues and log subscriptions all call ``LambdaFunction.invoke``, where moto

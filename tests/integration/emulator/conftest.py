@@ -61,7 +61,13 @@ def emulator(tmp_path: Path, moto_application: Any, warm_options: WarmOptions | 
     emulator.containers = LocalProcesses(tmp_path / "containers", warm=warm_options)
     workers = WorkerSettings(emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS)
     emulator.invoker = FunctionInvoker(workers, idle_seconds=60.0)
-    emulator.publisher = Publisher(emulator.invoker, retry_seconds=0.02, record=lambda outcome: emulator.note(outcome))
+    emulator.publisher = Publisher(
+        emulator.invoker,
+        record=lambda outcome: emulator.note(outcome),
+        start_pipeline=lambda target, _event: pytest.fail(f"{target.arn} was started"),
+        replacing_in=lambda _service, replace: replace(),
+        retry_seconds=0.02,
+    )
     routes["invoke"] = InvokeApplication(emulator.invoker, lambda _: ACCOUNT, read_region)
     yield emulator
     emulator.publisher.close()

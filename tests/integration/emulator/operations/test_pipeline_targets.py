@@ -28,7 +28,10 @@ def outcomes(service: Service, tmp_path: Path) -> Iterator[list[DeliveryOutcome]
     workers = WorkerSettings(service.harness.runtime, service.endpoint_url, tmp_path, CREDENTIALS)
     invoker = FunctionInvoker(workers)
     publisher = Publisher(
-        invoker, record=found.append, start_pipeline=partial(start_pipeline, service.harness.settings)
+        invoker,
+        record=found.append,
+        start_pipeline=partial(start_pipeline, service.harness.settings),
+        replacing_in=lambda _service, replace: replace(),
     )
     try:
         yield found
