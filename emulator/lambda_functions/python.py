@@ -11,17 +11,8 @@ from pathlib import Path
 CLIENT = "python_client.py"
 OWN_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 # The version in the container image for functions.
-_IMAGE_VERSION = "3.11"
+IMAGE_VERSION = "3.11"
 _PROBE_SECONDS = 30.0
-
-
-def find_version(back_end: str) -> str:
-    """Return the default Python version for functions.
-
-    Args:
-        back_end: the name of the container runtime.
-    """
-    return _IMAGE_VERSION if back_end != "process" else OWN_VERSION
 
 
 def find_python(version: str, folders: Sequence[Path] = ()) -> str | None:

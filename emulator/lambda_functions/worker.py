@@ -234,7 +234,7 @@ class Worker:
         If the interpreter is missing, a warning is logged and the default interpreter is used.
         """
         back_end, version = self._settings.container_runtime.name, self.function.runtime.removeprefix("python")
-        present = python.find_version(back_end)
+        present = python.OWN_VERSION if back_end == "process" else python.IMAGE_VERSION
         if version == present:
             return None
         if back_end != "process":

