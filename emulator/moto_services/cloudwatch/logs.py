@@ -1,6 +1,6 @@
 """CloudWatch Logs, written directly into moto's backend."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -66,8 +66,7 @@ class LogGroups:
     def ensure_stream(self, group: str, stream: str) -> None:
         """Create the group and the stream, if they are missing."""
         with reading(), service_lock("logs"):
-            found = self._backend().groups.get(group)
-            if found is not None and stream in found.streams:
+            if stream in self._find_streams(group):
                 return
         with keeping(), service_lock("logs"):
             backend = self._backend()
@@ -95,8 +94,7 @@ class LogGroups:
     def list_streams(self, group: str, prefix: str) -> list[str]:
         """List the names of a group's streams that start with ``prefix``; an empty list if the group does not exist."""
         with reading(), service_lock("logs"):
-            found = self._backend().groups.get(group)
-            return sorted(name for name in found.streams if name.startswith(prefix)) if found is not None else []
+            return sorted(name for name in self._find_streams(group) if name.startswith(prefix))
 
     def list_sizes(self, group: str) -> list[tuple[str, int, int]]:
         """List a group's streams: the name, the bytes of the lines, and the time of the last line.
@@ -104,25 +102,26 @@ class LogGroups:
         The time is in epoch milliseconds. For an empty stream, it is the stream's creation time.
         """
         with reading(), service_lock("logs"):
-            found = self._backend().groups.get(group)
             return [
                 (name, stream.stored_bytes, stream.last_event_timestamp or stream.to_describe_dict()["creationTime"])
-                for name, stream in (found.streams.items() if found is not None else ())
+                for name, stream in self._find_streams(group).items()
             ]
 
     def delete(self, group: str, stream: str) -> None:
         """Delete a stream with its lines, if it exists."""
         with keeping(), service_lock("logs"):
-            found = self._backend().groups.get(group)
-            if found is not None and stream in found.streams:
-                found.delete_log_stream(stream)
+            if stream in self._find_streams(group):
+                self._backend().groups[group].delete_log_stream(stream)
 
     def find(self, group: str, stream: str) -> Log:
         """Return the lines of a stream; an empty log if the stream does not exist."""
         with reading(), service_lock("logs"):
-            found = self._backend().groups.get(group)
-            held = found.streams.get(stream) if found is not None else None
-            return Log(held.events if held is not None else [])
+            found = self._find_streams(group).get(stream)
+            return Log([] if found is None else found.events)
+
+    def _find_streams(self, group: str) -> Mapping[str, Any]:
+        found = self._backend().groups.get(group)
+        return {} if found is None else found.streams
 
     def _backend(self) -> Any:
         from moto.logs.models import logs_backends
