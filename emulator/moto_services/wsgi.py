@@ -55,13 +55,9 @@ class MotoApplication:
         """Answer one ListBuckets, so that the first client does not have to wait until S3 is loaded."""
         environ: dict[str, Any] = {}
         setup_testing_defaults(environ)
-        answer = self(environ, lambda *_: _discard)
-        if hasattr(answer, "close"):
-            answer.close()
+        Response.from_app(self, environ).close()
 
     def _answer(self, environ: WSGIEnvironment) -> Response:
-        from werkzeug.wrappers import Response
-
         from emulator.moto_services.service_requests import only_reads, read_operation
 
         found = _SIGNED_SERVICE.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -174,10 +170,6 @@ def _access(service: str) -> AbstractContextManager[Any]:
 
         return s3_access()
     return nullcontext() if service in _CONCURRENT_SERVICES else service_lock(service)
-
-
-def _discard(_data: bytes) -> None:
-    """Replace the ``write`` callable of a WSGI server; moto's applications return their answers instead."""
 
 
 def has_sagemaker_operation(method_name: str) -> bool:
