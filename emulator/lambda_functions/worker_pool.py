@@ -138,15 +138,11 @@ class WorkerPool:
 
     def _take_idle(self, function: Function, unneeded: list[Worker]) -> Worker | None:
         """Take the most recently used idle worker of the function; outdated workers are added to ``unneeded``."""
-        for worker in [worker for worker in self._idle if worker.function.arn == function.arn]:
-            if not worker.usable or worker.function != function:
-                self._idle.remove(worker)
-                unneeded.append(worker)
-        for worker in reversed(self._idle):
-            if worker.function.arn == function.arn:
-                self._idle.remove(worker)
-                return worker
-        return None
+        own = [worker for worker in self._idle if worker.function.arn == function.arn]
+        current = [worker for worker in own if worker.usable and worker.function == function]
+        unneeded += [worker for worker in own if worker not in current]
+        self._idle = [worker for worker in self._idle if worker not in (*unneeded, *current[-1:])]
+        return current[-1] if current else None
 
     def _start(self, function: Function) -> Worker:
         worker = Worker(self._settings, function)
