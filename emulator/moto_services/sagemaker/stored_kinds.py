@@ -138,8 +138,5 @@ def read_page(
     key = sort_by or read_member(response, "SortBy") or "CreationTime"
     descending = (read_member(response, "SortOrder") or order).upper()[0] == "D"
     # Those that lack the member are the least.
-    known = [each for each in members if key in each]
-    known.sort(key=lambda each: each[key], reverse=descending)
-    unknown = [each for each in members if key not in each]
-    members = known + unknown if descending else unknown + known
-    return cut_page(response, listed, members, _PAGE)
+    ordered = sorted(members, key=lambda each: (key in each, each.get(key)), reverse=descending)
+    return cut_page(response, listed, ordered, _PAGE)
