@@ -72,7 +72,7 @@ class _Parser:
 
     def parse(self) -> AlarmRule:
         condition = self._parse_any()
-        self._expect("")
+        self._next("")
         for what, count, most in (
             ("alarms", len(self._children), _MAX_CHILDREN),
             ("elements", self._elements, _MAX_ELEMENTS),
@@ -100,7 +100,7 @@ class _Parser:
         self._elements += 1
         if self._take("("):
             inner = self._parse_any()
-            self._expect(")")
+            self._next(")")
             return lambda states: inner(states) is wanted
         if self._take("AT_LEAST"):
             counted = self._parse_at_least()
@@ -108,37 +108,36 @@ class _Parser:
         token = self._next("TRUE", "FALSE", *STATES)
         if token not in STATES:
             return lambda _: (token == "TRUE") is wanted  # noqa: S105 - a word of the rule
-        self._expect("(")
+        self._next("(")
         child = self._parse_child()
-        self._expect(")")
+        self._next(")")
         return lambda states: (states.get(child) == token) is wanted
 
     def _parse_at_least(self) -> Condition:
         """Parse the rest of ``AT_LEAST(2, NOT OK, (one, two, three))``. The number may be a percentage such as 60%."""
-        self._expect("(")
+        self._next("(")
         number = self._next()
         count = number.removesuffix("%")
         if not count.isdecimal() or int(count) < 1:
             self._refuse()
-        self._expect(",")
+        self._next(",")
         wanted = not self._take("NOT")
         state = self._next(*STATES)
-        self._expect(",")
-        self._expect("(")
+        self._next(",")
+        self._next("(")
         children = [self._parse_child()]
         while self._take(","):
             children.append(self._parse_child())
-        self._expect(")")
-        self._expect(")")
+        self._next(")")
+        self._next(")")
         needed = int(count) * len(children) / 100 if number.endswith("%") else int(count)
         return lambda states: sum((states.get(child) == state) is wanted for child in children) >= needed
 
     def _parse_child(self) -> str:
         token = self._tokens[self._at][0]
-        if token in ("", "(", ")", ","):
-            self._at += 1
-            self._refuse()
         self._at += 1
+        if token in ("", "(", ")", ","):
+            self._refuse()
         child = re.sub(r"\\(.)", r"\1", token[1:-1]) if token.startswith('"') else token
         self._children[child] = None
         return child
@@ -154,9 +153,6 @@ class _Parser:
         if allowed and token not in allowed:
             self._refuse()
         return token
-
-    def _expect(self, token: str) -> None:
-        self._next(token)
 
     def _refuse(self) -> None:
         """Raise AlarmRuleError for the token that was read last."""
