@@ -97,15 +97,11 @@ def _to_bus(delivery: Delivery) -> None:
     delivery.publish(account, region, resource.partition("/")[2], delivery.event)
 
 
-def _to_pipeline(delivery: Delivery) -> None:
-    delivery.start_pipeline(delivery.target, delivery.event)
-
-
 KINDS: Mapping[str, Kind] = {
     "lambda": Kind(_to_function),
     "kinesis": Kind(_to_stream),
     "states": Kind(_send_input(eventbridge.start_execution), slow=True),
-    "sagemaker:pipeline": Kind(_to_pipeline, slow=True),
+    "sagemaker:pipeline": Kind(lambda delivery: delivery.start_pipeline(delivery.target, delivery.event), slow=True),
     "sqs": Kind(_to_queue),
     "logs": Kind(_send_input(eventbridge.deliver_to_log_group)),
     "sns": Kind(_send_input(eventbridge.deliver_to_topic), slow=True),
