@@ -348,7 +348,7 @@ class Health(TypedDict):
     account: str
     stateDir: str
     lastImport: str | None
-    copy: NotRequired[dict[str, Any]]
+    copy: NotRequired[str]
     runtime: NotRequired[str]
     runtimeReason: NotRequired[str]
     jobRegions: NotRequired[list[str]]

@@ -48,5 +48,4 @@ def _describe(emulator: Emulator) -> Iterator[str]:
         yield from wrap(f"{count_of(waiting, 'event')} not delivered yet", _INDENT, "Events")
     yield from wrap(health["stateDir"], _INDENT, "State")
     if copy := health.get("copy"):
-        said = "; ".join(f"{name} {value}" for name, value in copy.items() if value not in (None, ""))
-        yield from wrap(said, _INDENT, "Copy")
+        yield from wrap(copy, _INDENT, "Copy")

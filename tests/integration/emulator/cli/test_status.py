@@ -1,0 +1,24 @@
+"""``status`` of an emulator whose state has a copy in another S3."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sdk_compat.emulator_process import EmulatorProcess
+from tests.other_s3 import BUCKET, VARIABLES, run_other_s3
+
+pytestmark = pytest.mark.slow
+
+
+def test_status_says_where_the_copy_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    with run_other_s3() as other:
+        monkeypatch.setenv("SMDEBUG_EMULATOR_S3_ENDPOINT", other.endpoint_url)
+        with EmulatorProcess(tmp_path / "state", runtime="process") as emulator:
+            command = [sys.executable, "-P", "-m", "emulator", "status", "--state-dir", str(emulator.state_dir)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"\nCopy      s3://{BUCKET} at {other.endpoint_url}, entry " in done.stdout
