@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from container_runtime.runtime import ContainerRuntime, Network
-    from container_runtime.spec import ContainerSpec
+    from container_runtime.runtime import ContainerRuntime
+
+_CHANGES = frozenset({"start", "stop", "remove", "create_network", "remove_network"})
 
 
 class FencedRuntime:
@@ -23,25 +24,13 @@ class FencedRuntime:
         self._wait = wait
 
     def __getattr__(self, name: str) -> Any:
-        """Find everything else in the back end."""
-        return getattr(self._runtime, name)
+        """Find a member of the back end; a method that changes something waits before it does."""
+        member = getattr(self._runtime, name)
+        if name not in _CHANGES:
+            return member
 
-    def start(self, spec: ContainerSpec) -> str:
-        self._wait()
-        return self._runtime.start(spec)
+        def change(*arguments: Any, **options: Any) -> Any:
+            self._wait()
+            return member(*arguments, **options)
 
-    def stop(self, container_id: str, grace_seconds: float) -> None:
-        self._wait()
-        self._runtime.stop(container_id, grace_seconds)
-
-    def remove(self, container_id: str) -> None:
-        self._wait()
-        self._runtime.remove(container_id)
-
-    def create_network(self, name: str, hosts: Sequence[str], *arguments: Any, **options: Any) -> Network:
-        self._wait()
-        return self._runtime.create_network(name, hosts, *arguments, **options)
-
-    def remove_network(self, name: str) -> None:
-        self._wait()
-        self._runtime.remove_network(name)
+        return change

@@ -1,0 +1,29 @@
+from typing import Any, cast
+
+import pytest
+
+from container_runtime.runtime import ContainerRuntime
+from emulator.components.fenced_runtime import FencedRuntime
+
+
+class Recorder:
+    """Notes the calls of a back end's methods."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(ContainerRuntime, name):
+            raise AttributeError(name)
+        return lambda *arguments, **options: self.calls.append((name, *arguments, *options.values()))
+
+
+@pytest.mark.parametrize(
+    ("method", "waits"),
+    [("start", 1), ("stop", 1), ("remove", 1), ("create_network", 1), ("remove_network", 1), ("logs", 0), ("find", 0)],
+)
+def test_only_what_changes_something_waits_for_the_fence(method: str, waits: int) -> None:
+    inner = Recorder()
+    fenced = FencedRuntime(cast("ContainerRuntime", inner), lambda: inner.calls.append(("wait",)))
+    getattr(fenced, method)("id", grace_seconds=3)
+    assert inner.calls == [("wait",)] * waits + [(method, "id", 3)]
