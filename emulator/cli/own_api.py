@@ -25,7 +25,7 @@ def ask(
     Args:
         emulator: which.
         path: behind ``/_emulator/``.
-        query: names and values.
+        query: names and values; those that are None are left out.
         method: of HTTP.
         body: sent as JSON.
         may_be_missing: return None where there is nothing of the kind, or nothing that can be read.
@@ -33,7 +33,7 @@ def ask(
     import urllib3
 
     url = f"{emulator.record.endpoint_url}{PREFIX}{path}"
-    if text := urlencode(list(query)):
+    if text := urlencode([(name, value) for name, value in query if value is not None]):
         url = f"{url}?{text}"
     sent = None if body is None else json.dumps(body).encode()
     try:

@@ -90,8 +90,8 @@ def _choose_source(settings: Settings, account: str | None) -> Callable[[int, in
 def _ask_for_sent(emulator: Emulator, account: str | None, after: int, limit: int) -> list[SentMessage]:
     from emulator.jobs.store.sent_messages import SentMessage
 
-    query: list[tuple[str, object]] = [("after", after), ("limit", limit if limit > 0 else _MOST_AT_ONCE)]
-    answer = ask(emulator, "events", [*query, *([("account", account)] if account else [])])
+    query = [("after", after), ("limit", limit if limit > 0 else _MOST_AT_ONCE), ("account", account)]
+    answer = ask(emulator, "events", query)
     return [
         SentMessage(each["sequence"], each["timeMs"], each["service"], each["region"], each["content"])
         for each in answer["events"]

@@ -96,9 +96,7 @@ def list_summaries(
         name: only jobs that have this in their names.
         since: only jobs created in this many seconds before now.
     """
-    query: list[tuple[str, object]] = [("limit", min(limit, _MOST_JOBS)), ("descriptions", 1)]
-    query += [("status", status)] if status else []
-    query += [("nameContains", name)] if name else []
+    query = [("limit", min(limit, _MOST_JOBS)), ("descriptions", 1), ("status", status), ("nameContains", name)]
     found = ask(emulator, "jobs", query)["jobs"]
     # The newest come first: those that are too old can be left out afterwards.
     created_after = None if since is None else (time() - since) * 1000

@@ -55,8 +55,7 @@ def logs(state_dir: Path | None, name: str, rule: str | None, tail: int | None, 
 
 def _skip_to_tail(job: Job, rule: str | None, tail: int) -> dict[str, int]:
     """Return how many lines of each stream come before its last ``tail``."""
-    query: list[tuple[str, object]] = [("limit", 1), *([("rule", rule)] if rule else [])]
-    streams = ask(job.emulator, f"{job.path}/logs", query)["streams"]
+    streams = ask(job.emulator, f"{job.path}/logs", [("limit", 1), ("rule", rule)])["streams"]
     return {each["stream"]: max(0, each["total"] - tail) for each in streams}
 
 
@@ -91,7 +90,7 @@ def _read_new_lines(job: Job, rule: str | None, read: dict[str, int]) -> Iterato
     more = True
     while more:
         after = [("after", 0), *(("after", f"{stream}:{count}") for stream, count in read.items())]
-        query = [("limit", _MOST_LINES), *after, *([("rule", rule)] if rule else [])]
+        query = [("limit", _MOST_LINES), *after, ("rule", rule)]
         streams = ask(job.emulator, f"{job.path}/logs", query)["streams"]
         before = dict(read)
         # All of them are known before the first line is shown: whether hosts are named is said by their number.

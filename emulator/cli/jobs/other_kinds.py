@@ -113,8 +113,7 @@ def pipelines(state_dir: Path | None, name: str | None, limit: int, status: str 
 
 
 def _list(emulator: Emulator, path: str, limit: int, status: str | None) -> list[dict[str, Any]]:
-    query: list[tuple[str, object]] = [("limit", limit), *([("status", status)] if status else [])]
-    found: list[dict[str, Any]] = ask(emulator, path, query)["jobs"]
+    found: list[dict[str, Any]] = ask(emulator, path, [("limit", limit), ("status", status)])["jobs"]
     return found
 
 
