@@ -1,7 +1,7 @@
 """The emulator's WSGI application: every request passes through it.
 
-A request passes through the three lists of handlers in ``Gateway``, each in order: request handlers choose who
-answers, answer handlers change the headers of every answer, and error handlers encode exceptions.
+A request passes through the handlers in ``Gateway``, in order, which choose who answers. Every answer gets a request
+id, and every exception becomes an answer.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from emulator.gateway.guard import Guard, TokenCheck
     from emulator.gateway.sagemaker import SageMaker
     from emulator.security.keys import Keys
-
-    Headers = list[tuple[str, str]]
 
 logger = logging.getLogger(__name__)
 
@@ -112,9 +110,9 @@ class Gateway:
         self._own_hosts = set(services.own_hosts)
         # Operations already logged as stored but not run.
         self._noted: set[str] = set()
-        # The first handler that returns an application answers; None passes the request on to the next. The last
-        # request handler always returns an application, and the last error handler always returns an answer.
-        self._request_handlers: list[Callable[[Request], WSGIApplication | None]] = [
+        # The first handler that returns an application answers; None passes the request on to the next. The last one
+        # always returns an application.
+        self._handlers: list[Callable[[Request], WSGIApplication | None]] = [
             self._refuse_foreign_sources,
             self._refuse_controls,
             self._refuse_changes,
@@ -127,14 +125,6 @@ class Gateway:
             self._run_operation,
             self._pass_to_moto,
         ]
-        # Each handler takes the headers of an answer and returns them, possibly with more.
-        self._answer_handlers: list[Callable[[Headers], Headers]] = [add_request_id]
-        # The first handler that returns an answer wins.
-        self._error_handlers: list[Callable[[Request, Exception], WireAnswer | None]] = [
-            encode_aws_error,
-            encode_failed_start,
-            log_and_encode_failure,
-        ]
 
     def allow_host(self, host: str) -> None:
         """Accept requests to one more host name or address of this machine."""
@@ -143,12 +133,12 @@ class Gateway:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         request = parse_request(environ)
-        start_answer = _AnswerStart(start_response, self._answer_handlers)
+        start_answer = _AnswerStart(start_response)
         try:
-            application = next(found for handle in self._request_handlers if (found := handle(request)) is not None)
+            application = next(found for handle in self._handlers if (found := handle(request)) is not None)
             return application(environ, start_answer)
         except Exception as error:
-            answer = next(found for handle in self._error_handlers if (found := handle(request, error)) is not None)
+            answer = encode_failure(request, error)
             if start_answer.called:
                 raise  # the server cuts the connection: half an answer was sent
             return answer(environ, start_answer)
@@ -258,43 +248,27 @@ def is_from_a_browser(request: Request, *, may_ask: bool = False) -> bool:
     return request.path == "/" or (wants_page and request.path in (CONSOLE, f"{CONSOLE}/"))
 
 
-def add_request_id(headers: Headers) -> Headers:
-    """Add ``x-amzn-RequestId`` unless the service has set it."""
-    if any(name.lower() == "x-amzn-requestid" for name, _ in headers):
-        return headers
-    return [*headers, ("x-amzn-RequestId", str(uuid.uuid4()))]
-
-
-def encode_aws_error(_request: Request, error: Exception) -> WireAnswer | None:
-    """Encode one of the emulator's own errors as AWS does."""
-    return encode_error(error) if isinstance(error, AwsError) else None
-
-
-def encode_failed_start(_request: Request, error: Exception) -> WireAnswer | None:
-    """Refuse a request whose service does not start any more; what stopped the start is said elsewhere."""
-    if not isinstance(error, CancelledError):
-        return None
-    said = "The emulator stops, or could not start: its own message says why."
-    return encode_error(AwsError(said, code="ServiceUnavailable", status=503))
-
-
-def log_and_encode_failure(request: Request, error: Exception) -> WireAnswer:
-    """Log the traceback of an unexpected error, and refer the client to the log."""
+def encode_failure(request: Request, error: Exception) -> WireAnswer:
+    """Encode one of the emulator's own errors as AWS does; log the traceback of any other, and refer to the log."""
+    if isinstance(error, AwsError):
+        return encode_error(error)
+    if isinstance(error, CancelledError):  # what stopped the start is said elsewhere
+        said = "The emulator stops, or could not start: its own message says why."
+        return encode_error(AwsError(said, code="ServiceUnavailable", status=503))
     logger.error("%s failed", request.operation or f"{request.method} {request.path}", exc_info=error)
     where = f"in {request.operation}" if request.operation else "to answer"
     return encode_error(InternalFailure(f"The emulator failed {where}; its log has the traceback."))
 
 
 class _AnswerStart:
-    """Wraps ``start_response`` with the answer handlers; records whether it was called."""
+    """Adds ``x-amzn-RequestId`` to an answer unless the service has set it; records whether the answer has begun."""
 
-    def __init__(self, start_response: StartResponse, handlers: list[Callable[[Headers], Headers]]) -> None:
+    def __init__(self, start_response: StartResponse) -> None:
         self._start_response = start_response
-        self._handlers = handlers
         self.called = False
 
-    def __call__(self, status: str, headers: Headers, exc_info: Any = None) -> Any:
+    def __call__(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         self.called = True
-        for handle in self._handlers:
-            headers = handle(headers)
+        if not any(name.lower() == "x-amzn-requestid" for name, _ in headers):
+            headers = [*headers, ("x-amzn-RequestId", str(uuid.uuid4()))]
         return self._start_response(status, headers, exc_info)
