@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import click
 
-from emulator.cli.jobs.jobs import find_job, name_argument
+from emulator.cli.jobs.jobs import Job, find_job, name_argument
 from emulator.cli.remote import remote_option
 from emulator.cli.running import (
     build_client_environment,
@@ -63,9 +63,9 @@ def rules(arguments: tuple[str, ...]) -> None:
         fail("No emulator is running to read s3:// paths from: smdebug-emulator start, or set AWS_ENDPOINT_URL.")
     if record is not None:
         arguments = tuple(_replace_jobs(arguments))
+    environment = None if record is None or named is not None else build_client_environment(record)
     # Rules are smdebug's, and nothing of it is imported here.
-    command = [sys.executable, "-P", "-m", "smdebug.rules", *arguments]
-    _become(command, None if record is None or named is not None else build_client_environment(record))
+    _become("smdebug.rules", *arguments, environment=environment)
 
 
 def _replace_jobs(arguments: Sequence[str]) -> Iterator[str]:
@@ -100,8 +100,7 @@ def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | N
     job = find_job(connect(state_dir), name)
     options = [*(["--tensor", tensor] if tensor else []), *(["--mode", mode] if mode else [])]
     options += ["--job", job.name, *(["--json"] if as_json else [])]
-    command = [sys.executable, "-P", "-m", "smdebug.trials", job.tensors_uri, *options]
-    _become(command, build_client_environment(job.emulator.record, job.region))
+    _read_run(job, "smdebug.trials", job.tensors_uri, *options)
 
 
 @click.command()
@@ -131,8 +130,7 @@ def plot(
     job = find_job(connect(state_dir), name)
     options = ["--plot", output or name_plot(job.name, tensor, reduction, mode), "--job", job.name]
     options += [*(["--reduction", reduction] if reduction else []), *(["--mode", mode] if mode else [])]
-    command = [sys.executable, "-P", "-m", "smdebug.trials", job.tensors_uri, "--tensor", tensor, *options]
-    _become(command, build_client_environment(job.emulator.record, job.region))
+    _read_run(job, "smdebug.trials", job.tensors_uri, "--tensor", tensor, *options)
 
 
 def name_plot(job: str, tensor: str, reduction: str | None, mode: str | None) -> str:
@@ -159,8 +157,7 @@ def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
     The time is divided into forward, backward, data loading, and other.
     """
     job = find_job(connect(state_dir), name)
-    command = [sys.executable, "-P", "-m", "smdebug.profiler", job.profile_uri, *(["--json"] if as_json else [])]
-    _become(command, build_client_environment(job.emulator.record, job.region))
+    _read_run(job, "smdebug.profiler", job.profile_uri, *(["--json"] if as_json else []))
 
 
 @click.command()
@@ -182,24 +179,17 @@ def demo(runtime: str, output: str, *, stay: bool) -> None:
         build_for(back_end, load_back_end(back_end).demo_images)
     except ContainerRuntimeError as error:
         fail(str(error))
-    _become(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "sdk_compat.demo",
-            "--runtime",
-            runtime,
-            "--output",
-            output,
-            *(["--stay"] if stay else []),
-        ]
-    )
+    _become("sdk_compat.demo", "--runtime", runtime, "--output", output, *(["--stay"] if stay else []))
 
 
-def _become(command: list[str], environment: dict[str, str] | None = None) -> NoReturn:
+def _read_run(job: Job, module: str, *arguments: str) -> NoReturn:
+    """Become a program that reads the outputs of a job."""
+    _become(module, *arguments, environment=build_client_environment(job.emulator.record, job.region))
+
+
+def _become(module: str, *arguments: str, environment: dict[str, str] | None = None) -> NoReturn:
     """Run a program, which Ctrl-C interrupts as well, and end as it ends."""
-    with subprocess.Popen(command, env=environment) as process:
+    with subprocess.Popen([sys.executable, "-P", "-m", module, *arguments], env=environment) as process:
         try:
             process.wait()
         except KeyboardInterrupt:
