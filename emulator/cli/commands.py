@@ -33,7 +33,7 @@ _GROUPS = {
         "export": "jobs.job_files:export_job",
         "import": "jobs.job_files:import_job",
         "stop-job": "jobs.jobs",
-        "interrupt": "jobs.interrupt",
+        "interrupt": "jobs.jobs",
     },
     "Data": {
         "events": "data.events",

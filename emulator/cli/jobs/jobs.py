@@ -1,4 +1,4 @@
-"""The ``jobs``, ``describe``, ``logs`` and ``stop-job`` commands."""
+"""The ``jobs``, ``describe``, ``stop-job`` and ``interrupt`` commands."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from time import time
 from typing import Any, NamedTuple, NoReturn
+from urllib.parse import quote
 
 import click
 
@@ -342,6 +343,29 @@ def stop_job(state_dir: Path | None, name: str) -> None:
     job = find_job(connect(state_dir), name)
     ask(job.emulator, f"{job.path}/stop", method="POST")
     click.echo(f"{job.name} is stopping.")
+
+
+@click.command()
+@emulator_option
+@name_argument
+@click.option("--region", help="The job's region, if several regions have a job of this name.")
+@click.option(
+    "--capacity-after",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Seconds until new instances are available; the job is stopped if MaxWaitTimeInSeconds runs out first.",
+)
+def interrupt(state_dir: Path | None, name: str, region: str | None, capacity_after: float) -> None:
+    """Interrupt a training job on Spot instances.
+
+    The job gets SIGTERM, and is restarted from its checkpoints.
+    """
+    job = find_job(connect(state_dir), name if region is None else f"{region}/{name}")
+    asked = [("capacityAfterSeconds", f"{capacity_after:f}"), ("region", job.region)]
+    ask(job.emulator, f"training-jobs/{quote(job.name, safe='')}/interrupt", asked, method="POST")
+    click.echo(f"Interrupted {job.name}.")
 
 
 def write_times(value: Any) -> Any:
