@@ -18,7 +18,7 @@ from emulator.exceptions import StartupError
 from emulator.options import parse_age
 from emulator.settings import Settings, settings_from_environment
 from emulator.state.disk import parse_size
-from emulator.state.folder import RunningEmulator, find_running_emulator, is_free, read_killed
+from emulator.state.folder import RunningEmulator, find_running_emulator, is_free, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,7 +113,7 @@ def find_running(settings: Settings) -> RunningEmulator:
 
 
 def _describe_killed(state_dir: Path) -> str:
-    killed = read_killed(state_dir) if is_free(state_dir) else None
+    killed = read_record(state_dir) if is_free(state_dir) else None
     if killed is None:
         return ""
     why = "it was killed (out of memory, kill -9), or the machine went down"

@@ -34,7 +34,6 @@ WORK_FOLDERS = "jobs"
 """Name of the folder in the state folder that contains the folders of jobs."""
 RECORD_NAME = "emulator.json"
 _LOCK_NAME = "emulator.lock"
-_POLL_SECONDS = 0.05
 _POLLS, _POLL_SECONDS = 10, 0.02
 
 
@@ -87,13 +86,13 @@ class StateFolder:
             raise StartupError(describe_unwritable(state_dir, error)) from error
         if not _take_lock(self._lock):
             self._lock.close()
-            record = _read_record(state_dir)
+            record = read_record(state_dir)
             where = "" if record is None else f"; it answers at {record.endpoint_url}"
             raise StartupError(
                 f"Another emulator is using the state folder {state_dir}{where}: use that one, stop it "
                 f"(smdebug-emulator stop --state-dir {state_dir}), or give another folder with --state-dir."
             )
-        if killed := read_killed(state_dir):
+        if killed := read_record(state_dir):
             logger.error(
                 "The emulator before this one, process %d, did not close: it was killed (out of memory, kill -9), or "
                 "the machine went down. Its jobs go on from where they were.",
@@ -159,12 +158,15 @@ def remove_unused(made: Sequence[Path]) -> None:
 
 def find_running_emulator(state_dir: Path) -> RunningEmulator | None:
     """Find the emulator that holds ``state_dir`` and answers; return None if there is none."""
-    return None if is_free(state_dir) else _read_record(state_dir)
+    return None if is_free(state_dir) else read_record(state_dir)
 
 
-def read_killed(state_dir: Path) -> RunningEmulator | None:
-    """Return the record of an emulator that was killed; None if it was closed, or if a process holds the folder."""
-    return _read_record(state_dir)
+def read_record(state_dir: Path) -> RunningEmulator | None:
+    """Read the record of an emulator, which was killed if the folder is free; None if it was closed."""
+    try:
+        return RunningEmulator(**json.loads((state_dir / RECORD_NAME).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def is_alive(pid: int) -> bool:
@@ -217,13 +219,6 @@ def wait_until_free(state_dir: Path, timeout: float) -> bool:
             return False
         time.sleep(_POLL_SECONDS)
     return True
-
-
-def _read_record(state_dir: Path) -> RunningEmulator | None:
-    try:
-        return RunningEmulator(**json.loads((state_dir / RECORD_NAME).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
 
 
 def is_free(state_dir: Path) -> bool:
