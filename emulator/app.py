@@ -47,43 +47,25 @@ class Emulator:
             StartupError: the text is one line that says what to do. Everything is stopped again.
         """
         addresses = find_addresses(settings)
-        folder = Folder(settings)
-        replica = self._replica = ReplicaComponent(settings, bucket, folder)
-        ports = Ports(settings, addresses, replica)
+        self._components = ComponentList()
+        add = self._components.add
+        folder = add(Folder(settings))
+        replica = self._replica = add(ReplicaComponent(settings, bucket, folder))
+        ports = add(Ports(settings, addresses, replica))
         administration = Administration(ports, replica, ask_restart)
-        faults = Faults(settings)
-        pages = Pages(ports, faults, administration)
-        gateway = GatewayComponent(ports, replica, pages, administration)
-        moto = Moto(ports, replica, gateway)
-        containers = Containers(ports, replica, gateway)
-        stores = Stores(ports, replica, moto, containers)
-        requests_end = RequestsEnd(gateway, moto, stores)
-        functions = Functions(ports, gateway, containers, requests_end)
-        events = Events(ports, moto, functions, stores)
-        jobs = JobsComponent(ports, gateway, containers, moto, stores, events, administration)
-        timers = Timers(events, jobs)
-        retention = Retention(ports, jobs, administration)
-        announcement = Announcement(folder, ports, jobs)
-        self._components = ComponentList(
-            [
-                folder,
-                replica,
-                ports,
-                faults,
-                pages,
-                gateway,
-                moto,
-                containers,
-                stores,
-                requests_end,
-                functions,
-                events,
-                jobs,
-                timers,
-                retention,
-                announcement,
-            ]
-        )
+        faults = add(Faults(settings))
+        pages = add(Pages(ports, faults, administration))
+        gateway = add(GatewayComponent(ports, replica, pages, administration))
+        moto = add(Moto(ports, replica, gateway))
+        containers = add(Containers(ports, replica, gateway))
+        stores = add(Stores(ports, replica, moto, containers))
+        requests_end = add(RequestsEnd(gateway, moto, stores))
+        functions = add(Functions(ports, gateway, containers, requests_end))
+        events = add(Events(ports, moto, functions, stores))
+        jobs = add(JobsComponent(ports, gateway, containers, moto, stores, events, administration))
+        add(Timers(events, jobs))
+        add(Retention(ports, jobs, administration))
+        add(Announcement(folder, ports, jobs))
         self._components.start()
         pages.open()
         self.settings: Settings = ports.settings

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import TypeVar
+
+C = TypeVar("C", bound="Component")
 
 logger = logging.getLogger(__name__)
 
@@ -43,23 +45,24 @@ class Component:
 
 
 class ComponentList:
-    """Components that start in order and stop in reverse order."""
+    """Components that start in the order in which they were added, and stop in reverse order."""
 
-    def __init__(self, components: Sequence[Component]) -> None:
-        """Check the order; start nothing.
+    def __init__(self) -> None:
+        self._components: list[Component] = []
+        self._started: list[Component] = []
+
+    def add(self, component: C) -> C:
+        """Add a component and return it; start nothing.
 
         Raises:
-            ValueError: a component needs one that is not before it, or is listed twice.
+            ValueError: it needs one that was not added before it, or was itself added before.
         """
-        before: list[Component] = []
-        for component in components:
-            if component in before:
-                raise ValueError(f"{component.name} is listed twice.")
-            if missing := [each.name for each in component.needs if each not in before]:
-                raise ValueError(f"{component.name} needs {', '.join(missing)} before it in the list of components.")
-            before.append(component)
-        self._components = tuple(components)
-        self._started: list[Component] = []
+        if component in self._components:
+            raise ValueError(f"{component.name} is listed twice.")
+        if missing := [each.name for each in component.needs if each not in self._components]:
+            raise ValueError(f"{component.name} needs {', '.join(missing)} before it in the list of components.")
+        self._components.append(component)
+        return component
 
     def start(self) -> None:
         """Start every component; if one fails, stop it and those before it, and raise its error.

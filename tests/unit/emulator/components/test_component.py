@@ -35,6 +35,13 @@ class Recorded(Component):
             raise OSError("it hangs")
 
 
+def build_list(*components: Component) -> ComponentList:
+    built = ComponentList()
+    for each in components:
+        assert built.add(each) is each
+    return built
+
+
 def fail() -> None:
     raise StartupError("The port is taken.")
 
@@ -43,7 +50,7 @@ def test_components_stop_in_the_reverse_order_of_their_start() -> None:
     heard: Heard = []
     first = Recorded("first", heard)
     second = Recorded("second", heard, first)
-    components = ComponentList([first, second])
+    components = build_list(first, second)
     assert heard == []
     components.start()
     components.stop()
@@ -56,11 +63,11 @@ def test_a_missing_dependency_is_an_error_of_the_list() -> None:
     first = Recorded("first", heard)
     second = Recorded("second", heard, first)
     with pytest.raises(ValueError, match="second needs first before it"):
-        ComponentList([second])
+        build_list(second)
     with pytest.raises(ValueError, match="second needs first before it"):
-        ComponentList([second, first])
+        build_list(second, first)
     with pytest.raises(ValueError, match="first is listed twice"):
-        ComponentList([first, first])
+        build_list(first, first)
     assert heard == []
 
 
@@ -70,7 +77,7 @@ def test_a_failed_start_stops_what_was_started() -> None:
     second = Recorded("second", heard, first, start=fail)
     third = Recorded("third", heard, second)
     with pytest.raises(StartupError, match="The port is taken"):
-        ComponentList([first, second, third]).start()
+        build_list(first, second, third).start()
     assert heard == ["start first", "start second", "stop second", "stop first"]
 
 
@@ -80,7 +87,7 @@ def test_one_that_cannot_be_stopped_does_not_keep_the_others(caplog: pytest.LogC
     second = Recorded("second", heard, first, stops=False)
     third = Recorded("third", heard, second, start=fail, stops=False)
     with caplog.at_level(logging.ERROR), pytest.raises(StartupError, match="The port is taken"):
-        ComponentList([first, second, third]).start()
+        build_list(first, second, third).start()
     assert heard[-3:] == ["stop third", "stop second", "stop first"]
     assert [record.message for record in caplog.records] == [
         "third could not be stopped",
