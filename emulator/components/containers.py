@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from container_runtime.runtime import ContainerRuntime
     from emulator.components.gateway import GatewayComponent, RequestsEnd
     from emulator.components.ports import Ports, ReplicaComponent
-    from emulator.gateway.listener import Listener
     from emulator.lambda_functions.invoker import FunctionInvoker
     from emulator.settings import Settings
 
@@ -43,8 +42,15 @@ class Containers(Component):
         self._gateway = gateway
 
     def start(self) -> None:
-        """Open the back end that the settings select."""
-        settings = self._ports.settings
+        """Open the back end that the settings select, and let it import the frameworks of the images that they name."""
+        from container_runtime.runtime import ContainerRuntimeError
+
+        try:
+            self._open(self._ports.settings)
+        except ContainerRuntimeError as error:
+            raise StartupError(str(error)) from error
+
+    def _open(self, settings: Settings) -> None:
         with ThreadPoolExecutor(1, "back-end") as opener:
             opened = opener.submit(choose_runtime, settings, restored=self._replica.restored)
             _import_jobs()
@@ -56,8 +62,11 @@ class Containers(Component):
         self.closers.callback(runtime.close)
         # Containers on a Docker bridge reach this machine at the bridge's address.
         self._gateway.add_address(runtime.host_address)
-        _offer_port(runtime, settings.port, self._ports.listeners[0])
-        _prepare_images(runtime, settings)
+        runtime.offer(settings.port, self._ports.listeners[0].take)
+        from emulator.jobs.runs.attempt import build_typical_spec  # imported above, while the back end was opened
+
+        for image in () if settings.no_warm else settings.warm:
+            runtime.keep_ready(build_typical_spec(image, settings))
         self.endpoint_url = format_url(settings.scheme, runtime.host_address, settings.port)
 
 
@@ -109,31 +118,28 @@ def choose_runtime(settings: Settings, *, restored: bool = False) -> ChosenRunti
         restored: whether the state comes from a replica, which does not contain the folders of jobs.
 
     Raises:
-        StartupError: Docker was selected and does not answer or lacks an image, or the back end cannot be opened.
+        ContainerRuntimeError: Docker was selected and does not answer or lacks an image, or the back end cannot be
+            opened.
     """
     from container_runtime.back_ends import RuntimeOptions
     from container_runtime.images.own_images import read_own_images
-    from container_runtime.runtime import ContainerRuntimeError
     from container_runtime.selection import select_runtime
 
-    try:
-        options = RuntimeOptions(
-            state_dir=settings.state_dir,
-            user=settings.container_user,
-            strict_versions=settings.strict_versions,
-            allow_internet=settings.allow_internet,
-            address=settings.advertise,
-            registry=settings.registry,
-            shared_folder=settings.shared_folder,
-            lost=settings.state_dir / WORK_FOLDERS if restored else None,
-            warm=None if settings.no_warm else settings.warm,
-            warm_memory_bytes=settings.warm_memory,
-            own_images=read_own_images(settings.own_images),
-            adds_smdebug=not settings.no_smdebug,
-        )
-        return select_runtime(settings.runtime, options)
-    except ContainerRuntimeError as error:
-        raise StartupError(str(error)) from error
+    options = RuntimeOptions(
+        state_dir=settings.state_dir,
+        user=settings.container_user,
+        strict_versions=settings.strict_versions,
+        allow_internet=settings.allow_internet,
+        address=settings.advertise,
+        registry=settings.registry,
+        shared_folder=settings.shared_folder,
+        lost=settings.state_dir / WORK_FOLDERS if restored else None,
+        warm=None if settings.no_warm else settings.warm,
+        warm_memory_bytes=settings.warm_memory,
+        own_images=read_own_images(settings.own_images),
+        adds_smdebug=not settings.no_smdebug,
+    )
+    return select_runtime(settings.runtime, options)
 
 
 def _import_jobs() -> None:
@@ -141,33 +147,3 @@ def _import_jobs() -> None:
     import emulator.events.publisher
     import emulator.jobs.accounts
     import emulator.lambda_functions.invoker  # noqa: F401
-
-
-def _prepare_images(runtime: ContainerRuntime, settings: Settings) -> None:
-    """Let the back end import the frameworks of the images that the settings name.
-
-    Raises:
-        StartupError: there is no such image.
-    """
-    from container_runtime.runtime import ContainerRuntimeError
-    from emulator.jobs.runs.attempt import build_typical_spec
-
-    try:
-        for image in () if settings.no_warm else settings.warm:
-            runtime.keep_ready(build_typical_spec(image, settings))
-    except ContainerRuntimeError as error:
-        raise StartupError(str(error)) from error
-
-
-def _offer_port(runtime: ContainerRuntime, port: int, listener: Listener) -> None:
-    """Make the emulator's port reachable for containers, including those of the previous process.
-
-    Raises:
-        StartupError: the container engine does not answer.
-    """
-    from container_runtime.runtime import ContainerRuntimeError
-
-    try:
-        runtime.offer(port, listener.take)
-    except ContainerRuntimeError as error:
-        raise StartupError(str(error)) from error
