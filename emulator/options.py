@@ -11,8 +11,6 @@ from emulator.faults import parse_fault
 
 _USER = re.compile(r"root|(\d{1,9})(?::(\d{1,9}))?")
 _ACCESS_KEY = re.compile(r"[\w-]{4,128}")
-_IMAGE = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252})")
 _AGE = re.compile(r"(\d{1,9})([smhd])")
 _AGE_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -117,16 +115,9 @@ def parse_host(text: str) -> str:
     return str(ip_address(text))
 
 
-def parse_host_names(text: str) -> tuple[str, ...]:
-    """Return host names separated by commas, in lower case.
-
-    Raises:
-        ValueError: a name is empty or has characters that no host name has.
-    """
-    names = tuple(each.strip().lower() for each in text.split(",")) if text else ()
-    if not all(map(_HOST_NAME.fullmatch, names)):
-        raise ValueError("it is not a list of host names")
-    return names
+def parse_names(text: str) -> tuple[str, ...]:
+    """Return names separated by commas."""
+    return tuple(each.strip() for each in text.split(",")) if text else ()
 
 
 def check_own_image(text: str) -> str:
@@ -157,18 +148,6 @@ def parse_runtime(text: str) -> str:
     if text != AUTO and not is_back_end(text):
         raise ValueError(f"{text!r} is not a container back end: use one of {', '.join(list_choices())}")
     return text
-
-
-def parse_images(text: str) -> tuple[str, ...]:
-    """Return names of images separated by commas.
-
-    Raises:
-        ValueError: a name is empty or has characters that no such name has.
-    """
-    names = tuple(each.strip() for each in text.split(",")) if text else ()
-    if not all(map(_IMAGE.fullmatch, names)):
-        raise ValueError("it is not a list of images")
-    return names
 
 
 def parse_file(text: str) -> Path:

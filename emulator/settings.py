@@ -22,8 +22,7 @@ from emulator.options import (
     parse_file,
     parse_folders,
     parse_host,
-    parse_host_names,
-    parse_images,
+    parse_names,
     parse_runtime,
     parse_user,
 )
@@ -45,6 +44,8 @@ DEFAULT_S3_BUCKET = "smdebug-emulator"
 # The longest run time of a SageMaker job.
 _LONGEST_SECONDS = 28 * 86_400
 _HOST_NAME = re.compile(r"[\w.-]{1,253}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
+_ACCEPTED_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252})")
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _HTTP_URL = re.compile(r"https?://[^\s/?#]+/?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*/?")
 
@@ -203,7 +204,8 @@ class Settings:
     )
     warm: tuple[str, ...] = option(
         (),
-        parse=parse_images,
+        parse=parse_names,
+        fits=lambda names: all(map(_IMAGE.fullmatch, names)),
         wanted="give names of images separated by commas, such as pytorch-training,tensorflow-training",
         metavar="IMAGES",
         help="Import the frameworks of these images, separated by commas, when the emulator starts, so that jobs start "
@@ -298,7 +300,8 @@ class Settings:
     )
     accepted_hosts: tuple[str, ...] = option(
         (),
-        parse=parse_host_names,
+        parse=lambda text: parse_names(text.lower()),
+        fits=lambda names: all(map(_ACCEPTED_HOST.fullmatch, names)),
         wanted="give host names separated by commas",
         metavar="NAMES",
         help="Additional host names by which clients address this emulator, separated by commas, such as the name of "
