@@ -6,6 +6,8 @@ One message lists all the constraints that a request violates.
 from __future__ import annotations
 
 import json
+from functools import reduce
+from operator import getitem
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.exceptions import SerializationException, ValidationException
@@ -82,7 +84,7 @@ def _describe(error: ValidationError, request: Mapping[str, Any]) -> str:
         # A scalar inside a list or a map: AWS shows the whole list or map and the constraint on each of its members.
         where = {"items": "Member", "propertyNames": "Map keys", "additionalProperties": "Map value"}[str(role)]
         path = path if role == "propertyNames" else path[:-1]
-        value = _look_up(request, path)
+        value = reduce(getitem, path, cast("Any", request))
         constraint = f"{where} must satisfy constraint: [{_spell_all(error.schema)}]"
     return f"Value '{_cut(_spell_value(value))}' at '{_spell(path)}' failed to satisfy constraint: {constraint}"
 
@@ -123,12 +125,6 @@ def _spell(path: Sequence[str | int]) -> str:
     """Format a path as AWS does: ``debugRuleConfigurations.1.member.ruleConfigurationName``, counted from 1."""
     parts = [f"{part + 1}.member" if isinstance(part, int) else _cut(part[:1].lower() + part[1:]) for part in path]
     return ".".join(parts)
-
-
-def _look_up(value: Any, path: Iterable[str | int]) -> Any:
-    for part in path:
-        value = value[part]
-    return value
 
 
 def _cut(text: str) -> str:

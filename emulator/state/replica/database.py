@@ -103,7 +103,9 @@ class FollowedDatabase:
 
     def read_file(self, size: int) -> Iterator[bytes]:
         """Yield the database's file in pieces of ``size`` bytes. The file changes only in ``checkpoint``."""
-        return _read_pieces(self._files[0], size, os.fstat(self._files[0]).st_size)
+        file = self._files[0]
+        end = os.fstat(file).st_size
+        return (os.pread(file, min(size, end - start), start) for start in range(0, end, size))
 
     def read_log(self) -> bytes:
         """Return the part of the log that was read; empty bytes if the file already contains all of it."""
@@ -134,11 +136,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()  # this opens the -wal and -shm files
     return connection
-
-
-def _read_pieces(file: int, size: int, end: int) -> Iterator[bytes]:
-    for start in range(0, end, size):
-        yield os.pread(file, min(size, end - start), start)
 
 
 def replay(path: Path, piece: Piece) -> None:
