@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
     images: list[StoredImage] = []
     if _OUTDATED in what:
         environments = [each for each in _list_environments() if each.is_outdated]
-        images = [each for each in _list_images() or [] if each.is_outdated]
+        images = [each for each in _list_images() if each.is_outdated]
     folders = [locate_cache() / "wheels"] * ("wheels" in what) + [_locate_clients()] * ("clients" in what)
     _remove(environments, images, [folder for folder in folders if folder.exists()], yes=yes)
 
@@ -92,7 +93,7 @@ def remove_images(names: tuple[str, ...], runtime: str | None, *, yes: bool) -> 
     except ContainerRuntimeError as error:
         fail(str(error))
     environments = [each for each in _list_environments() if each.image in chosen and runtime != "docker"]
-    images = [each for each in _list_images() or [] if each.image in chosen and runtime != "process"]
+    images = [each for each in _list_images() if each.image in chosen and runtime != "process"]
     _remove(environments, images, [], yes=yes)
 
 
@@ -120,19 +121,18 @@ def _remove(environments: list[StoredFolder], images: list[StoredImage], folders
         if not sys.stdin.isatty():
             fail(f"Nothing was removed: give --yes to remove {count_of(len(listed), 'item')} without confirmation.", 2)
         click.confirm(f"Remove {count_of(len(listed), 'item')}?", abort=True)
-    removed, errors = 0, []
-    for remove in (
-        *((remove_environment, each) for each in environments),
-        *((_remove_image, each) for each in images),
-        *((remove_folder, folder) for folder in folders),
-    ):
-        function, item = remove
+    removals = [
+        *(partial(remove_environment, each) for each in environments),
+        *(partial(_remove_image, each) for each in images),
+        *(partial(remove_folder, folder) for folder in folders),
+    ]
+    errors = []
+    for remove in removals:
         try:
-            function(item)  # type: ignore[operator] # each with an item of its own kind
-            removed += 1
+            remove()
         except ContainerRuntimeError as error:
             errors.append(str(error))
-    click.echo(f"Removed {count_of(removed, 'item')}.")
+    click.echo(f"Removed {count_of(len(removals) - len(errors), 'item')}.")
     if errors:
         fail("\n".join(errors))
 
@@ -156,8 +156,7 @@ def _list_entries(state_dir: Path) -> Iterator[dict[str, Any]]:
     clients = _locate_clients()
     if clients.exists():
         yield _describe("files of clients", measure_folder(clients), "", "Clients", str(clients))
-    images = _list_images()
-    for image in images or []:
+    for image in _list_images():
         state = _OUTDATED if image.is_outdated else "to be rebuilt" if image.is_stale else _CURRENT
         name = image.reference.removeprefix("sha256:")
         where = "on the engine; they share layers, and take less than the sum"
@@ -176,14 +175,14 @@ def _list_environments() -> list[StoredFolder]:
     return list_environments(ImageCatalogue(), locate_cache())
 
 
-def _list_images() -> list[StoredImage] | None:
-    """List this project's images on the engine; None where none answers."""
+def _list_images() -> list[StoredImage]:
+    """List this project's images on the engine; none where no engine answers."""
     from container_runtime.docker.images.stored_images import list_images
 
     try:
         return list_images()
     except EngineUnavailableError:
-        return None
+        return []
 
 
 def _locate_clients() -> Path:
