@@ -49,6 +49,9 @@ _IMAGE = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _HTTP_URL = re.compile(r"https?://[^\s/?#]+/?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*/?")
 
+# What the options of sizes have in common.
+_SIZE = {"parse": parse_size, "wanted": "give a size such as 500M or 2G", "metavar": "SIZE"}
+
 
 def default_state_dir(environment: Mapping[str, str]) -> Path:
     """Return the default state folder, in the XDG state folder."""
@@ -186,9 +189,7 @@ class Settings:
     )
     disk_reserve: int = option(
         256 * 1024**2,
-        parse=parse_size,
-        wanted="give a size such as 500M or 2G",
-        metavar="SIZE",
+        **_SIZE,
         help="Disk space to keep free, such as 2G. Requests that would use it are rejected.",
         default_words="256M",
     )
@@ -216,9 +217,7 @@ class Settings:
     no_warm: bool = flag("Start each container with a new interpreter, without an imported framework.")
     warm_memory: int | None = option(
         None,
-        parse=parse_size,
-        wanted="give a size such as 500M or 2G",
-        metavar="SIZE",
+        **_SIZE,
         help="Maximum memory of spare Docker containers, which wait for jobs with their framework imported.",
         default_words="a quarter of the machine's memory",
     )
@@ -236,9 +235,7 @@ class Settings:
     )
     retention_size: int | None = option(
         None,
-        parse=parse_size,
-        wanted="give a size such as 500M or 2G",
-        metavar="SIZE",
+        **_SIZE,
         help="Maximum size of the files of ended jobs, such as 2G; the oldest are removed.",
         default_words="all",
     )
