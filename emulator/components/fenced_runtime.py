@@ -1,13 +1,9 @@
 """Container back end that changes nothing while a fence is closed."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from container_runtime.runtime import ContainerRuntime
+from container_runtime.runtime import ContainerRuntime, PreparesInContainers
 
 _CHANGES = frozenset({"start", "stop", "remove", "create_network", "remove_network"})
 
@@ -22,6 +18,9 @@ class FencedRuntime:
         """Wrap a back end; ``wait`` returns once it may change something."""
         self._runtime = runtime
         self._wait = wait
+        # From Python 3.12 on, isinstance asks no __getattr__ whether an object has the members of a protocol.
+        if isinstance(runtime, PreparesInContainers):
+            self.is_preparing = runtime.is_preparing
 
     def __getattr__(self, name: str) -> Any:
         """Find a member of the back end; a method that changes something waits before it does."""

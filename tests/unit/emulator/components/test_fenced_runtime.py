@@ -1,3 +1,5 @@
+import inspect
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -27,3 +29,10 @@ def test_only_what_changes_something_waits_for_the_fence(method: str, waits: int
     fenced = FencedRuntime(cast("ContainerRuntime", inner), lambda: inner.calls.append(("wait",)))
     getattr(fenced, method)("id", grace_seconds=3)
     assert inner.calls == [("wait",)] * waits + [(method, "id", 3)]
+
+
+@pytest.mark.parametrize("members", [{}, {"is_preparing": bool}])
+def test_it_prepares_in_containers_where_the_back_end_does(members: dict[str, Any]) -> None:
+    fenced = FencedRuntime(cast("ContainerRuntime", SimpleNamespace(**members)), lambda: None)
+    # As isinstance looks for it from Python 3.12 on.
+    assert inspect.getattr_static(fenced, "is_preparing", None) == members.get("is_preparing")
