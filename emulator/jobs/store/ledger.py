@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.exceptions import ValidationException
+from emulator.jobs.model.descriptions import describe_processing_job, describe_training_job, describe_tuning_job
 from emulator.jobs.model.pipeline_execution import PipelineExecution
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
-from emulator.jobs.model.state_changes import (
-    build_pipeline_event,
-    build_processing_job_event,
-    build_training_job_event,
-    build_tuning_job_event,
-)
+from emulator.jobs.model.state_changes import build_event, build_execution_detail, build_job_detail
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.model.tuning_job import TuningJob
 from emulator.jobs.store.sent_messages import EVENT_BRIDGE
@@ -73,8 +68,10 @@ class Ledger:
             with self.store.transaction() as transaction:
                 transaction.create_training_job(job, evaluations, tags)
                 transaction.add_warnings(job.arn, warnings)
-                events = [self._add_training_job_event(transaction, job, evaluations, tags)]
-                events += [self._add_processing_job_event(transaction, each, job) for each in evaluations]
+                events = [self._add_described(transaction, job, describe_training_job(job, evaluations), tags)]
+                events += [
+                    self._add_described(transaction, each, describe_processing_job(each, job)) for each in evaluations
+                ]
             self._publish(job.region, events)
 
     def warn(self, arn: str, warnings: Sequence[JobWarning]) -> list[JobWarning]:
@@ -110,8 +107,8 @@ class Ledger:
                 added = [each for each in build_evaluations(job) if each.rule_configuration_name not in known]
                 transaction.save_job(job)
                 transaction.add_rule_evaluations(added)
-                events = [self._add_training_job_event(transaction, job)] if added else []
-                events += [self._add_processing_job_event(transaction, each, job) for each in added]
+                events = self._add_job_events(transaction, job) if added else []
+                events += [self._add_described(transaction, each, describe_processing_job(each, job)) for each in added]
             self._publish(region, events)
             return job
 
@@ -160,57 +157,41 @@ class Ledger:
                 self._publisher.publish(event_id, region, event, self.store.messages.delete_from_outbox)
         return len(undelivered)
 
-    def _add_training_job_event(
-        self,
-        transaction: StoreTransaction,
-        job: TrainingJob,
-        evaluations: Sequence[RuleEvaluation] | None = None,
-        tags: Sequence[Mapping[str, str]] | None = None,
-    ) -> dict[str, Any]:
-        """Build and store the event; ``evaluations`` and ``tags`` are read from the store unless given."""
-        if evaluations is None:
-            evaluations = transaction.list_rule_evaluations_of(job)
-        return self._add_event(transaction, job, partial(build_training_job_event, job, evaluations), tags)
-
-    def _add_processing_job_event(
-        self,
-        transaction: StoreTransaction,
-        job: ProcessingJob | RuleEvaluation,
-        training_job: TrainingJob | None = None,
-    ) -> dict[str, Any]:
-        build = partial(build_processing_job_event, job, training_job)
-        return self._add_event(transaction, job, build)
-
     def _add_job_events(self, transaction: StoreTransaction, job: Record) -> list[dict[str, Any]]:
         """Build and store the events of a job's change. A rule evaluation has an event of its training job as well."""
         match job:
             case TrainingJob():
-                return [self._add_training_job_event(transaction, job)]
+                description = describe_training_job(job, transaction.list_rule_evaluations_of(job))
+                return [self._add_described(transaction, job, description)]
             case RuleEvaluation():
                 training_job = _require(transaction.find_job(TrainingJob, job.region, job.training_job_name))
                 return [
-                    self._add_training_job_event(transaction, training_job),
-                    self._add_processing_job_event(transaction, job, training_job),
+                    *self._add_job_events(transaction, training_job),
+                    self._add_described(transaction, job, describe_processing_job(job, training_job)),
                 ]
             case PipelineExecution():
-                return [self._add_event(transaction, job, partial(build_pipeline_event, job))]
+                return [self._add_event(transaction, job, build_execution_detail(job))]
             case TuningJob():
-                build = partial(build_tuning_job_event, job, transaction.list_training_jobs_of(job))
-                return [self._add_event(transaction, job, build)]
+                description = describe_tuning_job(job, transaction.list_training_jobs_of(job))
+                return [self._add_described(transaction, job, description)]
             case ProcessingJob():
-                return [self._add_processing_job_event(transaction, job)]
+                return [self._add_described(transaction, job, describe_processing_job(job))]
 
-    def _add_event(
+    def _add_described(
         self,
         transaction: StoreTransaction,
         job: Record,
-        build: Callable[..., Any],
+        description: Mapping[str, Any],
         tags: Sequence[Mapping[str, str]] | None = None,
     ) -> dict[str, Any]:
-        event_id, now_ms = str(uuid.uuid4()), self.now_ms()
+        """Build and store the event of a job; ``tags`` are read from the store unless given."""
         if tags is None:
             tags = transaction.list_tags(job.arn)
-        event: dict[str, Any] = build(tags, event_id=event_id, now_ms=now_ms)
+        return self._add_event(transaction, job, build_job_detail(description, tags))
+
+    def _add_event(self, transaction: StoreTransaction, job: Record, detail: dict[str, Any]) -> dict[str, Any]:
+        event_id, now_ms = str(uuid.uuid4()), self.now_ms()
+        event = build_event(job, detail, event_id=event_id, now_ms=now_ms)
         transaction.add_event(event_id, job.region, event)
         transaction.add_sent(EVENT_BRIDGE, job.region, event, now_ms)
         return event

@@ -1,8 +1,9 @@
 import json
 from typing import Any
 
+from emulator.jobs.model.descriptions import describe_processing_job, describe_training_job
 from emulator.jobs.model.rule_evaluation import new_rule_evaluation
-from emulator.jobs.model.state_changes import build_processing_job_event, build_training_job_event
+from emulator.jobs.model.state_changes import build_event, build_job_detail
 from emulator.jobs.model.training_job import new_training_job
 
 REQUEST: dict[str, Any] = {
@@ -25,7 +26,8 @@ def test_training_event_is_the_description_with_millisecond_times() -> None:
         for member in ("DebugRuleConfigurations", "ProfilerRuleConfigurations")
     )
     rule = rule.transition("IssuesFound", 1_700_000_002_789, status_details="RuleEvaluationConditionMet: …")
-    event = build_training_job_event(job, [rule, other], REQUEST["Tags"], event_id="e1", now_ms=1_700_000_002_999)
+    described = build_job_detail(describe_training_job(job, [rule, other]), REQUEST["Tags"])
+    event = build_event(job, described, event_id="e1", now_ms=1_700_000_002_999)
     assert {key: value for key, value in event.items() if key != "detail"} == {
         "version": "0",
         "id": "e1",
@@ -62,7 +64,8 @@ def test_processing_event_names_the_processing_job() -> None:
     configuration = {"RuleConfigurationName": "R", "RuleEvaluatorImage": "rules:latest"}
     rule = new_rule_evaluation("123456789012", "eu-west-1", "job", 0, configuration, "0123abcd", 1_000)
     failed = rule.start(2_000).transition("Error", 3_000, status_details="why")
-    event = build_processing_job_event(failed, job, (), event_id="e2", now_ms=3_000)
+    described = build_job_detail(describe_processing_job(failed, job), ())
+    event = build_event(failed, described, event_id="e2", now_ms=3_000)
     assert event["detail-type"] == "SageMaker Processing Job State Change"
     assert event["resources"] == [failed.arn]
     detail = event["detail"]
