@@ -37,40 +37,35 @@ _RULE_VOLUME_GB = 30
 
 def describe_training_job(job: TrainingJob, evaluations: Sequence[RuleEvaluation]) -> dict[str, Any]:
     """DescribeTrainingJob's members that have a value."""
+    metrics = [
+        {"MetricName": metric.name, "Value": metric.value, "Timestamp": _to_seconds(metric.timestamp_ms)}
+        for metric in job.final_metrics
+    ]
     description = _describe_request(job.request)
     description |= {
         "TrainingJobName": job.name,
         "TrainingJobArn": job.arn,
         "TrainingJobStatus": job.status,
         "SecondaryStatus": job.secondary_status,
-        "CreationTime": to_seconds(job.creation_ms),
-        "LastModifiedTime": to_seconds(job.last_modified_ms),
+        "CreationTime": _to_seconds(job.creation_ms),
+        "LastModifiedTime": _to_seconds(job.last_modified_ms),
         "SecondaryStatusTransitions": [_describe_transition(entry) for entry in job.transitions],
+        "FailureReason": job.failure_reason,
+        "ModelArtifacts": job.model_artifacts and {"S3ModelArtifacts": job.model_artifacts},
+        "TrainingStartTime": _to_seconds(job.training_start_ms),
+        "TrainingEndTime": _to_seconds(job.training_end_ms),
+        "TrainingTimeInSeconds": job.training_seconds,
+        "BillableTimeInSeconds": job.billable_seconds,
+        "FinalMetricDataList": metrics or None,
     }
-    if job.failure_reason is not None:
-        description["FailureReason"] = job.failure_reason
-    if job.model_artifacts is not None:
-        description["ModelArtifacts"] = {"S3ModelArtifacts": job.model_artifacts}
-    if job.training_start_ms is not None:
-        description["TrainingStartTime"] = to_seconds(job.training_start_ms)
-    if job.training_end_ms is not None:
-        description["TrainingEndTime"] = to_seconds(job.training_end_ms)
-        description["TrainingTimeInSeconds"] = job.training_seconds
-        description["BillableTimeInSeconds"] = job.billable_seconds
-    if job.final_metrics:
-        description["FinalMetricDataList"] = [
-            {"MetricName": metric.name, "Value": metric.value, "Timestamp": to_seconds(metric.timestamp_ms)}
-            for metric in job.final_metrics
-        ]
     for member, of_profiler in (("DebugRuleEvaluationStatuses", False), ("ProfilerRuleEvaluationStatuses", True)):
         statuses = [
             _describe_evaluation(each)
             for each in evaluations
             if is_profiler_rule(job.request, each.rule_configuration_name) is of_profiler
         ]
-        if statuses:
-            description[member] = statuses
-    return description
+        description[member] = statuses or None
+    return _drop_absent(description)
 
 
 def describe_processing_job(
@@ -88,16 +83,14 @@ def describe_processing_job(
         "ProcessingJobName": job.name,
         "ProcessingJobArn": job.arn,
         "ProcessingJobStatus": job.processing_job_status,
-        "CreationTime": to_seconds(job.creation_ms),
-        "LastModifiedTime": to_seconds(job.last_modified_ms),
+        "CreationTime": _to_seconds(job.creation_ms),
+        "LastModifiedTime": _to_seconds(job.last_modified_ms),
+        "ProcessingStartTime": _to_seconds(job.start_ms),
+        "ProcessingEndTime": _to_seconds(job.end_ms),
+        "ExitMessage": exit_message,
+        "FailureReason": failure_reason,
     }
-    for member, time_ms in (("ProcessingStartTime", job.start_ms), ("ProcessingEndTime", job.end_ms)):
-        if time_ms is not None:
-            description[member] = to_seconds(time_ms)
-    for member, text in (("ExitMessage", exit_message), ("FailureReason", failure_reason)):
-        if text is not None:
-            description[member] = text
-    return description
+    return _drop_absent(description)
 
 
 def _describe_processing(job: ProcessingJob) -> dict[str, Any]:
@@ -119,7 +112,7 @@ def _describe_processing(job: ProcessingJob) -> dict[str, Any]:
 
 def _describe_rule(evaluation: RuleEvaluation, training_job: TrainingJob) -> dict[str, Any]:
     configuration = evaluation.configuration
-    description: dict[str, Any] = {
+    return {
         "ProcessingResources": {
             "ClusterConfig": {
                 "InstanceCount": 1,
@@ -130,15 +123,14 @@ def _describe_rule(evaluation: RuleEvaluation, training_job: TrainingJob) -> dic
         "AppSpecification": {"ImageUri": configuration["RuleEvaluatorImage"]},
         "Environment": dict(configuration.get("RuleParameters") or {}),
         "TrainingJobArn": training_job.arn,
+        "RoleArn": training_job.request.get("RoleArn") or None,
     }
-    if role := training_job.request.get("RoleArn"):
-        description["RoleArn"] = role
-    return description
 
 
 def describe_tuning_job(job: TuningJob, training_jobs: Sequence[TrainingJob]) -> dict[str, Any]:
     """DescribeHyperParameterTuningJob's members that have a value, with those of its summary."""
     tuned = [job.read_tuned_job(each) for each in training_jobs]
+    best = job.find_best(tuned)
     end_ms = job.end_ms or job.last_modified_ms
     description: dict[str, Any] = {key: value for key, value in job.request.items() if key not in _NOT_DESCRIBED}
     description |= {
@@ -147,18 +139,15 @@ def describe_tuning_job(job: TuningJob, training_jobs: Sequence[TrainingJob]) ->
         "HyperParameterTuningJobStatus": job.status,
         "Strategy": job.configuration["Strategy"],
         "ResourceLimits": job.configuration["ResourceLimits"],
-        "CreationTime": to_seconds(job.creation_ms),
-        "LastModifiedTime": to_seconds(job.last_modified_ms),
+        "CreationTime": _to_seconds(job.creation_ms),
+        "LastModifiedTime": _to_seconds(job.last_modified_ms),
         "ConsumedResources": {"RuntimeInSeconds": (end_ms - job.creation_ms) // 1000},
         **count_jobs(tuned),
+        "HyperParameterTuningEndTime": _to_seconds(job.end_ms),
+        "FailureReason": job.failure_reason,
+        "BestTrainingJob": best and describe_tuned_job(job, best),
     }
-    if job.end_ms is not None:
-        description["HyperParameterTuningEndTime"] = to_seconds(job.end_ms)
-    if job.failure_reason is not None:
-        description["FailureReason"] = job.failure_reason
-    if best := job.find_best(tuned):
-        description["BestTrainingJob"] = describe_tuned_job(job, best)
-    return description
+    return _drop_absent(description)
 
 
 def describe_overall_best(jobs: Sequence[tuple[TuningJob, Sequence[TrainingJob]]]) -> dict[str, Any] | None:
@@ -174,27 +163,25 @@ def describe_overall_best(jobs: Sequence[tuple[TuningJob, Sequence[TrainingJob]]
 def describe_tuned_job(tuning_job: TuningJob, tuned: TunedJob) -> dict[str, Any]:
     """HyperParameterTrainingJobSummary of one of a tuning job's training jobs."""
     job = tuned.job
-    description: dict[str, Any] = {
-        "TrainingJobName": job.name,
-        "TrainingJobArn": job.arn,
-        "CreationTime": to_seconds(job.creation_ms),
-        "TrainingJobStatus": job.status,
-        "TunedHyperParameters": dict(tuned.parameters),
-        "ObjectiveStatus": tuned.objective_status,
-    }
-    if name := tuned.definition.get("DefinitionName"):
-        description["TrainingJobDefinitionName"] = name
-    for member, time_ms in (("TrainingStartTime", job.training_start_ms), ("TrainingEndTime", job.training_end_ms)):
-        if time_ms is not None:
-            description[member] = to_seconds(time_ms)
-    if job.failure_reason is not None:
-        description["FailureReason"] = job.failure_reason
+    metric = None
     if tuned.value is not None:
         metric = {"MetricName": tuned.objective["MetricName"], "Value": tuned.value}
         if tuning_job.definitions[0].get("TuningObjective") is not None:
             metric["Type"] = tuned.objective["Type"]
-        description["FinalHyperParameterTuningJobObjectiveMetric"] = metric
-    return description
+    description = {
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "CreationTime": _to_seconds(job.creation_ms),
+        "TrainingJobStatus": job.status,
+        "TunedHyperParameters": dict(tuned.parameters),
+        "ObjectiveStatus": tuned.objective_status,
+        "TrainingJobDefinitionName": tuned.definition.get("DefinitionName"),
+        "TrainingStartTime": _to_seconds(job.training_start_ms),
+        "TrainingEndTime": _to_seconds(job.training_end_ms),
+        "FailureReason": job.failure_reason,
+        "FinalHyperParameterTuningJobObjectiveMetric": metric,
+    }
+    return _drop_absent(description)
 
 
 def describe_pipeline_execution(execution: PipelineExecution) -> dict[str, Any]:
@@ -212,13 +199,13 @@ def describe_pipeline_execution(execution: PipelineExecution) -> dict[str, Any]:
         "PipelineExecutionArn": execution.arn,
         "PipelineExecutionDisplayName": request.get("PipelineExecutionDisplayName", f"execution-{execution.name}"),
         "PipelineExecutionStatus": EXECUTION_STATUSES[execution.status],
-        "StartTime": to_seconds(execution.creation_ms),
-        "CreationTime": to_seconds(execution.creation_ms),
-        "LastModifiedTime": to_seconds(execution.last_modified_ms),
+        "StartTime": _to_seconds(execution.creation_ms),
+        "CreationTime": _to_seconds(execution.creation_ms),
+        "LastModifiedTime": _to_seconds(execution.last_modified_ms),
+        "FailureReason": execution.failure_reason,
+        "PipelineExecutionFailureReason": execution.failure_reason,
     }
-    if execution.failure_reason is not None:
-        described |= dict.fromkeys(("FailureReason", "PipelineExecutionFailureReason"), execution.failure_reason)
-    return described
+    return _drop_absent(described)
 
 
 def describe_steps(execution: PipelineExecution) -> list[dict[str, Any]]:
@@ -231,10 +218,10 @@ def describe_steps(execution: PipelineExecution) -> list[dict[str, Any]]:
             {
                 "StepName": name,
                 "StepStatus": step["status"],
-                "StartTime": to_seconds(step["start_ms"]),
+                "StartTime": _to_seconds(step["start_ms"]),
                 "AttemptCount": execution.count_attempts(name),
                 "FailureReason": step.get("failure_reason"),
-                "EndTime": to_seconds(step["end_ms"]) if "end_ms" in step else None,
+                "EndTime": _to_seconds(step.get("end_ms")),
                 "Metadata": {member: metadata} if metadata else {},
                 "SelectiveExecutionResult": {"SourcePipelineExecutionArn": step["source"]}
                 if "source" in step
@@ -244,9 +231,14 @@ def describe_steps(execution: PipelineExecution) -> list[dict[str, Any]]:
     return described
 
 
-def to_seconds(epoch_ms: int) -> float:
-    """Epoch seconds, as the wire has them."""
-    return epoch_ms / 1000
+def _to_seconds(epoch_ms: int | None) -> float | None:
+    """Epoch seconds, as the wire has them; None for what has not happened."""
+    return None if epoch_ms is None else epoch_ms / 1000
+
+
+def _drop_absent(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the members without a value."""
+    return {member: value for member, value in members.items() if value is not None}
 
 
 def _describe_request(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,23 +260,21 @@ def _describe_request(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_transition(entry: SecondaryStatusTransition) -> dict[str, Any]:
-    described: dict[str, Any] = {
+    described = {
         "Status": entry.status,
-        "StartTime": to_seconds(entry.start_ms),
+        "StartTime": _to_seconds(entry.start_ms),
         "StatusMessage": entry.message,
+        "EndTime": _to_seconds(entry.end_ms),
     }
-    if entry.end_ms is not None:
-        described["EndTime"] = to_seconds(entry.end_ms)
-    return described
+    return _drop_absent(described)
 
 
 def _describe_evaluation(evaluation: RuleEvaluation) -> dict[str, Any]:
-    described: dict[str, Any] = {
+    described = {
         "RuleConfigurationName": evaluation.rule_configuration_name,
         "RuleEvaluationJobArn": evaluation.arn,
         "RuleEvaluationStatus": evaluation.status,
-        "LastModifiedTime": to_seconds(evaluation.last_modified_ms),
+        "LastModifiedTime": _to_seconds(evaluation.last_modified_ms),
+        "StatusDetails": evaluation.status_details,
     }
-    if evaluation.status_details is not None:
-        described["StatusDetails"] = evaluation.status_details
-    return described
+    return _drop_absent(described)

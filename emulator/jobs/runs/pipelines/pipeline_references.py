@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from emulator.jobs.model.descriptions import to_seconds
 from emulator.jobs.model.pipeline_execution import PipelineExecution, bind_parameters, follow_path, plan_steps, resolve
 
 
@@ -50,7 +49,7 @@ class References:
         return follow_path(self._describe(self._definitions[name]), inner)
 
     def _describe_execution(self) -> dict[str, Any]:
-        started = datetime.fromtimestamp(to_seconds(self._execution.creation_ms), tz=UTC).isoformat()
+        started = datetime.fromtimestamp(self._execution.creation_ms / 1000, tz=UTC).isoformat()
         return {
             "PipelineExecutionId": self._execution.name,
             "PipelineExecutionArn": self._execution.arn,
