@@ -18,21 +18,18 @@ DEFAULT_MAX_RESULTS = 10
 # The largest integer in SQLite.
 _MAX_INTEGER = 2**63 - 1
 
-_MEMBERS = frozenset(
-    {
-        "NameContains",
-        "StatusEquals",
-        "CreationTimeAfter",
-        "CreationTimeBefore",
-        "LastModifiedTimeAfter",
-        "LastModifiedTimeBefore",
-        "SortBy",
-        "SortOrder",
-        "MaxResults",
-        "NextToken",
-        "WarmPoolStatusEquals",
-    }
-)
+# Members of a request that are parts of a query as they are, or as epoch milliseconds, by the name of the part.
+_PARTS = {
+    "NameContains": "name_contains",
+    "StatusEquals": "status_equals",
+    "CreationTimeAfter": "creation_after_ms",
+    "CreationTimeBefore": "creation_before_ms",
+    "LastModifiedTimeAfter": "last_modified_after_ms",
+    "LastModifiedTimeBefore": "last_modified_before_ms",
+    "SortBy": "sort_by",
+    "WarmPoolStatusEquals": "warm_pool_status_equals",
+    "MaxResults": "max_results",
+}
 
 
 class ListQuery(NamedTuple):
@@ -64,19 +61,11 @@ def parse_list_query(request: Mapping[str, Any]) -> ListQuery:
     Raises:
         ValidationException: A filter is not supported, or the token is invalid.
     """
-    if unknown := sorted(set(request) - _MEMBERS):
+    if unknown := sorted(request.keys() - _PARTS.keys() - {"SortOrder", "NextToken"}):
         raise ValidationException(f"Listing cannot filter by {', '.join(unknown)} yet. Leave it out.")
     return ListQuery(
-        name_contains=request.get("NameContains"),
-        status_equals=request.get("StatusEquals"),
-        creation_after_ms=_to_ms(request.get("CreationTimeAfter")),
-        creation_before_ms=_to_ms(request.get("CreationTimeBefore")),
-        last_modified_after_ms=_to_ms(request.get("LastModifiedTimeAfter")),
-        last_modified_before_ms=_to_ms(request.get("LastModifiedTimeBefore")),
-        sort_by=request.get("SortBy", "CreationTime"),
+        **{part: _to_ms(request[member]) for member, part in _PARTS.items() if member in request},
         descending=request.get("SortOrder") == "Descending",
-        warm_pool_status_equals=request.get("WarmPoolStatusEquals"),
-        max_results=request.get("MaxResults", DEFAULT_MAX_RESULTS),
         after=parse_token(request["NextToken"]) if request.get("NextToken") else None,
     )
 
@@ -199,5 +188,6 @@ def parse_token(token: str, kinds: tuple[type, ...] = (int, str)) -> SortKey:
     raise ValidationException("Invalid NextToken: pass on what the last page of this listing returned.")
 
 
-def _to_ms(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
+def _to_ms(value: Any) -> Any:
+    """Convert a time to epoch milliseconds; anything else stays as it is."""
+    return round(value.timestamp() * 1000) if isinstance(value, datetime) else value
