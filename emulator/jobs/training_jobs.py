@@ -255,7 +255,7 @@ class TrainingJobs(JobsOfAKind):
                     f"{evaluation.rule_configuration_name} is in status {evaluation.processing_job_status}."
                 )
             self._threads.wait_for_end(evaluation.arn)
-        if not self._store.delete_training_job(job):
+        if not self._store.delete_job(job):
             raise ResourceNotFound(NOT_FOUND)
 
     def _describe(self, job: TrainingJob, evaluations: Sequence[RuleEvaluation]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def list_ended_folders(store: JobStore, settings: Settings) -> list[tuple[EndedJ
     for folder in (settings.state_dir.absolute() / WORK_FOLDERS).glob("*-*"):
         name, _, job_id = folder.name.rpartition("-")
         for region in regions:
-            evaluation = store.find_rule_evaluation(region, name)
+            evaluation = store.find_job(RuleEvaluation, region, name)
             if evaluation is not None:
                 training_job = store.find_training_job(region, evaluation.training_job_name)
                 if evaluation.ended and training_job is not None and training_job.id == job_id:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Condition
+from typing import TypeVar
 
 from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -23,11 +24,13 @@ from emulator.jobs.store.jobs_by_prefix import JobsByPrefix
 from emulator.jobs.store.messages import MessageStore
 from emulator.jobs.store.newest import NewestJobs
 from emulator.jobs.store.pages import JobPages
-from emulator.jobs.store.rows import K, R, find_table, load_record
+from emulator.jobs.store.rows import K, find_table, load_record
 from emulator.jobs.store.transaction import StoreTransaction
 
 # A store up to this size is checked when it is opened, which takes about 0.1 s.
 _CHECKED_BYTES = 64 * 1024**2
+# The kinds of jobs that clients can delete.
+D = TypeVar("D", TrainingJob, ProcessingJob, TuningJob)
 _TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
 
 
@@ -149,11 +152,6 @@ class JobStore:
         with self._reading() as transaction:
             return transaction.find_job(TrainingJob, region, name)
 
-    def find_rule_evaluation(self, region: str, name: str) -> RuleEvaluation | None:
-        """Return the rule evaluation that runs as the processing job ``name``, or None."""
-        with self._reading() as transaction:
-            return transaction.find_job(RuleEvaluation, region, name)
-
     def find_job(self, kind: type[K], region: str, name: str) -> K | None:
         """Return the job of a kind, such as ProcessingJob, or None."""
         with self._reading() as transaction:
@@ -231,20 +229,11 @@ class JobStore:
             rows = connection.execute(select(table.c.name, table.c.at_ms).where(table.c.arn == arn))
             return {row.name: row.at_ms for row in rows}
 
-    def delete_training_job(self, job: TrainingJob) -> bool:
-        """Delete a job and its rule evaluations with their tags; return False if it was already deleted."""
-        with self.transaction() as transaction:
-            found = transaction.find_job(TrainingJob, job.region, job.name)
-            # A new job may have the same name.
-            if found is None or found.id != job.id:
-                return False
-            transaction.delete_training_job(found)
-            return True
-
-    def delete_job(self, job: R) -> bool:
-        """Delete a job with its tags; return False if it was already deleted."""
+    def delete_job(self, job: D) -> bool:
+        """Delete a job with its rule evaluations and tags; return False if it was already deleted."""
         with self.transaction() as transaction:
             found = transaction.find_job(type(job), job.region, job.name)
+            # A new job may have the same name.
             if found is None or found.id != job.id:
                 return False
             transaction.delete_job(found)

@@ -143,18 +143,6 @@ class StoreTransaction:
         rows += self._connection.execute(_ENDED_POOLS, {"of_region": region}) if ended else ()
         return [load_record(TrainingJob, row) for row in rows]
 
-    def delete_training_job(self, job: TrainingJob) -> None:
-        """Delete all rows of a job."""
-        arns = [job.arn, *(each.arn for each in self.list_rule_evaluations_of(job))]
-        for kept in tables.BY_ARN:
-            self._connection.execute(delete(kept).where(kept.c.arn.in_(arns)))
-        evaluations = tables.rule_evaluations
-        for table, name in (
-            (evaluations, evaluations.c.training_job_name),
-            (tables.training_jobs, tables.training_jobs.c.name),
-        ):
-            self._connection.execute(delete(table).where(table.c.region == job.region, name == job.name))
-
     def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:
         """Store a new job.
 
@@ -173,11 +161,13 @@ class StoreTransaction:
             raise taken from None
         self.set_tags(job.arn, tags)
 
-    def delete_job(self, job: R) -> None:
-        """Delete all rows of a job."""
-        table = find_table(type(job))
+    def delete_job(self, job: Record) -> None:
+        """Delete all rows of a job, and those of a training job's rule evaluations."""
+        for evaluation in self.list_rule_evaluations_of(job) if isinstance(job, TrainingJob) else ():
+            self.delete_job(evaluation)
         for kept in tables.BY_ARN:
             self._connection.execute(delete(kept).where(kept.c.arn == job.arn))
+        table = find_table(type(job))
         self._connection.execute(delete(table).where(table.c.region == job.region, table.c.name == job.name))
 
     def list_training_jobs_of(self, job: TuningJob) -> list[TrainingJob]:

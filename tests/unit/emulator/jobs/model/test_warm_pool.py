@@ -74,7 +74,7 @@ def test_the_next_job_of_the_kind_has_the_instances(store: JobStore) -> None:
         "ResourceRetainedBillableTimeInSeconds": 2,
     }
     with store.transaction() as transaction:
-        transaction.delete_training_job(first)
+        transaction.delete_job(first)
     assert list_names("Reused") == []
 
 
