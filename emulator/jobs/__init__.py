@@ -7,7 +7,7 @@ Its packages, each importing only those after it: ``runs`` (what drives a job), 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emulator.jobs.experiment_jobs import ExperimentJobs
 from emulator.jobs.model.pipeline_execution import PipelineExecution
@@ -33,7 +33,7 @@ from emulator.moto_services.s3.objects import ObjectStore
 from emulator.services import Services
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from container_runtime.runtime import ContainerRuntime
     from emulator.events.publisher import Publisher
@@ -99,24 +99,14 @@ class Jobs:
 
     def count_running(self) -> int:
         """Count the jobs and rule evaluations that have not ended."""
-        list_running = self._store.list_running_jobs
-        return (
-            len(list_running(TrainingJob))
-            + len(list_running(RuleEvaluation))
-            + len(list_running(ProcessingJob))
-            + len(list_running(TuningJob))
-            + len(list_running(PipelineExecution))
-        )
+        kinds: Sequence[type[Any]] = (TrainingJob, RuleEvaluation, ProcessingJob, TuningJob, PipelineExecution)
+        return sum(len(self._store.list_running_jobs(kind)) for kind in kinds)
 
     def list_active(self) -> set[str]:
         """List the names of the jobs and rule evaluations that have not ended, or still clean up."""
-        store = self._store
-        return {
-            *(job.name for job in store.list_running_jobs(TrainingJob)),
-            *(job.name for job in store.list_running_jobs(ProcessingJob)),
-            *(evaluation.name for evaluation in store.list_running_jobs(RuleEvaluation)),
-            *self.services.threads.list_names(),
-        }
+        kinds: Sequence[type[Any]] = (TrainingJob, ProcessingJob, RuleEvaluation)
+        running = {job.name for kind in kinds for job in self._store.list_running_jobs(kind)}
+        return running | self.services.threads.list_names()
 
     def find_remains(self) -> Iterator[Remains]:
         """Find the containers and the logs of jobs, those that run included.

@@ -21,7 +21,6 @@ class JobsByPrefix:
             return {
                 arn
                 for table, name in _named_tables()
-                if "arn" in table.c
                 for arn in connection.scalars(select(table.c.arn).where(func.substr(name, 1, len(prefix)) == prefix))
             }
 

@@ -108,8 +108,6 @@ class NewestJobs:
 
     def list_tuning_jobs(self, wanted: JobFilter) -> tuple[list[TuningJob], int]:
         """Return tuning jobs and the number of all that match."""
-        from emulator.jobs.model.tuning_job import TuningJob
-
         jobs = tables.tuning_jobs
         strategy = func.json_extract(jobs.c.request, "$.HyperParameterTuningJobConfig.Strategy")
         return self._list(TuningJob, _join(jobs.c.name, jobs.c.region, jobs.c.status, strategy), wanted)
