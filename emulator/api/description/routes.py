@@ -3,6 +3,8 @@
 ``PAGES`` is the only list of the API's routes. A test compares it with the routes that the server has.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from emulator.api import AUTHORITY_PATH, PREFIX
@@ -25,9 +27,21 @@ class Page(NamedTuple):
     method: str
     path: str
     summary: str
-    query: dict[str, str]
+    query: Mapping[str, str] = MappingProxyType({})
     body: Any = None
     answer: type | None = None
+
+
+def _of_account(
+    method: str,
+    path: str,
+    summary: str,
+    query: Mapping[str, str] = MappingProxyType({}),
+    body: Any = None,
+    answer: type | None = None,
+) -> Page:
+    """Describe a route about one account, which the query may name."""
+    return Page(method, path, summary, {**_ACCOUNT, **query}, body, answer)
 
 
 _LISTED = {
@@ -55,16 +69,14 @@ PAGES = (
         "GET",
         f"{PREFIX}health",
         "State of the emulator: version, addresses, runtime, running jobs, undelivered events.",
-        {},
         answer=answers.Health,
     ),
-    Page("GET", AUTHORITY_PATH, "The emulator's CA certificates in PEM, for clients to trust. Needs no token.", {}),
-    Page(
+    Page("GET", AUTHORITY_PATH, "The emulator's CA certificates in PEM, for clients to trust. Needs no token."),
+    _of_account(
         "GET",
         f"{PREFIX}jobs",
         "Training jobs of all regions, newest first, with the statuses of their rules and their warnings.",
         {
-            **_ACCOUNT,
             "words": "only jobs that have each of these words in name, region, status or rules",
             **_IMAGE,
             **_LISTED,
@@ -73,39 +85,36 @@ PAGES = (
         },
         answer=answers.JobList,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}job-names",
         "Training jobs that a shortened name may refer to: those of exactly this name; if there are none, those whose "
         "names begin with it; if there are none, those whose names contain it. Region and name of at most 20 jobs, and "
         "the count of all.",
-        {**_ACCOUNT, "text": "NAME or REGION/NAME, where NAME may be a part of the job's name"},
+        {"text": "NAME or REGION/NAME, where NAME may be a part of the job's name"},
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}jobs/<region>/<name>",
         "A training job: its request and its description by DescribeTrainingJob, its timeline, the seconds of each "
         "phase, its events with the answers of their targets, its warnings (code, text, remedy), its rules with "
         "verdict and report, and links to its inputs and outputs.",
-        _ACCOUNT,
         answer=answers.Job,
     ),
-    Page(
+    _of_account(
         "POST",
         f"{PREFIX}jobs/<region>/<name>/tags",
         "Set AWS tags of a training job; a null value removes the tag. The console shows the tag "
         "note as the job's note.",
-        _ACCOUNT,
         body={"tags": {"note": "the baseline", "old-tag": None}},
         answer=answers.JobTags,
     ),
-    Page("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Stop a training job, as StopTrainingJob does.", _ACCOUNT),
-    Page(
+    _of_account("POST", f"{PREFIX}jobs/<region>/<name>/stop", "Stop a training job, as StopTrainingJob does."),
+    _of_account(
         "POST",
         f"{PREFIX}jobs/<region>/<name>/tensorboard",
         "Start TensorBoard on the output of a training job, unless it already runs, and return its URL. It stops with "
         "the emulator.",
-        _ACCOUNT,
         answer=answers.TensorBoardAddress,
     ),
     Page(
@@ -117,12 +126,11 @@ PAGES = (
             "capacityAfterSeconds": "seconds until new instances are available; default: 0",
         },
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/logs",
         "Log lines of a training job, by host.",
         {
-            **_ACCOUNT,
             "host": "only this host, such as algo-1",
             "rule": "the log of this rule instead of the job's",
             "function": "the log of this Lambda function instead of the job's",
@@ -131,121 +139,109 @@ PAGES = (
         },
         answer=answers.Logs,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}processing-jobs",
         "Processing jobs of all regions, newest first, including those that evaluate rules.",
         {
-            **_ACCOUNT,
             "words": "only jobs that have each of these words in name, region, status or training job",
             **_IMAGE,
             **_LISTED,
         },
         answer=job_kind_answers.ProcessingJobList,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}processing-jobs/<region>/<name>",
         "A processing job: its description, links to its inputs and outputs, and its pipeline execution if it has one.",
-        _ACCOUNT,
         answer=job_kind_answers.ProcessingJob,
     ),
-    Page("POST", f"{PREFIX}processing-jobs/<region>/<name>/stop", "Stop a processing job.", _ACCOUNT),
-    Page(
+    _of_account("POST", f"{PREFIX}processing-jobs/<region>/<name>/stop", "Stop a processing job."),
+    _of_account(
         "GET",
         f"{PREFIX}processing-jobs/<region>/<name>/logs",
         "Log lines of a processing job, by host.",
         {
-            **_ACCOUNT,
             "host": "only this host, such as algo-1",
             **_LOG_LINES,
         },
         answer=answers.Logs,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}tuning-jobs",
         "Hyperparameter tuning jobs of all regions, newest first, each with its best objective value.",
         {
-            **_ACCOUNT,
             "words": "only jobs that have each of these words in name, region, status or strategy",
             **_LISTED,
         },
         answer=job_kind_answers.TuningJobList,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}tuning-jobs/<region>/<name>",
         "A tuning job: its description, and its trials with hyperparameters and objective values, oldest first.",
-        _ACCOUNT,
         answer=job_kind_answers.TuningJob,
     ),
-    Page("POST", f"{PREFIX}tuning-jobs/<region>/<name>/stop", "Stop a tuning job and its trials.", _ACCOUNT),
-    Page(
+    _of_account("POST", f"{PREFIX}tuning-jobs/<region>/<name>/stop", "Stop a tuning job and its trials."),
+    _of_account(
         "GET",
         f"{PREFIX}pipeline-executions",
         "Pipeline executions of all regions, newest first.",
         {
-            **_ACCOUNT,
             "words": "only executions that have each of these words in pipeline, name, id, region or status",
             **_LISTED,
         },
         answer=job_kind_answers.PipelineExecutionList,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}pipeline-executions/<region>/<name>",
         "A pipeline execution, by its id: its parameters, and each step of the definition with status and job.",
-        _ACCOUNT,
         answer=job_kind_answers.PipelineExecution,
     ),
-    Page(
+    _of_account(
         "POST",
         f"{PREFIX}pipeline-executions/<region>/<name>/stop",
         "Stop a pipeline execution and the jobs of its steps.",
-        _ACCOUNT,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/metrics",
         "Metrics of a training job over time, and each host's use of CPU, memory and disk.",
-        _ACCOUNT,
         answer=answers.Metrics,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/profile",
         "Profile of a training job: use of resources over time (lines), durations of its steps and phases (steps, "
         "phases), statistics of both (usage, time), and the list of its Python profiles. Resource metrics are there at "
         "once, traces after their upload.",
-        {**_ACCOUNT, "points": "number of points per line; default: 400"},
+        {"points": "number of points per line; default: 400"},
         answer=profile_answers.Profile,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/profile/flame-graph",
         "Time of each function in the Python profiles of a training job, as a tree of calls.",
         {
-            **_ACCOUNT,
             "process": "only this process, named as in pythonProfiles of /profile; default: all",
             "profiler": "cprofile or pyinstrument; default: that of the first profile",
             "name": "only the profile of this name; default: the sum of all",
         },
         answer=profile_answers.FlameGraph,
     ),
-    Page(
+    _of_account(
         "GET",
         _TENSORS,
         "What a training job saved: steps, modes, workers, collections with their configuration, tensors.",
-        _ACCOUNT,
         answer=answers.Run,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{_TENSORS}/series",
         "Minimum, maximum and mean of tensors over intervals of steps, as one series per mode and worker.",
         {
-            **_ACCOUNT,
             "tensor": "name of a tensor; may be given up to 12 times",
             "reduction": "reduction such as abs_mean; required for tensors of more than one number",
             **_STEPS,
@@ -256,12 +252,11 @@ PAGES = (
         },
         answer=answers.Series,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{_TENSORS}/histogram",
         "Histograms of a tensor's values over steps.",
         {
-            **_ACCOUNT,
             "tensor": "name of the tensor",
             "scale": "magnitude (decimal exponents of the absolute values) or value; default: magnitude",
             "bins": "number of bins; default: 48",
@@ -270,12 +265,11 @@ PAGES = (
         },
         answer=answers.Histogram,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{_TENSORS}/heat-map",
         "A reduction of many tensors over steps, one row per tensor, in the order of the model.",
         {
-            **_ACCOUNT,
             "collection": "the tensors of this collection",
             "regex": "instead of collection: tensors whose names match this regular expression",
             "reduction": "the reduction; default: abs_mean",
@@ -284,102 +278,96 @@ PAGES = (
         },
         answer=answers.HeatMap,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{_TENSORS}/values",
         "A tensor at a step: statistics, and some of its numbers.",
         {
-            **_ACCOUNT,
             "tensor": "name of the tensor",
             "step": "global step; default: the last at which the tensor was saved",
             "index": "index into the dimensions before the last two, such as 0,3; default: zeros",
         },
         answer=answers.Values,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{_TENSORS}/confusion",
         "Confusion matrix: how often each label was predicted as each class.",
         {
-            **_ACCOUNT,
             "labels": "name of the tensor of labels",
             "predictions": "name of the tensor of predictions",
             "step": "global step; default: the last at which the labels were saved",
         },
         answer=answers.Confusion,
     ),
-    Page(
+    _of_account(
         "POST",
         f"{PREFIX}jobs/<region>/<name>/rules/<rule>/retry",
         "Evaluate a rule of an ended training job again with other parameters. The job itself does not change.",
-        _ACCOUNT,
-        {"parameters": {"threshold": "0.01"}},
+        body={"parameters": {"threshold": "0.01"}},
         answer=answers.Retry,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}jobs/<region>/<name>/record",
         "The record of an ended training job, for export: its data except its S3 objects, whose locations are in uris.",
-        _ACCOUNT,
     ),
-    Page("POST", f"{PREFIX}records", "Import the record of a training job.", _ACCOUNT, {"job": {}, "evaluations": []}),
-    Page("GET", f"{PREFIX}s3", "Names of the buckets.", _ACCOUNT, answer=answers.BucketList),
-    Page(
+    _of_account(
+        "POST", f"{PREFIX}records", "Import the record of a training job.", body={"job": {}, "evaluations": []}
+    ),
+    _of_account("GET", f"{PREFIX}s3", "Names of the buckets.", answer=answers.BucketList),
+    _of_account(
         "GET",
         f"{PREFIX}s3/<bucket>",
         "Folders and objects of a bucket below a prefix.",
         {
-            **_ACCOUNT,
             "prefix": "prefix of the keys",
             "after": "value of after in the previous answer, to continue it",
             "limit": "maximum number of entries; default: 200",
         },
         answer=answers.Level,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}s3/<bucket>/object",
         "The content of an object. A Content-Security-Policy keeps scripts in it from running.",
         {
-            **_ACCOUNT,
             "key": "key of the object",
             "limit": "maximum number of bytes, from the start of the object",
             "download": "any value: as a file to download",
             "modified": "any text; has no effect other than to keep a browser from showing a cached version",
         },
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}s3/<bucket>/archive",
         "Members of an object that is a tar archive.",
-        {**_ACCOUNT, "key": "key of the object"},
+        {"key": "key of the object"},
         answer=answers.Archive,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}events",
         "Sent events, oldest first, with the answers of their targets.",
         {
-            **_ACCOUNT,
             "after": "only events after this sequence number",
             "limit": "maximum number of events, the newest; default: 100",
             "job": "only events of this job; may be given several times",
         },
         answer=answers.EventList,
     ),
-    Page(
+    _of_account(
         "GET",
         f"{PREFIX}stream",
         "Server-sent events: hello (load everything), change (names of the jobs that changed) and progress (state of "
         "the watched job). The header Last-Event-ID resumes the stream, also after a restart of the emulator.",
-        {**_ACCOUNT, "job": "REGION/NAME of the job to watch", "lastEventId": "instead of the header Last-Event-ID"},
+        {"job": "REGION/NAME of the job to watch", "lastEventId": "instead of the header Last-Event-ID"},
     ),
     Page(
         "GET",
         f"{PREFIX}reset",
         "What a full reset would delete: the number of jobs, running jobs, buckets and objects; otherData is 1 if "
         "there is any other data, else 0.",
-        {},
     ),
     Page(
         "POST",
@@ -390,7 +378,7 @@ PAGES = (
             "keep": "1: keep a copy of the deleted data for a day, for /reset/undo",
         },
     ),
-    Page("POST", f"{PREFIX}reset/undo", "Restore the copy that the last reset kept.", {}),
+    Page("POST", f"{PREFIX}reset/undo", "Restore the copy that the last reset kept."),
     Page(
         "POST",
         f"{PREFIX}prune",
@@ -401,20 +389,18 @@ PAGES = (
             "dryRun": "1: only list what would be removed",
         },
     ),
-    Page("GET", f"{PREFIX}faults", "The injected faults, and how often each has occurred.", {}),
+    Page("GET", f"{PREFIX}faults", "The injected faults, and how often each has occurred."),
     Page(
         "PUT",
         f"{PREFIX}faults",
         "Inject faults into requests, event deliveries, Lambda invocations or jobs. Replaces all previous faults.",
-        {},
-        {"s3": {"error": 0.1, "delay": "200ms"}, "jobs": {"capacity": 0.5, "times": 3}},
+        body={"s3": {"error": 0.1, "delay": "200ms"}, "jobs": {"capacity": 0.5, "times": 3}},
     ),
-    Page("DELETE", f"{PREFIX}faults", "Remove all injected faults.", {}),
-    Page("GET", f"{PREFIX}state", "Export the whole state as a tar archive. No job may be running.", {}),
+    Page("DELETE", f"{PREFIX}faults", "Remove all injected faults."),
+    Page("GET", f"{PREFIX}state", "Export the whole state as a tar archive. No job may be running."),
     Page(
         "POST",
         f"{PREFIX}state",
         "Replace the whole state with that of an exported archive, the request's body. No job may be running.",
-        {},
     ),
 )
