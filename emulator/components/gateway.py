@@ -98,7 +98,6 @@ class Pages(Component):
         from emulator.api.administration.authority import build_authority_pages
         from emulator.api.administration.faults import build_fault_pages
         from emulator.api.administration.prune import build_prune_pages
-        from emulator.api.administration.reset import build_reset_pages
         from emulator.api.administration.state import build_state_pages
         from emulator.api.application import build_pages
         from emulator.api.changes import Streams, build_changes_pages
@@ -144,8 +143,13 @@ class Pages(Component):
                 build_changes_pages(accounts, streams, readers.warm),
                 build_spot_pages(administration.interrupt),
                 build_fault_pages(),
-                build_reset_pages(administration.count_state, administration.reset, administration.undo_reset),
-                build_state_pages(administration.export_state, administration.import_state),
+                build_state_pages(
+                    administration.export_state,
+                    administration.import_state,
+                    administration.count_state,
+                    administration.reset,
+                    administration.undo_reset,
+                ),
                 build_prune_pages(administration.prune),
                 build_authority_pages(settings.ca_bundle),
                 build_openapi_pages(VERSION),

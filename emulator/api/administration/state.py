@@ -14,6 +14,9 @@ from emulator.exceptions import AwsError
 def build_state_pages(
     export: Callable[[Path], None],
     stage_import: Callable[[Path], str],
+    count: Callable[[], dict[str, int]],
+    reset: Callable[[str, bool], tuple[int, bool]],
+    undo: Callable[[], tuple[str, int]],
 ) -> Blueprint:
     """Build the routes.
 
@@ -22,6 +25,12 @@ def build_state_pages(
         stage_import: takes the path of an archive and returns the name of the import, which ``lastImport`` in the
             health response shows once the import is done. It raises an AwsError while jobs run, or if the file is not
             an archive of the state.
+        count: counts what a reset would delete, by kind.
+        reset: takes a prefix of job names, or an empty string for everything, and whether to keep the deleted state for
+            a day. It returns the number of deleted jobs, and whether the state was kept. If the state cannot be kept,
+            it deletes nothing and raises an AwsError.
+        undo: restores the state that was kept last. It returns the name of the import, and the time of the reset in
+            epoch milliseconds. It raises an AwsError if it cannot restore the state.
     """
     pages = Blueprint("state", __name__)
 
@@ -44,5 +53,24 @@ def build_state_pages(
                 target.write(chunk)
             target.flush()
             return jsonify({"import": stage_import(Path(target.name))}), 202
+
+    @pages.get(f"{PREFIX}reset")
+    def count_state() -> Any:
+        return jsonify(count())
+
+    @pages.post(f"{PREFIX}reset")
+    def reset_state() -> Any:
+        prefix, keep = request.args.get("jobNamePrefix", ""), request.args.get("keep", "0")
+        if "jobNamePrefix" in request.args and not prefix:
+            return jsonify(error="jobNamePrefix is empty: give a prefix, or leave it out to forget everything."), 400
+        if keep not in ("0", "1"):
+            return jsonify(error=f"keep is {keep[:40]!r}: use 0 or 1."), 400
+        forgotten, kept = reset(prefix, keep == "1")
+        return jsonify(jobs=forgotten, kept=kept)
+
+    @pages.post(f"{PREFIX}reset/undo")
+    def undo_reset() -> tuple[Any, int]:
+        name, forgotten_ms = undo()
+        return jsonify({"import": name, "forgottenMs": forgotten_ms}), 202
 
     return pages

@@ -4,7 +4,6 @@ from emulator.api.account_services import RequestAccounts
 from emulator.api.administration.authority import build_authority_pages
 from emulator.api.administration.faults import build_fault_pages
 from emulator.api.administration.prune import build_prune_pages
-from emulator.api.administration.reset import build_reset_pages
 from emulator.api.administration.state import build_state_pages
 from emulator.api.application import build_pages
 from emulator.api.changes import Streams, build_changes_pages
@@ -49,8 +48,7 @@ def test_the_table_has_every_address_and_no_other() -> None:
             build_changes_pages(accounts, Streams(), unused),
             build_spot_pages(unused),
             build_fault_pages(),
-            build_reset_pages(unused, unused, unused),
-            build_state_pages(unused, unused),
+            build_state_pages(unused, unused, unused, unused, unused),
             build_prune_pages(unused),
             build_authority_pages(None),
             build_openapi_pages("1"),
