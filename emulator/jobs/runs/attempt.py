@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.model.failures import ContainerFailure
 from emulator.jobs.runs.containers.container import HOST_LABEL, remove_network
 from emulator.jobs.runs.containers.host_containers import HostContainers
-from emulator.jobs.runs.containers.refused_writes import find_hint
 from emulator.jobs.runs.job_log import JobLog
 from emulator.jobs.runs.measuring.host_agent import HostAgent, MeasuredHost
 from emulator.jobs.runs.measuring.volume import Volume, VolumeWatch, find_limit
@@ -38,6 +38,14 @@ TRAINING_SHM_BYTES = 2 * GIB
 
 Data loaders pass batches through it and soon fill Docker's default, 64 MiB.
 """
+_REFUSAL = re.compile(
+    r"read-only file ?system|permission denied|operation not permitted|\bE(ROFS|ACCES|PERM)\b", re.IGNORECASE
+)
+_REFUSAL_HINT = (
+    "smdebug-emulator: Something was refused to the container. It may write to /opt/ml, /tmp and its home only, and "
+    "is not root, as it would be on AWS. If the image needs more, start the emulator with --writable-root, or as root "
+    "with --container-user root."
+)
 
 
 def build_typical_spec(image: str, settings: Settings) -> ContainerSpec:
@@ -206,12 +214,13 @@ class Attempt(ABC):
     def explain_failure(self, host: Host) -> str:
         """Return why the emulator ended a container; empty if it did not end it.
 
-        A container that failed by itself gets a hint in the log, if its last lines show a known cause.
+        A container that failed by itself gets a hint in the log, if its last lines contain a permission error. A local
+        process gets none, because it has all permissions of the emulator's user.
         """
         cause = self.volumes[host].reason or ""
         last_lines = self.containers.read_to_end(host)
-        if not cause and (hint := find_hint(self.context.services.runtime, last_lines)):
-            self.log.write(host, hint)
+        if not cause and self.context.services.runtime.name != "process" and any(map(_REFUSAL.search, last_lines)):
+            self.log.write(host, _REFUSAL_HINT)
         return cause
 
     def detach(self) -> None:

@@ -8,14 +8,13 @@ import logging
 import re
 import secrets
 import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, PipelineExecution, is_true, plan_steps
-from emulator.jobs.runs.pipelines.pipeline_experiments import provide_experiment
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +119,7 @@ class JobSteps(StepKind):
         role = self._run.execution.request.get("RoleArn")
         arguments = ({"RoleArn": role} if role else {}) | self._run.resolve(step["Arguments"])
         if self._job in _IN_EXPERIMENTS:
-            config = provide_experiment(self._run.execution.definition, self._run.resolve, self._client)
+            config = _provide_experiment(self._run, self._client)
             if config := {**config, **arguments.pop("ExperimentConfig", {})}:
                 arguments["ExperimentConfig"] = config
         try:
@@ -149,6 +148,33 @@ class JobSteps(StepKind):
     def describe(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Describe the job."""
         return self._describe_job(step)
+
+
+def _provide_experiment(run: Run, sagemaker: Any) -> Mapping[str, str]:
+    """Create the experiment and the trial of an execution, unless they exist.
+
+    Returns:
+        The ExperimentConfig of the execution's jobs; empty if the definition has no PipelineExperimentConfig.
+
+    Raises:
+        ClientError: One of them cannot be created.
+    """
+    config = run.execution.definition.get("PipelineExperimentConfig")
+    if not config:
+        return {}
+    names: dict[str, str] = run.resolve(config)
+    experiment, trial = names["ExperimentName"], names["TrialName"]
+    _create(lambda: sagemaker.create_experiment(ExperimentName=experiment))
+    _create(lambda: sagemaker.create_trial(TrialName=trial, ExperimentName=experiment))
+    return {"ExperimentName": experiment, "TrialName": trial}
+
+
+def _create(create: Callable[[], object]) -> None:
+    try:
+        create()
+    except ClientError as error:
+        if "already exists" not in error.response["Error"]["Message"]:
+            raise
 
 
 class TuningSteps(JobSteps):
