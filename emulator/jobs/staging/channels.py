@@ -99,8 +99,8 @@ def download_channels(
             receivers = list_receivers(channel, hosts)
             if host not in receivers or reads_pipe(channel, request):
                 continue
-            source, share = channel["DataSource"]["S3DataSource"], find_share(channel, host, receivers)
-            objects = shuffle(list_objects(source, object_store), channel)[share]
+            source = channel["DataSource"]["S3DataSource"]
+            objects = shuffle(list_objects(source, object_store), channel)[find_share(source, host, receivers)]
             is_fast = find_mode(channel, request) == "FastFile"
             if is_fast and linked is not None:
                 (folder / name).mkdir(parents=True, exist_ok=True)
@@ -114,9 +114,9 @@ def download_channels(
     return downloaded
 
 
-def find_share(channel: Mapping[str, Any], host: Host, receivers: Sequence[Host]) -> slice:
-    """Return the slice of a channel's objects that ``host`` gets."""
-    if is_sharded(channel["DataSource"]["S3DataSource"]):
+def find_share(source: Mapping[str, Any], host: Host, receivers: Sequence[Host]) -> slice:
+    """Return the slice of an S3 source's objects that ``host`` gets: of one that is ShardedByS3Key, every n-th."""
+    if source.get("S3DataDistributionType") == "ShardedByS3Key":
         return slice(receivers.index(host), None, len(receivers))
     return slice(None)
 
@@ -127,11 +127,6 @@ def shuffle(entries: Sequence[_Entry], channel: Mapping[str, Any], epoch: int = 
     if configuration := channel.get("ShuffleConfig"):
         Random(f"{configuration['Seed']} {epoch}").shuffle(shuffled)  # noqa: S311 - the same every time is what is wanted
     return shuffled
-
-
-def is_sharded(source: Mapping[str, Any]) -> bool:
-    """Return whether an S3 source is divided among the hosts, instead of each host getting all of it."""
-    return source.get("S3DataDistributionType") == "ShardedByS3Key"
 
 
 def download_source(

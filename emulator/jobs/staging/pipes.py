@@ -60,7 +60,8 @@ def open_pipes(
     for channel in request.get("InputDataConfig") or ():
         receivers = list_receivers(channel, hosts)
         if host in receivers and reads_pipe(channel, request):
-            pipes.append(ChannelPipe(channel, object_store, folder, find_share(channel, host, receivers)))
+            share = find_share(channel["DataSource"]["S3DataSource"], host, receivers)
+            pipes.append(ChannelPipe(channel, object_store, folder, share))
     return pipes
 
 

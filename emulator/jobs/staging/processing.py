@@ -9,7 +9,7 @@ from typing import Any
 from container_runtime.spec import Mount
 from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.processing_job import ProcessingJob
-from emulator.jobs.staging.channels import download_source, is_sharded
+from emulator.jobs.staging.channels import download_source, find_share
 from emulator.jobs.staging.hosts import Cluster, Host
 from emulator.jobs.staging.opt_ml import TARGET
 from emulator.moto_services.s3.objects import ObjectStore
@@ -127,10 +127,9 @@ def download_inputs(
     """
     for each in _list_inputs(request):
         source = each["S3Input"]
-        share = slice(hosts.index(host), None, len(hosts)) if is_sharded(source) else slice(None)
         folder = opt_ml / relative_path(source["LocalPath"])
         try:
-            download_source(source, object_store, folder, check_stop, share)
+            download_source(source, object_store, folder, check_stop, find_share(source, host, hosts))
         except RequestFailure as error:
             raise RequestFailure(f"Data download of the input {each['InputName']!r} failed: {error}") from error
 
