@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from threading import Condition, Thread
+from threading import Condition
 from typing import TYPE_CHECKING
 
 from container_runtime.runtime import ContainerRuntimeError
+from emulator.jobs.runs.measuring.agent_thread import AgentThread
 from emulator.jobs.runs.measuring.gpus import Gpus
 from emulator.jobs.runs.measuring.machine import describe_load, describe_memory
 from emulator.jobs.runs.measuring.measures import MinuteFiles
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class SystemMonitor:
+class SystemMonitor(AgentThread):
     """A thread that measures one container until it ends, as long as its job is profiled."""
 
     def __init__(
@@ -47,43 +48,35 @@ class SystemMonitor:
                 unless it runs on another machine.
             on_starved: called once, with the percent of the time, if the container waits for cores that others use.
         """
+        self._name = f"{job_name}/{host}"
+        super().__init__(f"monitor-{self._name}")
         self._has_gpus = has_gpus
         self._on_starved = on_starved
-        self._name = f"{job_name}/{host}"
         self._host = host
         self._memory_bytes = memory_bytes
         self._folder = folder
         self._interval: float | None = None
-        self._ended = False
         # Notified of each change of _interval and _ended.
         self._changed = Condition()
-        self._thread: Thread | None = None
 
     def set_interval(self, seconds: float | None) -> None:
-        """Set the measurement interval; None to pause. Any thread may call it."""
+        """Set the measurement interval; None to pause, as at the start. Any thread may call it."""
         with self._changed:
             self._interval = seconds
             self._changed.notify_all()
 
-    def start(self, runtime: ContainerRuntime, container_id: str) -> None:
-        """Start the thread. It measures as soon as an interval is set."""
-        self._thread = Thread(target=self._run, args=(runtime, container_id), name=f"monitor-{self._name}")
-        self._thread.start()
-
     def finish(self) -> None:
         """Wait until the last file is complete. Call it after the container has ended."""
         with self._changed:
-            self._ended = True
+            self._ended.set()
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        super().finish()
 
     def _run(self, runtime: ContainerRuntime, container_id: str) -> None:
         try:
             with self._changed:
-                self._changed.wait_for(lambda: self._ended or self._interval is not None)
-                if self._ended and self._interval is None:
+                self._changed.wait_for(lambda: self._ended.is_set() or self._interval is not None)
+                if self._ended.is_set() and self._interval is None:
                     return
             if (meter := runtime.open_meter(container_id)) is not None:
                 self._measure(meter)
@@ -101,7 +94,7 @@ class SystemMonitor:
         failed = False
         starvation = Starvation()
         try:
-            while not self._ended:
+            while not self._ended.is_set():
                 interval = self._interval
                 if interval is None:
                     files.close()
@@ -138,4 +131,4 @@ class SystemMonitor:
     def _wait(self, interval: float | None, seconds: float | None) -> None:
         """Wait for at most ``seconds``, until the interval differs from ``interval`` or the container has ended."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ended or self._interval != interval, seconds)
+            self._changed.wait_for(lambda: self._ended.is_set() or self._interval != interval, seconds)
