@@ -11,7 +11,7 @@ from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationExcep
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
 from emulator.jobs.model.descriptions import describe_training_job
 from emulator.jobs.model.failures import RequestFailure
-from emulator.jobs.model.profiler_config import is_profiled
+from emulator.jobs.model.profiler_config import is_profiled, list_rules
 from emulator.jobs.model.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.model.training_job import TrainingJob, new_training_job
 from emulator.jobs.model.warm_pool import change_period, describe_warm_pool
@@ -86,7 +86,7 @@ class TrainingJobs(JobsOfAKind):
         return job, warnings
 
     def _build_evaluations(self, job: TrainingJob) -> list[RuleEvaluation]:
-        """Build the evaluations of a job's rules; profiler rules come last."""
+        """Build the evaluations of a job's rules."""
         return [
             new_rule_evaluation(
                 job.account_id,
@@ -97,12 +97,7 @@ class TrainingJobs(JobsOfAKind):
                 uuid.uuid4().hex[:8],
                 self._ledger.now_ms(),
             )
-            for position, configuration in enumerate(
-                (
-                    *(job.request.get("DebugRuleConfigurations") or ()),
-                    *(job.request.get("ProfilerRuleConfigurations") or ()),
-                )
-            )
+            for position, configuration in enumerate(list_rules(job.request))
         ]
 
     def get(self, region: str, name: str) -> TrainingJob:

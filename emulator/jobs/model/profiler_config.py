@@ -25,6 +25,11 @@ def is_disabled(request: Mapping[str, Any]) -> bool:
     return bool((request.get("ProfilerConfig") or {}).get("DisableProfiler"))
 
 
+def list_rules(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """List the configurations of a job's rules; those that read what its profiler writes come last."""
+    return [*(request.get("DebugRuleConfigurations") or ()), *(request.get("ProfilerRuleConfigurations") or ())]
+
+
 def is_profiler_rule(request: Mapping[str, Any], rule_configuration_name: str) -> bool:
     """Whether a rule of a job reads what its profiler writes; others read the tensors. No two have one name."""
     rules = request.get("ProfilerRuleConfigurations") or ()

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from emulator.exceptions import ValidationException
+from emulator.jobs.model.profiler_config import list_rules
 from emulator.moto_services.ecr import has_repository
 from emulator.moto_services.iam.job_roles import lacks_role
 from emulator.moto_services.s3.objects import parse_s3_uri
@@ -30,11 +31,10 @@ def check_surroundings(request: Request, context: Context) -> None:
         ValidationException: in AWS's words, where they are known.
     """
     _check_role(request["RoleArn"], context)
-    images = [_find_image(request)]
-    for image in (*images, *_list_rule_images(request)):
-        _check_region_of_image(image, context)
-    for image in images:
-        _check_account_of_image(image, request["RoleArn"], context)
+    image = _find_image(request)
+    for each in (image, *(rule["RuleEvaluatorImage"] for rule in list_rules(request))):
+        _check_region_of_image(each, context)
+    _check_account_of_image(image, request["RoleArn"], context)
     _check_buckets(request, context)
 
 
@@ -55,11 +55,6 @@ def _find_image(request: Request) -> str:
         else request["AlgorithmSpecification"]["TrainingImage"]
     )
     return name
-
-
-def _list_rule_images(request: Request) -> list[str]:
-    rules = [*request.get("DebugRuleConfigurations", ()), *request.get("ProfilerRuleConfigurations", ())]
-    return [rule["RuleEvaluatorImage"] for rule in rules]
 
 
 def _check_region_of_image(image: str, context: Context) -> None:

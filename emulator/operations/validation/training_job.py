@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from emulator.exceptions import ResourceLimitExceeded, ValidationException
-from emulator.jobs.model.profiler_config import describe_fault
+from emulator.jobs.model.profiler_config import describe_fault, list_rules
 from emulator.jobs.model.training_job import DEFAULT_RUNTIME_SECONDS
 from emulator.jobs.staging.channels import reads_pipe
 from emulator.jobs.staging.hosts import MAX_HOSTS
@@ -194,7 +194,7 @@ def check_rules(request: Request) -> None:
     """
     if fault := describe_fault(request):
         raise ValidationException(fault)
-    rules = [*request.get("DebugRuleConfigurations", []), *request.get("ProfilerRuleConfigurations", [])]
+    rules = list_rules(request)
     if len(rules) > MAX_RULES:
         raise ResourceLimitExceeded(
             f"A training job may have at most {MAX_RULES} rules; this request has {len(rules)} in "
