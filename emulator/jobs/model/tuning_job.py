@@ -20,7 +20,7 @@ ObjectiveStatus = Literal["Succeeded", "Pending", "Failed"]
 TUNING_JOB_ARN = "TuningJobArn"
 DEFINITION_NAME = "TrainingJobDefinitionName"
 
-_RANGES = ("IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges")
+RANGES = ("IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges")
 
 _NOT_OF_TRAINING = frozenset(
     {
@@ -64,7 +64,7 @@ class TuningJob(RequestedJob):
     def list_ranges(self, definition: Mapping[str, Any]) -> dict[str, tuple[str, Mapping[str, Any]]]:
         """Kind and range of each hyperparameter that is tuned, by name."""
         ranges = definition.get("HyperParameterRanges") or self.configuration.get("ParameterRanges") or {}
-        return {each["Name"]: (kind, each) for kind in _RANGES for each in ranges.get(kind) or ()}
+        return {each["Name"]: (kind, each) for kind in RANGES for each in ranges.get(kind) or ()}
 
     def find_definition(self, job: TrainingJob) -> Mapping[str, Any]:
         """Find the definition that a training job was made by."""

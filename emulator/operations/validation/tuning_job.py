@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from emulator.exceptions import ValidationException
-from emulator.jobs.model.tuning_job import TuningJob
+from emulator.jobs.model.tuning_job import RANGES, TuningJob
 from emulator.jobs.runs.tuning.hyperparameters import count_combinations
 from emulator.operations.context import Context, Request
 from emulator.operations.validation import training_job
 from emulator.operations.validation.surroundings import check_surroundings
 
 # Members of a definition that have an effect: those of CreateTrainingJob, and its own.
-_KINDS = ("IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges")
 _DEFINITIONS = ("TrainingJobDefinition", "TrainingJobDefinitions")
 ACTS_ON = frozenset(
     {
@@ -20,7 +19,7 @@ ACTS_ON = frozenset(
         "HyperParameterTuningJobConfig.StrategyConfig",
         "HyperParameterTuningJobConfig.HyperParameterTuningJobObjective",
         "HyperParameterTuningJobConfig.ResourceLimits",
-        *(f"HyperParameterTuningJobConfig.ParameterRanges.{kind}" for kind in _KINDS),
+        *(f"HyperParameterTuningJobConfig.ParameterRanges.{kind}" for kind in RANGES),
         "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType",
         "HyperParameterTuningJobConfig.TuningJobCompletionCriteria",
         "HyperParameterTuningJobConfig.RandomSeed",
@@ -32,7 +31,7 @@ ACTS_ON = frozenset(
             for member in (
                 "DefinitionName",
                 "TuningObjective",
-                *(f"HyperParameterRanges.{kind}" for kind in _KINDS),
+                *(f"HyperParameterRanges.{kind}" for kind in RANGES),
                 "StaticHyperParameters",
                 "HyperParameterTuningResourceConfig.InstanceType",
                 "HyperParameterTuningResourceConfig.InstanceCount",
@@ -66,7 +65,7 @@ def check_tuning_job(request: Request, context: Context) -> None:
     """
     job = _build_sample(request, context)
     _check_definitions(request)
-    _check_unsupported(request)
+    _check_unsupported(job)
     for definition in job.definitions:
         _check_ranges(job, definition)
         _check_objective(job, definition)
@@ -100,23 +99,17 @@ def _check_definitions(request: Request) -> None:
         raise ValidationException("Each of TrainingJobDefinitions must have a DefinitionName of its own.")
 
 
-def _check_unsupported(request: Request) -> None:
-    configuration = request["HyperParameterTuningJobConfig"]
-    criteria = configuration.get("TuningJobCompletionCriteria", {})
+def _check_unsupported(job: TuningJob) -> None:
+    criteria = job.configuration.get("TuningJobCompletionCriteria", {})
     if criteria.get("ConvergenceDetected", {}).get("CompleteOnConvergence") == "Enabled":
         raise ValidationException(
             "CompleteOnConvergence is not emulated. Use BestObjectiveNotImproving or TargetObjectiveMetricValue."
         )
-    if "Autotune" in request:
+    if "Autotune" in job.request:
         raise ValidationException("Autotune is not emulated: give Strategy, ResourceLimits and ParameterRanges.")
-    for each in [configuration.get("ParameterRanges", {}), *_list_own_ranges(request)]:
-        if each.get("AutoParameters"):
-            raise ValidationException("AutoParameters are not emulated: give each parameter a range.")
-
-
-def _list_own_ranges(request: Request) -> list[Mapping[str, Any]]:
-    definitions = request.get("TrainingJobDefinitions") or [request["TrainingJobDefinition"]]
-    return [each.get("HyperParameterRanges", {}) for each in definitions]
+    own = [each.get("HyperParameterRanges", {}) for each in job.definitions]
+    if any(each.get("AutoParameters") for each in (job.configuration.get("ParameterRanges", {}), *own)):
+        raise ValidationException("AutoParameters are not emulated: give each parameter a range.")
 
 
 def _check_ranges(job: TuningJob, definition: Mapping[str, Any]) -> None:
