@@ -30,26 +30,19 @@ def create_pipeline(request: Request, context: Context) -> Response | None:  # n
     Raises:
         ValidationException: a step depends on a Fail step.
     """
-    _check_fail_steps(request)
+    # A definition that is malformed is reported when it is started.
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        refuse_needs_of_fail_steps(json.loads(request.get("PipelineDefinition", "{}")))
     return None
 
 
-def update_pipeline(request: Request, context: Context) -> Response | None:  # noqa: ARG001 - moto stores it
+def update_pipeline(request: Request, context: Context) -> Response | None:
     """Check the definition; moto changes the pipeline.
 
     Raises:
         ValidationException: a step depends on a Fail step.
     """
-    _check_fail_steps(request)
-    return None
-
-
-def _check_fail_steps(request: Request) -> None:
-    try:
-        definition = json.loads(request.get("PipelineDefinition", "{}"))
-        refuse_needs_of_fail_steps(definition)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return  # a definition that is not read before it is started
+    return create_pipeline(request, context)
 
 
 @declare_members(

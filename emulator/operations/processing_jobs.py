@@ -16,11 +16,9 @@ def create_processing_job(request: Request, context: Context) -> Response:
     """
     validation.check_processing_job(request)
     check_surroundings(request, context)
-    if "ExperimentConfig" in request:
-        context.jobs.experiments.check(context.region, request)
+    context.jobs.experiments.check(context.region, request)
     job, warnings = context.jobs.processing.create(context.region, request, context.client_note)
-    if "ExperimentConfig" in request:
-        context.jobs.experiments.add(job)
+    context.jobs.experiments.add(job)
     context.headers.update(build_header(warnings))
     return {"ProcessingJobArn": job.arn}
 

@@ -1,9 +1,8 @@
 """Operations on the tags of jobs and pipeline executions."""
 
 from emulator.jobs.store.listing import cut_page
+from emulator.jobs.tags import MAX_TAGS
 from emulator.operations.context import Context, Request, Response
-
-_MAX_TAGS = 50
 
 
 def add_tags(request: Request, context: Context) -> Response | None:
@@ -26,9 +25,7 @@ def list_tags(request: Request, context: Context) -> Response | None:
     """
     if context.has_moto_resource(request["ResourceArn"]):
         return None
-    tags, next_token = cut_page(
-        context.jobs.tags.list_all(request["ResourceArn"]), {"MaxResults": _MAX_TAGS, **request}
-    )
+    tags, next_token = cut_page(context.jobs.tags.list_all(request["ResourceArn"]), {"MaxResults": MAX_TAGS, **request})
     return {"Tags": tags, "NextToken": next_token}
 
 
