@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
@@ -39,8 +39,8 @@ class Streams:
         """End every stream within a second."""
         self._closing.set()
 
-    def open(self, lines: Iterator[str]) -> Iterator[str]:
-        """Wrap the lines of a stream in an iterator that occupies a slot until it is closed.
+    def occupy(self) -> None:
+        """Occupy a slot until ``release``.
 
         Raises:
             ResourceLimitExceeded: no slot is free.
@@ -48,30 +48,10 @@ class Streams:
         if not self._slots.acquire(blocking=False):
             text = f"{MOST_STREAMS} pages are already open: close one, or reload this page for updates."
             raise ResourceLimitExceeded(text, status=503)
-        return _Held(lines, self._slots)
 
-
-class _Held:
-    """An iterator that releases its slot, even if it is closed before its first item."""
-
-    def __init__(self, lines: Iterator[str], slots: threading.BoundedSemaphore) -> None:
-        self._lines = lines
-        self._slots: threading.BoundedSemaphore | None = slots
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        try:
-            return next(self._lines)
-        except StopIteration:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        slots, self._slots = self._slots, None
-        if slots is not None:
-            slots.release()
+    def release(self) -> None:
+        """Release a slot."""
+        self._slots.release()
 
 
 def build_changes_pages(accounts: RequestAccounts, streams: Streams, on_open: Callable[[str], None]) -> Blueprint:
@@ -97,10 +77,14 @@ def build_changes_pages(accounts: RequestAccounts, streams: Streams, on_open: Ca
         region, _, name = request.args.get("job", "").partition("/")
         last = request.headers.get("Last-Event-ID") or request.args.get("lastEventId", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 18 else None
-        lines = streams.open(follow(account, (region, name) if name else None, after, lambda: streams.closing))
-        on_open(account.account_id)
+        streams.occupy()
+        lines = follow(account, (region, name) if name else None, after, lambda: streams.closing)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return Response(lines, headers=headers, content_type="text/event-stream; charset=utf-8")
+        response = Response(lines, headers=headers, content_type="text/event-stream; charset=utf-8")
+        # Also where the client disconnects before the first line.
+        response.call_on_close(streams.release)
+        on_open(account.account_id)
+        return response
 
     return pages
 

@@ -5,13 +5,15 @@ import threading
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from container_runtime.runtime import ContainerRuntime
-from emulator.api.changes import MOST_STREAMS, Streams, follow
-from emulator.exceptions import ResourceLimitExceeded
+from emulator.api.account_services import RequestAccounts
+from emulator.api.application import build_pages
+from emulator.api.changes import MOST_STREAMS, Streams, build_changes_pages, follow
 from emulator.jobs import build_services
 from emulator.jobs.store.store import JobStore
 from emulator.services import Services
@@ -80,19 +82,24 @@ def test_a_silent_stream_says_that_it_is_there(account: Services, monkeypatch: p
     assert list(islice(stream, 2))[1].startswith(":")
 
 
-def test_the_number_of_open_ones_is_limited_and_each_frees_its_place() -> None:
+def test_the_number_of_open_ones_is_limited_and_each_frees_its_place(account: Services) -> None:
     streams = Streams()
-    opened = [streams.open(iter(["a"])) for _ in range(MOST_STREAMS)]
-    with pytest.raises(ResourceLimitExceeded, match="pages are already open"):
-        streams.open(iter(()))
+    accounts = cast("RequestAccounts", SimpleNamespace(find=lambda: account))
+    pages = build_pages(dict, [build_changes_pages(accounts, streams, lambda _account: None)])
+    client = pages.test_client()
+    opened = [client.get("/_emulator/stream") for _ in range(MOST_STREAMS)]
+    refused = client.get("/_emulator/stream")
+    assert refused.status_code == 503
+    assert "pages are already open" in refused.get_json()["error"]
     # One that is closed before it began, and one that was read to its end.
-    opened[0].close()  # type: ignore[attr-defined]
-    assert list(opened[1]) == ["a"]
-    opened[1].close()  # type: ignore[attr-defined]
-    again = [streams.open(iter(())) for _ in range(2)]
-    assert len(again) == 2
-    with pytest.raises(ResourceLimitExceeded):
-        streams.open(iter(()))
+    opened[0].close()
+    streams.close()
+    assert b"hello" in opened[1].data
+    opened[1].close()
+    again = [client.get("/_emulator/stream") for _ in range(3)]
+    assert [each.status_code for each in again] == [200, 200, 503]
+    for each in (*opened[2:], *again):
+        each.close()
 
 
 def test_outcomes_are_kept_by_event(account: Services) -> None:
