@@ -76,7 +76,7 @@ class NewestJobs:
         page = _cut(matching, wanted)
         listed: dict[tuple[str, str], tuple[TrainingJob, list[RuleEvaluation]]] = {}
         with self._engine.connect() as connection:
-            for row in connection.execute(_sort(_join_page(jobs, page), jobs)):
+            for row in connection.execute(_select_page(jobs, page)):
                 listed[row.region, row.name] = load_record(TrainingJob, row), []
             of_page = and_(rules.c.region == page.c.region, rules.c.training_job_name == page.c.name)
             for row in connection.execute(select(rules).join(page, of_page).order_by(rules.c.position)):
@@ -101,8 +101,8 @@ class NewestJobs:
         page = _cut(matching, wanted)
         found: list[ProcessingJob | RuleEvaluation] = []
         with self._engine.connect() as connection:
-            found += [load_record(ProcessingJob, row) for row in connection.execute(_join_page(jobs, page))]
-            found += [load_record(RuleEvaluation, row) for row in connection.execute(_join_page(rules, page))]
+            found += [load_record(ProcessingJob, row) for row in connection.execute(_select_page(jobs, page))]
+            found += [load_record(RuleEvaluation, row) for row in connection.execute(_select_page(rules, page))]
             total = connection.execute(select(func.count()).select_from(matching.subquery())).scalar_one()
         return sorted(found, key=lambda each: (-each.creation_ms, each.region, each.name)), total
 
@@ -135,7 +135,7 @@ class NewestJobs:
         conditions += [func.instr(func.lower(shown), word) > 0 for word in wanted.words]
         matching = select(table.c.region, table.c.name, table.c.creation_ms).where(*conditions)
         with self._engine.connect() as connection:
-            rows = connection.execute(_sort(_join_page(table, _cut(matching, wanted)), table)).all()
+            rows = connection.execute(_select_page(table, _cut(matching, wanted))).all()
             total = connection.execute(select(func.count()).select_from(matching.subquery())).scalar_one()
         return [load_record(kind, row) for row in rows], total
 
@@ -170,9 +170,6 @@ def _cut(matching: Select[Any], wanted: JobFilter) -> Subquery:
     return matching.order_by(*order).limit(wanted.limit).offset(wanted.offset).subquery()
 
 
-def _join_page(table: FromClause, page: Subquery) -> Select[Any]:
-    return select(table).join(page, and_(table.c.region == page.c.region, table.c.name == page.c.name))
-
-
-def _sort(statement: Select[Any], table: FromClause) -> Select[Any]:
-    return statement.order_by(table.c.creation_ms.desc(), table.c.region, table.c.name)
+def _select_page(table: FromClause, page: Subquery) -> Select[Any]:
+    of_page = and_(table.c.region == page.c.region, table.c.name == page.c.name)
+    return select(table).join(page, of_page).order_by(table.c.creation_ms.desc(), table.c.region, table.c.name)
