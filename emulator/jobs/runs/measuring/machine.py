@@ -53,27 +53,14 @@ def describe_load(
         ("WriteThroughputInBytesPerSecond", load.written_bytes, load_before.written_bytes),
     ):
         yield Figure("i/o", name, "", max(0, counted - counted_before) / seconds)
-    for name, own, own_before, all_of_it, all_before in (
-        (
-            "ReceiveBytesPerSecond",
-            load.received_bytes,
-            load_before.received_bytes,
-            machine.received_bytes,
-            machine_before.received_bytes,
-        ),
-        (
-            "TransmitBytesPerSecond",
-            load.sent_bytes,
-            load_before.sent_bytes,
-            machine.sent_bytes,
-            machine_before.sent_bytes,
-        ),
-    ):
+    for name, counter in (("ReceiveBytesPerSecond", "received_bytes"), ("TransmitBytesPerSecond", "sent_bytes")):
+        own, own_before = getattr(load, counter), getattr(load_before, counter)
         # If the container shares the machine's network, its own traffic is not known.
         taken = None if own is None or own_before is None else max(0, own - own_before)
         if taken is not None:
             yield Figure("network", name, "Algorithm", taken / seconds)
-        yield Figure("network", name, "Platform", max(0, all_of_it - all_before - (taken or 0)) / seconds)
+        passed = getattr(machine, counter) - getattr(machine_before, counter)
+        yield Figure("network", name, "Platform", max(0, passed - (taken or 0)) / seconds)
 
 
 def describe_memory(load: Load, memory_bytes: int) -> Figure:
