@@ -53,14 +53,6 @@ def relative_path(local_path: str) -> str:
     return posixpath.relpath(posixpath.normpath(local_path), TARGET)
 
 
-def describe_cluster(cluster: Cluster, host: Host) -> dict[str, Any]:
-    """Build the content of resourceconfig.json for ``host``."""
-    return {
-        "current_host": cluster.find_address(host),
-        "hosts": [cluster.find_address(each) for each in cluster.hosts],
-    }
-
-
 class ProcessingPaths:
     """Paths below /opt/ml as a host's containers see them. Without mounts, /opt/ml is a folder of this machine."""
 
@@ -104,7 +96,10 @@ def stage_processing(mount: Mount, job: ProcessingJob, cluster: Cluster, host: H
     described = {key: value for key, value in job.request.items() if key not in ("Tags", "ExperimentConfig")}
     files = {
         "processingjobconfig.json": paths.rewrite({"ProcessingJobArn": job.arn} | described),
-        "resourceconfig.json": describe_cluster(cluster, host),
+        "resourceconfig.json": {
+            "current_host": cluster.find_address(host),
+            "hosts": [cluster.find_address(each) for each in cluster.hosts],
+        },
     }
     for name, content in files.items():
         (mount.source / _CONFIGURATION / name).write_text(json.dumps(content, indent=1))
