@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from container_runtime.runtime import Container, LogLine
-    from emulator.jobs.runs.containers.container import Agent
     from emulator.jobs.runs.containers.host_containers import HostExit
     from emulator.jobs.runs.job_context import JobContext
+    from emulator.jobs.runs.measuring.agent_thread import AgentThread
     from emulator.jobs.staging.hosts import Host
     from emulator.jobs.staging.job_files import JobFolder
     from emulator.jobs.staging.job_warnings import ReportedWarnings
@@ -188,7 +188,7 @@ class Attempt(ABC):
         """Copy a line that a container printed to the job's log."""
         self.log.copy(host, line)
 
-    def build_agents(self, host: Host, **metrics_files: Any) -> tuple[Agent, ...]:
+    def build_agents(self, host: Host, **metrics_files: Any) -> tuple[AgentThread, ...]:
         """Build the agents that watch a host's container; ``metrics_files`` is passed to ``HostAgent``."""
         context, name = self.context, f"{self.context.name}/{host.name}"
         volume = Volume(self.list_folders(host), context.volume_member, find_limit(context.volume_gb))

@@ -14,9 +14,9 @@ from emulator.jobs.model.spent_time import INPUTS, parse_moments
 from emulator.jobs.model.training_job import FinalMetric, TrainingJob
 from emulator.jobs.model.warnings import JobWarning, build_warning
 from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt
-from emulator.jobs.runs.containers.container import Agent
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.job_context import JobContext
+from emulator.jobs.runs.measuring.agent_thread import AgentThread
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
 from emulator.jobs.runs.measuring.measures import finish_measures
 from emulator.jobs.runs.measuring.system_monitor import SystemMonitor
@@ -204,7 +204,7 @@ class TrainingAttempt(Attempt):
         super().read_line(host, line)
         self.metrics.read(line)
 
-    def build_agents(self, host: Host, **metrics_files: Any) -> tuple[Agent, ...]:
+    def build_agents(self, host: Host, **metrics_files: Any) -> tuple[AgentThread, ...]:
         """Build the agents that measure and profile a host."""
         memory_bytes = find_memory_bytes(host.instance_type) or MACHINE_MEMORY_BYTES
         folder, with_gpus = find_measures(self.context.folder), has_gpus(host.instance_type or "")

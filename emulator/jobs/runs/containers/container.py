@@ -2,9 +2,9 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from threading import Event, Lock, Thread
-from typing import Protocol
 
 from container_runtime.runtime import (
     Container,
@@ -14,7 +14,7 @@ from container_runtime.runtime import (
     Exit,
     LogLine,
 )
-from emulator.jobs.runs.containers.logs import LogFollower
+from emulator.jobs.runs.measuring.agent_thread import AgentThread
 
 logger = logging.getLogger(__name__)
 
@@ -25,16 +25,7 @@ JOB_LABEL = "smdebug-emulator.job-arn"
 HOST_LABEL = "smdebug-emulator.host"
 # Time until the next attempt to stop a container, after a failed one.
 _STOP_AGAIN_SECONDS = 1.0
-
-
-class Agent(Protocol):
-    """A helper that runs alongside a container until the container ends, such as a meter."""
-
-    def start(self, runtime: ContainerRuntime, container_id: str) -> None:
-        """Start the agent. Call it after the container has started."""
-
-    def finish(self) -> None:
-        """Wait until the agent has finished its work. Call it after the container has ended. Idempotent."""
+_LAST_LINES = 20
 
 
 class JobContainer:
@@ -47,12 +38,14 @@ class JobContainer:
         job_name: str,
         on_line: Callable[[LogLine], None],
         on_exit: Callable[[], None] = lambda: None,
-        agents: Sequence[Agent] = (),
+        agents: Sequence[AgentThread] = (),
     ) -> None:
         self._runtime = runtime
         self._id = container_id
         self._job_name = job_name
-        self._follower = LogFollower(runtime, container_id, on_line, f"log-{job_name}")
+        self._on_line = on_line
+        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self._log_reader = Thread(target=self._read_log, name=f"log-{job_name}")
         self._on_exit = on_exit
         self._agents = agents
         self._exited = Event()
@@ -64,7 +57,7 @@ class JobContainer:
 
     def follow(self) -> None:
         """Start to read the container's log, to measure it, and to wait for its end."""
-        self._follower.start()
+        self._log_reader.start()
         for agent in self._agents:
             agent.start(self._runtime, self._id)
         self._threads[0].start()
@@ -91,10 +84,11 @@ class JobContainer:
 
         Call it after the container has ended.
         """
-        self._follower.join()
+        if self._log_reader.ident is not None:
+            self._log_reader.join()
         for agent in self._agents:
             agent.finish()
-        return self._follower.last_lines
+        return list(self._last_lines)
 
     def ask_stop(self, grace_seconds: float) -> None:
         """Send SIGTERM now and SIGKILL after the grace period, without waiting.
@@ -126,6 +120,16 @@ class JobContainer:
             self._stop(0.0)
         self.let_go()
         remove_container(self._runtime, self._id)
+
+    def _read_log(self) -> None:
+        try:
+            for line in self._runtime.logs(self._id):
+                self._last_lines.append(line.text)
+                self._on_line(line)
+        except ContainerRuntimeError as error:
+            logger.warning("The log of container %s ends here: %s", self._id, error)
+        except Exception:
+            logger.exception("The log of container %s ends here", self._id)
 
     def _wait_for_exit(self) -> None:
         try:

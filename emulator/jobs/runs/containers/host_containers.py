@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from container_runtime.runtime import Container, ContainerRuntime, Exit, LogLine, PreparesInContainers
 from container_runtime.spec import ContainerSpec
-from emulator.jobs.runs.containers.container import Agent, JobContainer, remove_container
+from emulator.jobs.runs.containers.container import JobContainer, remove_container
+from emulator.jobs.runs.measuring.agent_thread import AgentThread
 from emulator.jobs.staging.hosts import Host
 
 # Time between SIGTERM and SIGKILL for the other hosts after one host has failed. It is enough to flush files.
@@ -95,7 +96,7 @@ class HostContainers:
         self,
         hosts: Sequence[Host],
         on_line: Callable[[Host, LogLine], None],
-        build_agents: Callable[[Host], Sequence[Agent]] = lambda _host: (),
+        build_agents: Callable[[Host], Sequence[AgentThread]] = lambda _host: (),
     ) -> None:
         """Start to read the logs of all containers, to measure them, and to wait for their ends.
 

@@ -1,11 +1,11 @@
 """Container logs, written to CloudWatch Logs in batches as lines arrive."""
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from threading import Condition, Thread
 
-from container_runtime.runtime import ContainerRuntime, ContainerRuntimeError, LogLine
+from container_runtime.runtime import LogLine
 from emulator.moto_services.cloudwatch.logs import Log, LogGroups, cut_message
 
 logger = logging.getLogger(__name__)
@@ -15,7 +15,6 @@ PROCESSING_GROUP = "/aws/sagemaker/ProcessingJobs"
 
 FLUSH_SECONDS = 0.1
 _PIPES_APART_MS = 1000
-LAST_LINES = 20
 
 
 def build_stream_name(job_name: str, host: str, start_ms: int) -> str:
@@ -116,40 +115,3 @@ class LogWriter:
             self._log_groups_for(region).put(group, stream, lines)
         except Exception:  # an error of one log must not stop the others
             logger.exception("%d lines of the log stream %s %s were lost", len(lines), group, stream)
-
-
-class LogFollower:
-    """A thread that reads one container's log to its end."""
-
-    def __init__(
-        self, runtime: ContainerRuntime, container_id: str, on_line: Callable[[LogLine], None], thread_name: str
-    ) -> None:
-        self._runtime = runtime
-        self._container_id = container_id
-        self._on_line = on_line
-        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
-        self._thread = Thread(target=self._run, name=thread_name)
-
-    def start(self) -> None:
-        """Start to read, from the first line that the container printed."""
-        self._thread.start()
-
-    def join(self) -> None:
-        """Wait until the last line is read, which is soon after the container's end."""
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    @property
-    def last_lines(self) -> list[str]:
-        """The last lines of the log, oldest first."""
-        return list(self._last_lines)
-
-    def _run(self) -> None:
-        try:
-            for line in self._runtime.logs(self._container_id):
-                self._last_lines.append(line.text)
-                self._on_line(line)
-        except ContainerRuntimeError as error:
-            logger.warning("The log of container %s ends here: %s", self._container_id, error)
-        except Exception:
-            logger.exception("The log of container %s ends here", self._container_id)

@@ -7,7 +7,7 @@ from container_runtime.runtime import ContainerRuntime
 
 
 class AgentThread(ABC):
-    """An ``Agent`` with a thread of its own."""
+    """A helper that runs alongside a container until the container ends, such as a meter."""
 
     def __init__(self, thread_name: str) -> None:
         """Prepare the thread."""
