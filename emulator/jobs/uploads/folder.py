@@ -211,12 +211,15 @@ class LiveUpload(ABC):
         self._thread = Thread(target=self._run, name=thread_name)
 
     @abstractmethod
-    def upload_some(self) -> object:
-        """Upload the files that exist by now; failed ones are tried again the next time."""
+    def upload_new_files(self, *, everything: bool = False) -> int:
+        """Upload the files that exist by now, and return their number; failed ones are tried again the next time.
 
-    @abstractmethod
-    def upload_rest(self) -> object:
-        """Upload all remaining files; raise an error if one could not be stored."""
+        Args:
+            everything: Whether to upload all remaining files, because the container has ended.
+
+        Raises:
+            UploadError: A file could not be stored.
+        """
 
     def start(self) -> None:
         """Begin."""
@@ -229,7 +232,7 @@ class LiveUpload(ABC):
             UploadError: A file could not be stored.
         """
         self.stop()
-        self.upload_rest()
+        self.upload_new_files(everything=True)
 
     def stop(self) -> None:
         """Stop the thread without uploading the rest."""
@@ -240,7 +243,7 @@ class LiveUpload(ABC):
     def _run(self) -> None:
         while not self._ended.wait(self._interval_seconds):
             try:
-                self.upload_some()
+                self.upload_new_files()
                 self._failed = False
             except Exception as error:
                 # The thread lives as long as the container: the next upload tries again, and the last one raises.
@@ -256,10 +259,6 @@ class FolderSync(LiveUpload):
         super().__init__(f"Files of {upload.folder}", thread_name, interval_seconds)
         self._upload = upload
 
-    def upload_some(self) -> None:
-        """Upload the files that have not changed since the last sweep."""
-        self._upload.sweep(settled_only=True)
-
-    def upload_rest(self) -> None:
-        """Upload every file."""
-        self._upload.sweep()
+    def upload_new_files(self, *, everything: bool = False) -> int:
+        """Upload the files that have not changed since the last sweep, or every file."""
+        return self._upload.sweep(settled_only=not everything)

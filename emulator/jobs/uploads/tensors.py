@@ -136,14 +136,6 @@ class TensorUpload(LiveUpload):
         self._pending: dict[str, FileState] = {}
         self._next_deep_pass = 0.0
 
-    def upload_some(self) -> int:
-        """One pass over what seems to have changed."""
-        return self.upload_new_files()
-
-    def upload_rest(self) -> int:
-        """One pass over everything."""
-        return self.upload_new_files(everything=True)
-
     def upload_new_files(self, *, everything: bool = False) -> int:
         """One pass; returns how many files it uploaded.
 
