@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from container_runtime.runtime import VersionRefusedError
-from emulator.exceptions import ResourceInUse, ResourceNotFound, ValidationException
+from emulator.exceptions import AwsError, ResourceInUse, ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind, check_name
 from emulator.jobs.model.descriptions import describe_training_job
 from emulator.jobs.model.failures import RequestFailure
@@ -100,15 +100,15 @@ class TrainingJobs(JobsOfAKind):
             for position, configuration in enumerate(list_rules(job.request))
         ]
 
-    def get(self, region: str, name: str) -> TrainingJob:
+    def get(self, region: str, name: str, error: type[AwsError] = ValidationException) -> TrainingJob:
         """Return the job.
 
         Raises:
-            ValidationException: There is no such job.
+            AwsError: There is no such job; the operation that asks determines the kind of the ``error``.
         """
         job = self._store.find_training_job(region, name)
         if job is None:
-            raise ValidationException(self._describe_missing(TrainingJob, name))
+            raise error(self._describe_missing(TrainingJob, name))
         return job
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TrainingJob], str | None]:
@@ -207,7 +207,7 @@ class TrainingJobs(JobsOfAKind):
             ResourceNotFound: There is no such job.
             ValidationException: The job has ended, and its warm pool is not Available or is not what is to be changed.
         """
-        self._check_profiler_bucket(region, change(self._require_training_job(region, name)))
+        self._check_profiler_bucket(region, change(self.get(region, name, ResourceNotFound)))
 
         def update(job: TrainingJob, now_ms: int) -> TrainingJob:
             if job.ended and pool_seconds is not None:
@@ -238,7 +238,7 @@ class TrainingJobs(JobsOfAKind):
             ResourceNotFound: There is no such job.
             ResourceInUse: The job or one of its rule evaluations has not ended.
         """
-        job = self._require_training_job(region, name)
+        job = self.get(region, name, ResourceNotFound)
         if not job.ended:
             raise ResourceInUse(_describe_refusal(job))
         # A run stores its job's end first, but reads the job again before its thread ends.
@@ -257,12 +257,6 @@ class TrainingJobs(JobsOfAKind):
         description = describe_training_job(job, evaluations)
         pool = describe_warm_pool(job, self._ledger.now_ms())
         return description if pool is None else description | {"WarmPoolStatus": pool}
-
-    def _require_training_job(self, region: str, name: str) -> TrainingJob:
-        job = self._store.find_training_job(region, name)
-        if job is None:
-            raise ResourceNotFound(self._describe_missing(TrainingJob, name))
-        return job
 
 
 def _describe_refusal(job: TrainingJob) -> str:
