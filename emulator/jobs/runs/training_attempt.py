@@ -89,17 +89,15 @@ class TrainingAttempt(Attempt):
 
     def warn_of_result(self, job: TrainingJob, failures: Sequence[ContainerFailure]) -> None:
         """Store the warnings about the job's result, and write each new one to the log."""
-        ledger = self.context.services.ledger
         found: Iterable[JobWarning] = ()
         if failures:
             found = find_failure_warnings(describe_algorithm_error(failures, len(self.context.hosts)))
         elif job.status != "Stopping":
             metrics = {each.name for each in self.metrics.final_metrics}
-            known = ledger.store.list_warnings(self.context.arn)
+            known = self.context.services.ledger.store.list_warnings(self.context.arn)
             has_tensors = partial(has_saved_tensors, self.context.object_store, job)
             found = find_result_warnings(job.request, known, metrics, has_tensors)
-        for each in ledger.warn(self.context.arn, list(found)):
-            self.log.note(each.line)
+        self._warn(*found)
 
     def read_message(self, host: Host) -> str:
         """Read /opt/ml/output/failure."""
@@ -223,8 +221,8 @@ class TrainingAttempt(Attempt):
     def _warn_of_starvation(self, host: Host, percent: float) -> None:
         self._warn(build_warning("ContainerStarved", host=host.name, percent=f"{percent:.0f}"))
 
-    def _warn(self, warning: JobWarning) -> None:
-        for each in self.context.services.ledger.warn(self.context.arn, [warning]):
+    def _warn(self, *warnings: JobWarning) -> None:
+        for each in self.context.services.ledger.warn(self.context.arn, warnings):
             self.log.note(each.line)
 
     def _publish_metric(self, metric: FinalMetric) -> None:
@@ -238,11 +236,8 @@ class TrainingAttempt(Attempt):
             RequestFailure: A bucket is missing.
         """
         if self.uploads is None:
-            measures, poll_seconds = (
-                find_measures(self.context.folder),
-                self.context.services.settings.tensor_poll_seconds,
-            )
-            opt_mls = list(self.opt_mls.values())
+            opt_mls, poll_seconds = list(self.opt_mls.values()), self.context.services.settings.tensor_poll_seconds
+            measures = find_measures(self.context.folder)
             self.uploads = LiveUploads(job, opt_mls, self.context.object_store, poll_seconds, measures, self._warn)
         return self.uploads
 
