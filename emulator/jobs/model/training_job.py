@@ -164,7 +164,7 @@ class TrainingJob:
     @property
     def training_start_ms(self) -> int | None:
         """When the instances were ready and Downloading began. AWS bills from this time."""
-        return self._start_of("Downloading")
+        return next((entry.start_ms for entry in self.transitions if entry.status == "Downloading"), None)
 
     @property
     def training_end_ms(self) -> int | None:
@@ -292,9 +292,6 @@ class TrainingJob:
     def fail(self, now_ms: int, failure_reason: str) -> TrainingJob:
         """Return the job as Failed, or unchanged if it has ended."""
         return self if self.ended else self.transition("Failed", now_ms, failure_reason=failure_reason)
-
-    def _start_of(self, secondary: SecondaryStatus) -> int | None:
-        return next((entry.start_ms for entry in self.transitions if entry.status == secondary), None)
 
 
 def build_training_job_arn(account_id: str, region: str, name: str) -> str:
