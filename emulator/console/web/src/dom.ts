@@ -1,13 +1,15 @@
 // Elements, made by hand: whatever a job is called or prints becomes text, never markup.
 
 export type Child = Node | string | number | null | undefined | false;
-type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
+/** What an element holds: one child, or several. */
+export type Content = Child | Child[];
+export type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
 
 /** Make an element; a function among the attributes listens to the event of its name. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
-  ...children: (Child | Child[])[]
+  ...children: Content[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -23,7 +25,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 export function svg<K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Record<string, string | number> = {},
-  ...children: (Child | Child[])[]
+  ...children: Content[]
 ): SVGElementTagNameMap[K] {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
@@ -31,7 +33,7 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-function append(element: Element, children: (Child | Child[])[]): void {
+function append(element: Element, children: Content[]): void {
   for (const child of children.flat()) {
     if (child === null || child === undefined || child === false) continue;
     element.append(child instanceof Node ? child : String(child));
@@ -39,7 +41,7 @@ function append(element: Element, children: (Child | Child[])[]): void {
 }
 
 /** Replace what an element holds. */
-export function fill(element: Element, ...children: (Child | Child[])[]): void {
+export function fill(element: Element, ...children: Content[]): void {
   element.replaceChildren();
   append(element, children);
 }

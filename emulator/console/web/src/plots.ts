@@ -2,9 +2,10 @@
 
 import uPlot from "uplot";
 
-import { h } from "./dom";
+import { h, name } from "./dom";
 import { formatNumber } from "./format";
 import { styleLines } from "./lines";
+import { row, scrollable, tableHead } from "./parts";
 import {
   type PlottedLine,
   coverDecades,
@@ -92,13 +93,7 @@ export class LinePlot {
       },
       h("summary", {}, "Values as a table"),
     );
-    this.details.append(
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": `Values of ${options.title}` },
-        this.table,
-      ),
-    );
+    this.details.append(scrollable(`Values of ${options.title}`, this.table));
     this.canvas.setAttribute("role", "img");
     this.element = h(
       "figure",
@@ -346,26 +341,15 @@ export class LinePlot {
     const { at } = joinLines(this.lines);
     const known = this.lines.map((line) => new Map(line.at.map((step, index) => [step, line.values[index]])));
     this.table.replaceChildren(
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, this.options.x),
-          this.lines.map((line) => h("th", { scope: "col" }, h("bdi", {}, line.label))),
-        ),
-      ),
+      tableHead([this.options.x, ...this.lines.map((line) => name(line.label))]),
       h(
         "tbody",
         {},
         at.slice(0, 2000).map((step) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, step),
+          row(
+            step,
             known.map((values) =>
-              h("td", {}, values.has(step) ? String(values.get(step) ?? this.options.absent ?? "not finite") : ""),
+              values.has(step) ? String(values.get(step) ?? this.options.absent ?? "not finite") : "",
             ),
           ),
         ),

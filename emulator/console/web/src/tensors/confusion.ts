@@ -3,6 +3,7 @@
 import { ApiError, ask, type Confusion, type Run } from "../api";
 import { choice, fill, h } from "../dom";
 import { drawGrid } from "../heat_map";
+import { row, table } from "../parts";
 import { listOptions, showStep } from "./controls";
 import type { Picture, SharedChoices } from "./picture";
 import { findNamed } from "./run_contents";
@@ -55,19 +56,6 @@ function showMatrix({ counts, step }: Confusion): HTMLElement {
     columns: classes,
     columnLabel: "predicted as",
   });
-  const head = h(
-    "tr",
-    {},
-    h("th", { scope: "col" }, "label"),
-    classes.map((each) => h("th", { scope: "col" }, each)),
-  );
-  const rows = counts.map((row, index) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, index),
-      row.map((count) => h("td", {}, count)),
-    ),
-  );
-  return h("div", {}, grid, h("table", { class: "numbers" }, h("thead", {}, head), h("tbody", {}, rows)));
+  const rows = counts.map((each, index) => row(index, each));
+  return h("div", {}, grid, table(["label", ...classes], rows, { class: "numbers" }));
 }

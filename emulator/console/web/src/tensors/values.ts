@@ -4,6 +4,7 @@ import { ask, type Values } from "../api";
 import { fill, h, name } from "../dom";
 import { formatNumber } from "../format";
 import { drawGrid } from "../heat_map";
+import { scrollable, table } from "../parts";
 import { showStep } from "./controls";
 import { listFacts } from "./figures";
 import type { Picture, SharedChoices } from "./picture";
@@ -62,9 +63,5 @@ function showTable(plane: (number | string)[][]): HTMLElement {
       row.map((value) => h("td", {}, formatNumber(value))),
     ),
   );
-  return h(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values" },
-    h("table", { class: "numbers" }, h("tbody", {}, rows)),
-  );
+  return scrollable("Values", table([], rows, { class: "numbers" }));
 }

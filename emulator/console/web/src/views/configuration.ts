@@ -3,6 +3,7 @@
 import { ask, jobPath, type Run } from "../api";
 import { writeCalls } from "../calls";
 import { fill, h, name } from "../dom";
+import { row, table } from "../parts";
 import { load, type Part } from "./view";
 
 export function showConfiguration(root: Element): Part {
@@ -53,16 +54,9 @@ export function showConfiguration(root: Element): Part {
         ),
         h("h2", {}, "Hyperparameters"),
         Object.keys(hyperparameters).length
-          ? h(
-              "table",
-              {},
-              h(
-                "tbody",
-                {},
-                Object.entries(hyperparameters).map(([key, value]) =>
-                  h("tr", {}, h("th", { scope: "row" }, name(key)), h("td", {}, name(value))),
-                ),
-              ),
+          ? table(
+              [],
+              Object.entries(hyperparameters).map(([key, value]) => row(name(key), [name(value)])),
             )
           : h("p", { class: "quiet" }, "None."),
         h("h2", {}, "Request"),

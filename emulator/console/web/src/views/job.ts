@@ -16,6 +16,7 @@ import { debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatNumber, linkToJob, linkToProcessingJob, linkToS3, parseS3 } from "../format";
 import { labelLines } from "../lines";
 import { mark } from "../marks";
+import { row, table } from "../parts";
 import type { PlottedLine } from "../plot_data";
 import { LinePlot } from "../plots";
 import { showConfiguration } from "./configuration";
@@ -309,26 +310,7 @@ function showReport(report: Report, title: string, plots: LinePlot[]): HTMLEleme
       { class: "quiet" },
       `${steps["Evaluated"] ?? 0} ${steps["Evaluated"] === 1 ? "step" : "steps"} judged, ${steps["First"] ?? "–"} to ${steps["Last"] ?? "–"}; ${steps["WithValues"] ?? 0} had something to judge.`,
     ),
-    report.Series.length
-      ? h(
-          "table",
-          {},
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              ["Judged", "First", "Last", "Fires when"].map((text) => h("th", { scope: "col" }, text)),
-            ),
-          ),
-          h(
-            "tbody",
-            {},
-            report.Series.map((quantity) => showQuantity(quantity)),
-          ),
-        )
-      : null,
+    report.Series.length ? table(["Judged", "First", "Last", "Fires when"], report.Series.map(showQuantity)) : null,
     figures,
   );
 }
@@ -359,14 +341,8 @@ function showQuantity(quantity: Quantity): HTMLElement {
     quantity.Steps.length
       ? `${formatNumber(quantity.Values.at(index))} at step ${quantity.Steps.at(index) ?? ""}`
       : "–";
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, quantity.Quantity),
-    h("td", {}, at(0)),
-    h("td", {}, at(-1)),
-    h("td", {}, quantity.Threshold === null ? "–" : `${quantity.FiresWhen} ${formatNumber(quantity.Threshold)}`),
-  );
+  const limit = quantity.Threshold === null ? "–" : `${quantity.FiresWhen} ${formatNumber(quantity.Threshold)}`;
+  return row(quantity.Quantity, [at(0), at(-1), limit]);
 }
 
 function showRetry(rule: Rule, path: string, plots: LinePlot[]): HTMLElement {

@@ -3,6 +3,7 @@
 import { ask, type Health, type Swarm } from "../api";
 import { fill, h, name } from "../dom";
 import { formatBytes } from "../format";
+import { tableHead } from "../parts";
 
 const AGAIN_MS = 3000;
 
@@ -48,15 +49,7 @@ function describe(swarm: Swarm): HTMLElement {
       "table",
       { class: "jobs", hidden: !swarm.nodes.length },
       h("caption", { class: "unseen" }, "Nodes of the Swarm, and what runs on each"),
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          ["Node", "State", "Has", "Runs"].map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
+      tableHead(["Node", "State", "Has", "Runs"]),
       h(
         "tbody",
         {},

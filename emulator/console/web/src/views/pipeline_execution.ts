@@ -4,6 +4,7 @@ import type { PipelineExecution, PipelineStep } from "../api";
 import { fill, h, name, svg } from "../dom";
 import { formatDuration, linkToJob, linkToProcessingJob, linkToTuning } from "../format";
 import { mark, readMark } from "../marks";
+import { row, scrollable, table } from "../parts";
 import { placeSteps } from "../step_layout";
 import { showJobPage } from "./job_page";
 import { showStatus } from "./status";
@@ -109,50 +110,20 @@ function cut(text: string): string {
 }
 
 function listSteps(execution: PipelineExecution): HTMLElement {
-  return h(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Steps" },
-    h(
-      "table",
-      {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          ["Step", "Type", "Status", "Job", "After", "Duration"].map((text) => h("th", { scope: "col" }, text)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        execution.stepList.map((step) => {
-          const address = linkToStep(execution.region, step);
-          return h(
-            "tr",
-            { "data-step": step.name },
-            h("th", { scope: "row" }, name(step.name)),
-            h("td", {}, step.type),
-            h(
-              "td",
-              {},
-              step.status ? mark(step.status) : h("span", { class: "quiet" }, "not started"),
-              step.outcome === null ? null : ` ${step.outcome}`,
-              step.failureReason ? h("p", { class: "quiet reason" }, step.failureReason) : null,
-            ),
-            h(
-              "td",
-              {},
-              step.job && address
-                ? h("a", { href: address, "data-key": `job ${step.name}` }, name(step.job))
-                : (step.job ?? "–"),
-            ),
-            h("td", {}, step.needs.join(", ") || "–"),
-            h("td", {}, step.startMs === null || step.endMs === null ? "–" : formatDuration(step.endMs - step.startMs)),
-          );
-        }),
-      ),
-    ),
-  );
+  const rows = execution.stepList.map((step) => {
+    const address = linkToStep(execution.region, step);
+    const status = [
+      step.status ? mark(step.status) : h("span", { class: "quiet" }, "not started"),
+      step.outcome === null ? null : ` ${step.outcome}`,
+      step.failureReason ? h("p", { class: "quiet reason" }, step.failureReason) : null,
+    ];
+    const job =
+      step.job && address
+        ? h("a", { href: address, "data-key": `job ${step.name}` }, name(step.job))
+        : (step.job ?? "–");
+    const duration = step.startMs === null || step.endMs === null ? "–" : formatDuration(step.endMs - step.startMs);
+    const cells = [step.type, status, job, step.needs.join(", ") || "–", duration];
+    return row(name(step.name), cells, { "data-step": step.name });
+  });
+  return scrollable("Steps", table(["Step", "Type", "Status", "Job", "After", "Duration"], rows));
 }

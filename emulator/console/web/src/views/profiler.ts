@@ -5,6 +5,7 @@ import { fill, h, name } from "../dom";
 import { formatClock, formatDuration, formatNumber } from "../format";
 import { mark } from "../marks";
 import { drawGrid } from "../heat_map";
+import { row, scrollable, table } from "../parts";
 import type { PlottedLine } from "../plot_data";
 import { LinePlot } from "../plots";
 import { showProfilerReport } from "./profiler_report";
@@ -43,10 +44,10 @@ const STILL_RUNNING = new Set(["InProgress", "Stopping"]);
 export function showProfiler(root: Element, path: string): Part {
   const plots = new Map<string, LinePlot>();
   const said = h("p", { class: "quiet", role: "status" }, "Loading …");
-  const time = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Where the time goes" });
+  const time = scrollable("Where the time goes");
   const lines = h("div");
   const beneath = h("div", { class: "beneath" });
-  const figures = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures" });
+  const figures = scrollable("Figures");
   const [python, report] = [showPythonProfiles(path), showProfilerReport()];
   const rules = h("ul", { class: "plain" });
   let [running, open, timer, before] = [true, true, 0, ""];
@@ -199,7 +200,7 @@ function showTime(found: Profile): HTMLElement[] {
     seconds === null
       ? "–"
       : `${formatDuration(1000 * seconds)}${whole > 0 ? ` (${((100 * seconds) / whole).toFixed(0)} %)` : ""}`;
-  const row = (each: LoopTime): HTMLElement => {
+  const showLoop = (each: LoopTime): HTMLElement => {
     const bar = h(
       "div",
       { class: "shares", "aria-hidden": "true" },
@@ -223,26 +224,11 @@ function showTime(found: Profile): HTMLElement[] {
       PARTS.map(([part, text]) => h("td", { "data-part": part, "data-label": text }, share(each[part], each.seconds))),
     );
   };
-  const table = h(
-    "table",
-    { class: "where" },
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        ["Process", "Steps", "Median step", "Time"].map((text) => h("th", { scope: "col" }, text)),
-        PARTS.map(([part, text]) =>
-          h("th", { scope: "col" }, h("span", { class: `swatch ${part}`, "aria-hidden": "true" }), text),
-        ),
-      ),
-    ),
-    h("tbody", {}, found.time.map(row)),
-  );
+  const parts = PARTS.map(([part, text]) => [h("span", { class: `swatch ${part}`, "aria-hidden": "true" }), text]);
+  const headings = ["Process", "Steps", "Median step", "Time", ...parts];
   const untraced = found.time.some((each) => PARTS.some(([part]) => each[part] === null));
   return [
-    table,
+    table(headings, found.time.map(showLoop), { class: "where" }),
     ...(untraced
       ? [
           h(
@@ -271,33 +257,10 @@ function drawPhases(phases: Phases, [first, last]: [number, number]): HTMLElemen
 }
 
 function showFigures(usage: Usage[]): HTMLElement {
-  return h(
-    "table",
-    {},
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        ["Host", "Figure", "Mean", "Median", "95th percentile", "Highest", "Unit"].map((text) =>
-          h("th", { scope: "col" }, text),
-        ),
-      ),
-    ),
-    h(
-      "tbody",
-      {},
-      usage.map((each) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, name(each.node)),
-          h("td", {}, each.metric),
-          [each.mean, each.p50, each.p95, each.max].map((value) => h("td", {}, formatNumber(value))),
-          h("td", {}, each.unit),
-        ),
-      ),
+  return table(
+    ["Host", "Figure", "Mean", "Median", "95th percentile", "Highest", "Unit"],
+    usage.map((each) =>
+      row(name(each.node), [each.metric, ...[each.mean, each.p50, each.p95, each.max].map(formatNumber), each.unit]),
     ),
   );
 }

@@ -4,6 +4,7 @@ import { ask, type FlameGraph, type Profile, type PythonProfile } from "../api";
 import { choice, fill, h, name } from "../dom";
 import { drawFlames, locate } from "../flames";
 import { formatDuration, formatNumber } from "../format";
+import { row, scrollable, table } from "../parts";
 import { load } from "./view";
 
 type Point = PythonProfile["begin"];
@@ -43,34 +44,11 @@ export function showPythonProfiles(path: string): {
           "details",
           {},
           h("summary", {}, "Functions by the time in themselves"),
-          h(
-            "div",
-            { class: "scroll", tabindex: "0", role: "region", "aria-label": "Functions" },
-            h(
-              "table",
-              {},
-              h(
-                "thead",
-                {},
-                h(
-                  "tr",
-                  {},
-                  ["Function", "Where", "Seconds in itself"].map((text) => h("th", { scope: "col" }, text)),
-                ),
-              ),
-              h(
-                "tbody",
-                {},
-                found.functions.map((each) =>
-                  h(
-                    "tr",
-                    {},
-                    h("th", { scope: "row" }, name(each.name)),
-                    h("td", {}, name(locate(each))),
-                    h("td", {}, formatNumber(each.own)),
-                  ),
-                ),
-              ),
+          scrollable(
+            "Functions",
+            table(
+              ["Function", "Where", "Seconds in itself"],
+              found.functions.map((each) => row(name(each.name), [name(locate(each)), formatNumber(each.own)])),
             ),
           ),
         ),

@@ -3,6 +3,7 @@
 import { address, ask, type Archive, type BucketList, type Level } from "../api";
 import { fill, h, name } from "../dom";
 import { formatBytes, linkToS3 } from "../format";
+import { row, table } from "../parts";
 import { load, type View } from "./view";
 
 const SHOWN_BYTES = 1_000_000;
@@ -60,28 +61,12 @@ export function showS3(root: Element, bucket: string, key: string): View {
 
 async function showFolder(content: Element, bucket: string, prefix: string, after: string): Promise<void> {
   const level = await ask<Level>(`s3/${encodeURIComponent(bucket)}`, { prefix, after });
+  const link = (key: string): HTMLElement =>
+    h("a", { href: linkToS3(bucket, key) }, name(key.slice(prefix.length) || key));
   const rows = [
-    ...level.folders.map((each) =>
-      h(
-        "tr",
-        {},
-        h("th", { scope: "row" }, h("a", { href: linkToS3(bucket, each) }, name(each.slice(prefix.length)))),
-        h("td"),
-        h("td"),
-      ),
-    ),
+    ...level.folders.map((each) => row(link(each), ["", ""])),
     ...level.objects.map((each) =>
-      h(
-        "tr",
-        {},
-        h(
-          "th",
-          { scope: "row" },
-          h("a", { href: linkToS3(bucket, each.key) }, name(each.key.slice(prefix.length) || each.key)),
-        ),
-        h("td", {}, formatBytes(each.size)),
-        h("td", {}, new Date(each.modifiedMs).toLocaleString()),
-      ),
+      row(link(each.key), [formatBytes(each.size), new Date(each.modifiedMs).toLocaleString()]),
     ),
   ];
   const more = h(
@@ -104,22 +89,7 @@ async function showFolder(content: Element, bucket: string, prefix: string, afte
   } else {
     fill(
       content,
-      rows.length
-        ? h(
-            "table",
-            {},
-            h(
-              "thead",
-              {},
-              h(
-                "tr",
-                {},
-                ["Name", "Size", "Changed"].map((text) => h("th", { scope: "col" }, text)),
-              ),
-            ),
-            h("tbody", {}, rows),
-          )
-        : h("p", { class: "quiet" }, "Nothing is here."),
+      rows.length ? table(["Name", "Size", "Changed"], rows) : h("p", { class: "quiet" }, "Nothing is here."),
     );
   }
   if (level.after) content.append(more);
@@ -152,14 +122,7 @@ async function showObject(content: Element, bucket: string, key: string): Promis
         h(
           "tbody",
           {},
-          found.members.map((each) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, name(each.name)),
-              h("td", {}, each.isFile ? formatBytes(each.size) : "folder"),
-            ),
-          ),
+          found.members.map((each) => row(name(each.name), [each.isFile ? formatBytes(each.size) : "folder"])),
         ),
       ),
       found.complete ? null : h("p", { class: "quiet" }, "And more."),

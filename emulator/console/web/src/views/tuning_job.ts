@@ -4,6 +4,7 @@ import type { Trial, TuningJob } from "../api";
 import { fill, h, name, svg } from "../dom";
 import { formatDuration, formatNumber, linkToJob } from "../format";
 import { mark } from "../marks";
+import { row, scrollable, table } from "../parts";
 import { buildAxis, rankValues } from "../parallel_axes";
 import { showJobPage } from "./job_page";
 import { linkToExecutionOf, showStatus } from "./status";
@@ -121,9 +122,8 @@ function drawTrials(job: TuningJob, parameters: string[]): HTMLElement {
       "Hyperparameters and objective of each trial; the best one stands out" +
         (parameters.length >= MOST_AXES ? `. The first ${MOST_AXES - 1} hyperparameters are shown.` : ""),
     ),
-    h(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Trials in parallel coordinates" },
+    scrollable(
+      "Trials in parallel coordinates",
       svg(
         "svg",
         { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": said },
@@ -168,43 +168,21 @@ function listTrials(job: TuningJob, parameters: string[]): HTMLElement {
   const sign = job.direction === "Minimize" ? 1 : -1;
   const worth = (trial: Trial): number => (trial.value === null ? Infinity : sign * trial.value);
   const trials = [...job.trialJobs].sort((a, b) => worth(a) - worth(b) || a.creationMs - b.creationMs);
-  return h(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Trials" },
-    h(
-      "table",
-      { class: "trials" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          ["Trial", "Status", job.objective, ...parameters, "Duration"].map((text) =>
-            h("th", { scope: "col" }, name(text)),
-          ),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        trials.map((trial) =>
-          h(
-            "tr",
-            { "data-trial": trial.name },
-            h(
-              "th",
-              { scope: "row" },
-              h("a", { href: linkToJob(trial.region, trial.name), "data-key": trial.name }, name(trial.name)),
-              trial.name === job.bestTrial ? h("strong", {}, " best") : null,
-            ),
-            h("td", {}, mark(trial.status)),
-            h("td", {}, formatNumber(trial.value)),
-            parameters.map((each) => h("td", {}, name(trial.parameters[each] ?? "–"))),
-            h("td", {}, trial.endMs === null ? "–" : formatDuration(trial.endMs - trial.creationMs)),
-          ),
-        ),
-      ),
+  const rows = trials.map((trial) =>
+    row(
+      [
+        h("a", { href: linkToJob(trial.region, trial.name), "data-key": trial.name }, name(trial.name)),
+        trial.name === job.bestTrial ? h("strong", {}, " best") : null,
+      ],
+      [
+        mark(trial.status),
+        formatNumber(trial.value),
+        ...parameters.map((each) => name(trial.parameters[each] ?? "–")),
+        trial.endMs === null ? "–" : formatDuration(trial.endMs - trial.creationMs),
+      ],
+      { "data-trial": trial.name },
     ),
   );
+  const headings = ["Trial", "Status", job.objective, ...parameters, "Duration"].map(name);
+  return scrollable("Trials", table(headings, rows, { class: "trials" }));
 }
