@@ -1,7 +1,8 @@
 // Statuses as marks: a shape and a word beside the colour, which nobody needs to see.
 
-import type { Warning } from "./api";
+import type { Rule, Warning } from "./api";
 import { h } from "./dom";
+import { list } from "./parts";
 
 const SHAPES: Record<string, [shape: string, kind: string]> = {
   InProgress: ["◐", "running"],
@@ -32,6 +33,14 @@ export function mark(status: string, of = ""): HTMLElement {
     { class: `mark ${kind}`, "data-status": status },
     h("span", { "aria-hidden": "true" }, `${shape} `),
     words,
+  );
+}
+
+/** The marks of a job's rules. */
+export function markRules(rules: Pick<Rule, "name" | "status">[]): HTMLElement {
+  return list(
+    rules.map((each) => mark(each.status, each.name)),
+    "marks",
   );
 }
 

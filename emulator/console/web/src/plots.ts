@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import { h, name } from "./dom";
 import { formatNumber } from "./format";
 import { styleLines } from "./lines";
-import { row, scrollable, tableHead } from "./parts";
+import { quiet, row, scrollable, tableHead } from "./parts";
 import {
   type PlottedLine,
   coverDecades,
@@ -223,7 +223,7 @@ export class LinePlot {
       .join("; ");
     this.canvas.setAttribute("aria-label", `${this.options.title}. ${shown || "No values yet."}`);
     if (!at.length) {
-      this.canvas.append(h("p", { class: "quiet" }, "No values yet."));
+      this.canvas.append(quiet("No values yet."));
       this.plot = null;
       return;
     }

@@ -3,6 +3,7 @@
 import { ask, type Histogram } from "../api";
 import { choice, fill, h } from "../dom";
 import { drawGrid } from "../heat_map";
+import { quiet } from "../parts";
 import { showModes } from "./controls";
 import { arrangeBins, nameSteps, placeFirings } from "./figures";
 import type { Picture, SharedChoices } from "./picture";
@@ -42,10 +43,8 @@ export function buildHistogram(shared: SharedChoices): Picture {
         marks: placeFirings(firings, found.steps),
       });
       const notes = [
-        zeros && asked === "magnitude"
-          ? h("p", { class: "quiet" }, `${zeros} values are 0 and have no magnitude.`)
-          : null,
-        notFinite ? h("p", { class: "quiet" }, `${notFinite} values are NaN or infinite.`) : null,
+        zeros && asked === "magnitude" ? quiet(`${zeros} values are 0 and have no magnitude.`) : null,
+        notFinite ? quiet(`${notFinite} values are NaN or infinite.`) : null,
       ];
       fill(into, h("div", {}, grid, notes));
     },

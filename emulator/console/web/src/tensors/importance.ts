@@ -1,8 +1,9 @@
 // The importance of XGBoost's features over rounds.
 
 import { ask, type HeatMap } from "../api";
-import { choice, fill, h } from "../dom";
+import { choice, fill } from "../dom";
 import { drawGrid } from "../heat_map";
+import { quiet } from "../parts";
 import { LinePlot } from "../plots";
 import { listOptions } from "./controls";
 import { arrangeFeatures, placeFirings } from "./figures";
@@ -47,9 +48,7 @@ export function buildImportance(): Picture {
         columnLabel: "step",
         marks: placeFirings(firings, found.steps),
       });
-      const note = h(
-        "p",
-        { class: "quiet" },
+      const note = quiet(
         "The most important above, by the last round; where no tree uses a feature, its cells are empty.",
         features.length > MOST_LINES ? ` The lines are of the first ${MOST_LINES}.` : "",
         found.known > features.length ? ` ${features.length} of ${found.known} features are shown.` : "",

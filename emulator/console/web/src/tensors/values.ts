@@ -4,7 +4,7 @@ import { ask, type Values } from "../api";
 import { fill, h, name } from "../dom";
 import { formatNumber } from "../format";
 import { drawGrid } from "../heat_map";
-import { scrollable, table } from "../parts";
+import { pairs, scrollable, table } from "../parts";
 import { showStep } from "./controls";
 import { listFacts } from "./figures";
 import type { Picture, SharedChoices } from "./picture";
@@ -26,12 +26,11 @@ function showValues(found: Values): HTMLElement {
   const plane = (found.plane ?? []).map((row) =>
     row.map((value) => (typeof value === "boolean" ? Number(value) : value)),
   );
-  const facts = listFacts(found).flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]);
   return h(
     "div",
     {},
     h("h2", {}, name(found.tensor)),
-    h("dl", { class: "pairs" }, facts),
+    pairs(listFacts(found)),
     found.tooLarge ? h("p", { class: "problem" }, found.tooLarge) : null,
     found.texts
       ? h(

@@ -4,6 +4,7 @@ import { readParameters, writeParameters } from "../address";
 import { ask, jobPath, type Job, type Metric, type Metrics, type Run, type Series } from "../api";
 import { choice, debounce, fill, h, name } from "../dom";
 import { labelLines } from "../lines";
+import { quiet } from "../parts";
 import type { PlottedLine } from "../plot_data";
 import { LinePlot } from "../plots";
 import { AXES, placeInTime } from "../tensors/figures";
@@ -252,7 +253,7 @@ export function showCompare(root: Element, names: string[]): View {
             return lines.map((line) => line.values.findLast((value) => value !== null) ?? null);
           }),
         });
-        if (!known.length) return [h("p", { class: "quiet" }, `None of the jobs has ${what.slice(7)}.`)];
+        if (!known.length) return [quiet(`None of the jobs has ${what.slice(7)}.`)];
         return together
           ? [
               add(

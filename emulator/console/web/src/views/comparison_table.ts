@@ -3,8 +3,8 @@
 import type { Job } from "../api";
 import { fill, h, name, type Content } from "../dom";
 import { findDifferences, formatNumber, linkToJob } from "../format";
-import { mark } from "../marks";
-import { row, scrollable, table } from "../parts";
+import { mark, markRules } from "../marks";
+import { quiet, row, scrollable, table } from "../parts";
 
 /** The last values of what is plotted: for each job, those of its lines. */
 export interface Last {
@@ -20,16 +20,7 @@ export function showComparison(into: Element, jobs: Job[], last: Last[], everyth
   const names = jobs.map((each) => h("a", { href: linkToJob(each.region, each.name) }, name(each.name)));
   const rows: [title: string, cells: Content[]][] = [
     ["Status", jobs.map((each) => mark(each.status))],
-    [
-      "Rules",
-      jobs.map((each) =>
-        h(
-          "ul",
-          { class: "marks" },
-          each.rules.map((rule) => h("li", {}, mark(rule.status, rule.name))),
-        ),
-      ),
-    ],
+    ["Rules", jobs.map((each) => markRules(each.rules))],
     ...last.map((each): [string, string[]] => [
       `${each.title}, last`,
       each.values.map((values) => values.map((value) => formatNumber(value)).join(", ") || "–"),
@@ -49,6 +40,6 @@ export function showComparison(into: Element, jobs: Job[], last: Last[], everyth
         rows.map(([title, cells]) => row(name(title), cells)),
       ),
     ),
-    keys.length ? null : h("p", { class: "quiet" }, "The hyperparameters are the same."),
+    keys.length ? null : quiet("The hyperparameters are the same."),
   );
 }

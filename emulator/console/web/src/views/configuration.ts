@@ -3,7 +3,7 @@
 import { ask, jobPath, type Run } from "../api";
 import { writeCalls } from "../calls";
 import { fill, h, name } from "../dom";
-import { row, table } from "../parts";
+import { folded, quiet, row, table } from "../parts";
 import { load, type Part } from "./view";
 
 export function showConfiguration(root: Element): Part {
@@ -58,17 +58,12 @@ export function showConfiguration(root: Element): Part {
               [],
               Object.entries(hyperparameters).map(([key, value]) => row(name(key), [name(value)])),
             )
-          : h("p", { class: "quiet" }, "None."),
+          : quiet("None."),
         h("h2", {}, "Request"),
         h("pre", { tabindex: "0" }, JSON.stringify(request, null, 1)),
         h("h2", {}, "Collections and description"),
         saved,
-        h(
-          "details",
-          {},
-          h("summary", {}, "DescribeTrainingJob"),
-          h("pre", { tabindex: "0" }, JSON.stringify(job.description, null, 1)),
-        ),
+        folded("DescribeTrainingJob", h("pre", { tabindex: "0" }, JSON.stringify(job.description, null, 1))),
       );
     },
   };

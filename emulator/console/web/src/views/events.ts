@@ -3,6 +3,7 @@
 import { ask, type EventList } from "../api";
 import { debounce, fill, h, keepingFocus } from "../dom";
 import { formatClock } from "../format";
+import { quiet } from "../parts";
 import { showEvent } from "./timeline";
 import { load, type View } from "./view";
 
@@ -34,16 +35,11 @@ export function showEvents(root: Element): View {
                     ),
                   ),
               )
-            : h("p", { class: "quiet" }, "Nothing was sent yet."),
+            : quiet("Nothing was sent yet."),
         ),
       );
     });
-  fill(
-    root,
-    h("h1", {}, "Events"),
-    h("p", { class: "quiet" }, "The newest hundred, as EventBridge and SNS sent them."),
-    list,
-  );
+  fill(root, h("h1", {}, "Events"), quiet("The newest hundred, as EventBridge and SNS sent them."), list);
   void refresh();
   return { title: "Events", watches: "", change: debounce(() => void refresh(), 150) };
 }

@@ -16,7 +16,7 @@ import { debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatNumber, linkToJob, linkToProcessingJob, linkToS3, parseS3 } from "../format";
 import { labelLines } from "../lines";
 import { mark } from "../marks";
-import { row, table } from "../parts";
+import { folded, quiet, row, table } from "../parts";
 import type { PlottedLine } from "../plot_data";
 import { LinePlot } from "../plots";
 import { showConfiguration } from "./configuration";
@@ -191,7 +191,7 @@ function showOverview(root: Element, path: string): Part {
             rules,
             job.rules.length
               ? job.rules.map((rule) => showRule(job, rule, path, plots, tries))
-              : h("p", { class: "quiet" }, "This job has no rules."),
+              : quiet("This job has no rules."),
           );
         });
       }
@@ -244,11 +244,7 @@ function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: 
     h("h3", {}, mark(rule.status, rule.name)),
     rule.details
       ? h("p", { class: "said" }, rule.details)
-      : h(
-          "p",
-          { class: "quiet" },
-          rule.status === "InProgress" ? "It watches the tensors as they come." : "It has nothing to report.",
-        ),
+      : quiet(rule.status === "InProgress" ? "It watches the tensors as they come." : "It has nothing to report."),
     rule.status === "Error" ? h("p", { class: "advice" }, "The rule itself failed: its log says where.") : null,
     rule.report ? showReport(rule.report, rule.name, plots) : null,
     h(
@@ -305,9 +301,7 @@ function showReport(report: Report, title: string, plots: LinePlot[]): HTMLEleme
   return h(
     "div",
     {},
-    h(
-      "p",
-      { class: "quiet" },
+    quiet(
       `${steps["Evaluated"] ?? 0} ${steps["Evaluated"] === 1 ? "step" : "steps"} judged, ${steps["First"] ?? "–"} to ${steps["Last"] ?? "–"}; ${steps["WithValues"] ?? 0} had something to judge.`,
     ),
     report.Series.length ? table(["Judged", "First", "Last", "Fires when"], report.Series.map(showQuantity)) : null,
@@ -363,7 +357,7 @@ function showRetry(rule: Rule, path: string, plots: LinePlot[]): HTMLElement {
       submit: (event) => {
         event.preventDefault();
         run.disabled = true;
-        fill(result, h("p", { class: "quiet" }, "Judging …"));
+        fill(result, quiet("Judging …"));
         // What was left as it is stays the rule's own default.
         const changed = inputs.filter((each) => each.input.value !== each.before || each.key in rule.parameters);
         const parameters = Object.fromEntries(changed.map((each) => [each.key, each.input.value]));
@@ -383,7 +377,7 @@ function showRetry(rule: Rule, path: string, plots: LinePlot[]): HTMLElement {
     inputs.map((each) => h("label", {}, each.key, each.input)),
     run,
   );
-  return h("details", {}, h("summary", {}, "Try other parameters"), form, result);
+  return folded("Try other parameters", form, result);
 }
 
 function format(value: unknown): string {

@@ -3,7 +3,7 @@
 import type { JobSummary } from "../api";
 import { h } from "../dom";
 import { linkToJob } from "../format";
-import { mark, markWarnings, tellSubstitutions } from "../marks";
+import { markRules, markWarnings, tellSubstitutions } from "../marks";
 import { nameCell, showJobList, STATUSES, statusCell, timeCells } from "./job_list";
 import { showNodes } from "./nodes";
 import type { View } from "./view";
@@ -53,13 +53,7 @@ export function showJobs(root: Element): View {
       h(
         "td",
         { "data-label": "Rules", class: job.rules.length ? null : "none" },
-        job.rules.length
-          ? h(
-              "ul",
-              { class: "marks" },
-              job.rules.map((each) => h("li", {}, mark(each.status, each.name))),
-            )
-          : h("span", { class: "quiet" }, "–"),
+        job.rules.length ? markRules(job.rules) : h("span", { class: "quiet" }, "–"),
       ),
       ...timeCells(job),
     ];

@@ -3,7 +3,7 @@
 import { ask, type Health, type Swarm } from "../api";
 import { fill, h, name } from "../dom";
 import { formatBytes } from "../format";
-import { tableHead } from "../parts";
+import { list, tableHead } from "../parts";
 
 const AGAIN_MS = 3000;
 
@@ -33,13 +33,7 @@ export function showNodes(into: Element): () => void {
 
 function describe(swarm: Swarm): HTMLElement {
   const containers = (each: Swarm["nodes"][number]): HTMLElement =>
-    each.containers.length
-      ? h(
-          "ul",
-          { class: "plain" },
-          each.containers.map((container) => h("li", {}, name(container))),
-        )
-      : h("span", { class: "quiet" }, "–");
+    each.containers.length ? list(each.containers.map(name)) : h("span", { class: "quiet" }, "–");
   return h(
     "section",
     { "aria-labelledby": "nodes" },
@@ -70,12 +64,6 @@ function describe(swarm: Swarm): HTMLElement {
         ),
       ),
     ),
-    swarm.waiting.length
-      ? h(
-          "ul",
-          { class: "plain" },
-          swarm.waiting.map((each) => h("li", {}, name(each.container), " waits: ", each.why)),
-        )
-      : null,
+    swarm.waiting.length ? list(swarm.waiting.map((each) => [name(each.container), " waits: ", each.why])) : null,
   );
 }

@@ -4,7 +4,7 @@ import type { PipelineExecution, PipelineStep } from "../api";
 import { fill, h, name, svg } from "../dom";
 import { formatDuration, linkToJob, linkToProcessingJob, linkToTuning } from "../format";
 import { mark, readMark } from "../marks";
-import { row, scrollable, table } from "../parts";
+import { pairs, quiet, row, scrollable, table } from "../parts";
 import { placeSteps } from "../step_layout";
 import { showJobPage } from "./job_page";
 import { showStatus } from "./status";
@@ -32,15 +32,13 @@ export function showPipelineExecution(root: Element, region: string, id: string)
         listSteps(found),
         h("h2", {}, "Parameters"),
         parameters.length
-          ? h(
-              "dl",
-              { class: "pairs" },
-              parameters.flatMap(([key, value]) => [
-                h("dt", {}, name(key)),
-                h("dd", {}, name(typeof value === "string" ? value : JSON.stringify(value))),
+          ? pairs(
+              parameters.map(([key, value]) => [
+                name(key),
+                name(typeof value === "string" ? value : JSON.stringify(value)),
               ]),
             )
-          : h("p", { class: "quiet" }, "This pipeline has no parameters."),
+          : quiet("This pipeline has no parameters."),
       );
     },
   });

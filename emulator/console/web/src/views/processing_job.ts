@@ -3,6 +3,7 @@
 import type { ProcessingJob } from "../api";
 import { fill, h, name } from "../dom";
 import { linkToJob } from "../format";
+import { folded } from "../parts";
 import { showJobPage } from "./job_page";
 import { showLogs, type LogPanel } from "./logs";
 import { linkToExecutionOf, showLinks, showStatus } from "./status";
@@ -13,7 +14,7 @@ export function showProcessingJob(root: Element, region: string, job: string): V
   const facts = h("div");
   const log = h("div");
   const described = h("pre", { tabindex: "0", role: "region", "aria-label": "DescribeProcessingJob" });
-  const details = h("details", {}, h("summary", {}, "DescribeProcessingJob"), described);
+  const details = folded("DescribeProcessingJob", described);
   let panel: LogPanel | null = null;
   return showJobPage<ProcessingJob>(root, {
     path,

@@ -5,7 +5,7 @@ import { fill, h, name } from "../dom";
 import { formatClock, formatDuration, formatNumber } from "../format";
 import { mark } from "../marks";
 import { drawGrid } from "../heat_map";
-import { row, scrollable, table } from "../parts";
+import { folded, list, quiet, row, scrollable, table } from "../parts";
 import type { PlottedLine } from "../plot_data";
 import { LinePlot } from "../plots";
 import { showProfilerReport } from "./profiler_report";
@@ -49,7 +49,7 @@ export function showProfiler(root: Element, path: string): Part {
   const beneath = h("div", { class: "beneath" });
   const figures = scrollable("Figures");
   const [python, report] = [showPythonProfiles(path), showProfilerReport()];
-  const rules = h("ul", { class: "plain" });
+  const rules = list([]);
   let [running, open, timer, before] = [true, true, 0, ""];
 
   async function refresh(): Promise<void> {
@@ -110,7 +110,7 @@ export function showProfiler(root: Element, path: string): Part {
     h("h2", {}, "What was used, with the steps beneath"),
     lines,
     beneath,
-    h("details", {}, h("summary", {}, "Figures"), figures),
+    folded("Figures", figures),
     h("h2", {}, "Profiles of Python"),
     python.element,
     h("h2", {}, "Rules of the profiler"),
@@ -190,9 +190,7 @@ function countNoun(count: number, noun: string): string {
 function showTime(found: Profile): HTMLElement[] {
   if (!found.time.length)
     return [
-      h(
-        "p",
-        { class: "quiet" },
+      quiet(
         "No step was traced: it takes a hook, and ProfilingParameters in the job's ProfilerConfig (the SDK's FrameworkProfile). Traces come once a minute, and at the end.",
       ),
     ];
@@ -230,13 +228,7 @@ function showTime(found: Profile): HTMLElement[] {
   return [
     table(headings, found.time.map(showLoop), { class: "where" }),
     ...(untraced
-      ? [
-          h(
-            "p",
-            { class: "quiet" },
-            "–: not traced; the loading of data is in the steps that DataloaderProfilingConfig names.",
-          ),
-        ]
+      ? [quiet("–: not traced; the loading of data is in the steps that DataloaderProfilingConfig names.")]
       : []),
   ];
 }

@@ -3,6 +3,7 @@
 import { address, ask, reportedJob, type Job, type Level } from "../api";
 import { fill, h } from "../dom";
 import { linkToS3, parseS3 } from "../format";
+import { quiet } from "../parts";
 
 /** The page that ProfilerReport leaves in S3, and replaces while the job runs; nothing in it can run or reach this page. */
 export function showProfilerReport(): { element: HTMLElement; update: (job: Job) => void; look: () => Promise<void> } {
@@ -28,11 +29,7 @@ export function showProfilerReport(): { element: HTMLElement; update: (job: Job)
               " · ",
               h("a", { href: linkToS3(place.bucket, place.key.replace(/html$/, "ipynb")) }, "the same as a notebook"),
             )
-          : h(
-              "p",
-              { class: "quiet" },
-              "This job has no ProfilerReport: the rule of this name in its ProfilerRuleConfigurations makes one.",
-            ),
+          : quiet("This job has no ProfilerReport: the rule of this name in its ProfilerRuleConfigurations makes one."),
       );
     },
     look: async () => {

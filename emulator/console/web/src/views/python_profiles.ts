@@ -4,7 +4,7 @@ import { ask, type FlameGraph, type Profile, type PythonProfile } from "../api";
 import { choice, fill, h, name } from "../dom";
 import { drawFlames, locate } from "../flames";
 import { formatDuration, formatNumber } from "../format";
-import { row, scrollable, table } from "../parts";
+import { folded, quiet, row, scrollable, table } from "../parts";
 import { load } from "./view";
 
 type Point = PythonProfile["begin"];
@@ -29,9 +29,7 @@ export function showPythonProfiles(path: string): {
       fill(
         content,
         flames.element,
-        h(
-          "p",
-          { class: "quiet" },
+        quiet(
           profiler === "cprofile"
             ? "cProfile counts for each pair of functions, and knows no stack above the two: what a function called is shared among its callers by the time that it took from each."
             : "pyinstrument looks a thousand times a second: what is shorter may be missed.",
@@ -40,10 +38,8 @@ export function showPythonProfiles(path: string): {
             : "",
           found.damaged ? ` ${found.damaged} damaged left out.` : "",
         ),
-        h(
-          "details",
-          {},
-          h("summary", {}, "Functions by the time in themselves"),
+        folded(
+          "Functions by the time in themselves",
           scrollable(
             "Functions",
             table(
@@ -64,11 +60,7 @@ export function showPythonProfiles(path: string): {
       if (!list.length)
         return fill(
           content,
-          h(
-            "p",
-            { class: "quiet" },
-            "There are none: PythonProfilingConfig in ProfilingParameters names the steps of which there are.",
-          ),
+          quiet("There are none: PythonProfilingConfig in ProfilingParameters names the steps of which there are."),
         );
       const whole = new Map(
         list.map((each) => [

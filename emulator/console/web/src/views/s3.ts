@@ -3,7 +3,7 @@
 import { address, ask, type Archive, type BucketList, type Level } from "../api";
 import { fill, h, name } from "../dom";
 import { formatBytes, linkToS3 } from "../format";
-import { row, table } from "../parts";
+import { list, quiet, row, table } from "../parts";
 import { load, type View } from "./view";
 
 const SHOWN_BYTES = 1_000_000;
@@ -39,12 +39,8 @@ export function showS3(root: Element, bucket: string, key: string): View {
         fill(
           content,
           found.buckets.length
-            ? h(
-                "ul",
-                { class: "plain" },
-                found.buckets.map((each) => h("li", {}, h("a", { href: linkToS3(each, "") }, name(each)))),
-              )
-            : h("p", { class: "quiet" }, "No buckets yet."),
+            ? list(found.buckets.map((each) => h("a", { href: linkToS3(each, "") }, name(each))))
+            : quiet("No buckets yet."),
         );
       } else if (isFolder) await showFolder(content, bucket, key, "");
       else await showObject(content, bucket, key);
@@ -87,10 +83,7 @@ async function showFolder(content: Element, bucket: string, prefix: string, afte
     content.setAttribute("data-paged", "");
     body.closest("table")?.setAttribute("data-paged", "");
   } else {
-    fill(
-      content,
-      rows.length ? table(["Name", "Size", "Changed"], rows) : h("p", { class: "quiet" }, "Nothing is here."),
-    );
+    fill(content, rows.length ? table(["Name", "Size", "Changed"], rows) : quiet("Nothing is here."));
   }
   if (level.after) content.append(more);
 }
@@ -125,7 +118,7 @@ async function showObject(content: Element, bucket: string, key: string): Promis
           found.members.map((each) => row(name(each.name), [each.isFile ? formatBytes(each.size) : "folder"])),
         ),
       ),
-      found.complete ? null : h("p", { class: "quiet" }, "And more."),
+      found.complete ? null : quiet("And more."),
     );
   } else if (DOWNLOADS.test(key)) {
     const answer = await fetch(address(path, { key, limit: 0 }));
@@ -160,9 +153,7 @@ async function showObject(content: Element, bucket: string, key: string): Promis
       content,
       head,
       h("pre", { tabindex: "0", dir: "auto" }, text),
-      size > SHOWN_BYTES
-        ? h("p", { class: "quiet" }, `These are the first ${formatBytes(SHOWN_BYTES)} of ${formatBytes(size)}.`)
-        : null,
+      size > SHOWN_BYTES ? quiet(`These are the first ${formatBytes(SHOWN_BYTES)} of ${formatBytes(size)}.`) : null,
     );
   }
 }

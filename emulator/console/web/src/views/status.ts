@@ -4,6 +4,7 @@ import { ask, reportedJob, type ExecutionReference } from "../api";
 import { h, name } from "../dom";
 import { formatDuration, linkToExecution, linkToS3, linkToTuning, parseS3 } from "../format";
 import { mark } from "../marks";
+import { pairs } from "../parts";
 
 const ENDED = new Set(["Completed", "Failed", "Stopped"]);
 
@@ -74,11 +75,7 @@ export function linkToExecutionOf(execution: ExecutionReference): HTMLElement {
 
 /** Inputs and outputs: each name with its URI as a link. */
 export function showLinks(links: Record<string, string>): HTMLElement {
-  return h(
-    "dl",
-    { class: "pairs" },
-    Object.entries(links).flatMap(([what, uri]) => [h("dt", {}, what), h("dd", {}, linkUri(uri))]),
-  );
+  return pairs(Object.entries(links).map(([what, uri]) => [what, linkUri(uri)]));
 }
 
 export function linkUri(uri: string): HTMLElement {

@@ -2,6 +2,7 @@
 
 import { ask, reportedJob, type Job } from "../api";
 import { fill, h, keepingFocus, name } from "../dom";
+import { list, quiet } from "../parts";
 
 const NOTE = "note";
 
@@ -12,47 +13,37 @@ export interface Tags {
 
 /** Show the tags, and change them; `path` is the job's in the API. */
 export function showTags(path: string): Tags {
-  const list = h("div");
+  const shown = h("div");
   const said = h("span", { class: "quiet", role: "status" });
   const note = h("input", { type: "text", maxlength: 256, size: 60 });
   const key = h("input", { type: "text", maxlength: 128, required: true, size: 16 });
   const value = h("input", { type: "text", maxlength: 256, size: 24 });
   let tags: Record<string, string> = {};
 
+  const showRemove = (each: string): HTMLElement =>
+    h(
+      "button",
+      {
+        type: "button",
+        "aria-label": `Remove the tag ${each}`,
+        "data-key": `tag ${each}`,
+        click: () => void change({ [each]: null }),
+      },
+      "×",
+    );
+
   function draw(): void {
     const others = Object.entries(tags).filter(([each]) => reportedJob || each !== NOTE);
     keepingFocus(() =>
       fill(
-        list,
+        shown,
         others.length
-          ? h(
-              "ul",
-              { class: "plain tags" },
-              others.map(([each, text]) =>
-                h(
-                  "li",
-                  {},
-                  name(each),
-                  ": ",
-                  name(text),
-                  " ",
-                  reportedJob
-                    ? null
-                    : h(
-                        "button",
-                        {
-                          type: "button",
-                          "aria-label": `Remove the tag ${each}`,
-                          "data-key": `tag ${each}`,
-                          click: () => void change({ [each]: null }),
-                        },
-                        "×",
-                      ),
-                ),
-              ),
+          ? list(
+              others.map(([each, text]) => [name(each), ": ", name(text), " ", reportedJob ? null : showRemove(each)]),
+              "plain tags",
             )
           : reportedJob
-            ? h("p", { class: "quiet" }, "This job has no tags.")
+            ? quiet("This job has no tags.")
             : null,
       ),
     );
@@ -102,7 +93,7 @@ export function showTags(path: string): Tags {
       "section",
       { "aria-label": "Note and tags" },
       h("h2", {}, "Note and tags"),
-      list,
+      shown,
       reportedJob ? null : forms,
     ),
     show: (job) => {

@@ -3,6 +3,7 @@
 import { readParameters, writeParameters } from "../address";
 import { ask, reportedJob, type Job, type Run } from "../api";
 import { fill, h } from "../dom";
+import { quiet } from "../parts";
 import { buildConfusion } from "../tensors/confusion";
 import type { Firing } from "../tensors/figures";
 import { buildHeatMap } from "../tensors/heat_map";
@@ -116,7 +117,7 @@ export function showTensors(root: Element, path: string): Part {
     picture.close?.();
     picture = chosen;
     showControls(run);
-    fill(content, h("p", { class: "quiet" }, "Loading …"));
+    fill(content, quiet("Loading …"));
     void draw();
     controls.querySelector<HTMLElement>(`[data-kind="${chosen.kind}"]`)?.focus();
   }
@@ -128,7 +129,7 @@ export function showTensors(root: Element, path: string): Part {
     if (subject === null) return;
     if (!tree.chosen.length && !picture.ofRun) {
       picture.close?.();
-      fill(content, h("p", { class: "quiet" }, "Choose a tensor."));
+      fill(content, quiet("Choose a tensor."));
       return;
     }
     await load(content, () => picture.draw(subject, content, () => mine === generation));

@@ -4,7 +4,7 @@ import type { Trial, TuningJob } from "../api";
 import { fill, h, name, svg } from "../dom";
 import { formatDuration, formatNumber, linkToJob } from "../format";
 import { mark } from "../marks";
-import { row, scrollable, table } from "../parts";
+import { folded, quiet, row, scrollable, table } from "../parts";
 import { buildAxis, rankValues } from "../parallel_axes";
 import { showJobPage } from "./job_page";
 import { linkToExecutionOf, showStatus } from "./status";
@@ -53,11 +53,9 @@ export function showTuningJob(root: Element, region: string, job: string): View 
           : null,
         found.trialJobs.length
           ? [drawTrials(found, parameters), listTrials(found, parameters)]
-          : h("p", { class: "quiet" }, "No trial has started yet."),
-        h(
-          "details",
-          {},
-          h("summary", {}, "DescribeHyperParameterTuningJob"),
+          : quiet("No trial has started yet."),
+        folded(
+          "DescribeHyperParameterTuningJob",
           h(
             "pre",
             { tabindex: "0", role: "region", "aria-label": "DescribeHyperParameterTuningJob" },
