@@ -51,6 +51,11 @@ export function name(text: string): HTMLElement {
   return h("bdi", {}, text);
 }
 
+/** A button, and what it does. */
+export function button(text: Content, click: () => void, attributes: Attributes = {}): HTMLButtonElement {
+  return h("button", { type: "button", click, ...attributes }, text);
+}
+
 /** A select with its label. */
 export function choice(
   label: string,

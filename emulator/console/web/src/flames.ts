@@ -2,7 +2,7 @@
 
 import type { Call } from "./api";
 import { layOut, NARROWEST, type Box } from "./calls_layout";
-import { h } from "./dom";
+import { button, h } from "./dom";
 import { formatNumber } from "./format";
 
 const ROW = 22;
@@ -36,16 +36,7 @@ export function drawFlames(title: string, root: Call): { element: HTMLElement; c
     {},
     "Point at a call, or use the arrow keys; Enter, or a click, widens it, and Escape goes back.",
   );
-  const out = h(
-    "button",
-    {
-      type: "button",
-      click: () => {
-        widen(root);
-      },
-    },
-    "Show all",
-  );
+  const out = button("Show all", () => widen(root));
   const element = h(
     "figure",
     { class: "plot" },

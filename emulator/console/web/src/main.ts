@@ -6,7 +6,7 @@ import "./pictures.css";
 import "./adaptations.css";
 
 import { reportedJob } from "./api";
-import { fill, h } from "./dom";
+import { button, fill, h } from "./dom";
 import { ChangeStream } from "./stream";
 import { showCompare } from "./views/compare";
 import { showEvents } from "./views/events";
@@ -55,10 +55,7 @@ function setTheme(theme: string): void {
   }
   document.dispatchEvent(new Event("theme"));
 }
-const themeButton = h("button", {
-  type: "button",
-  click: () => setTheme(THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length] ?? "auto"),
-});
+const themeButton = button("", () => setTheme(THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length] ?? "auto"));
 
 function route(): void {
   view?.close?.();

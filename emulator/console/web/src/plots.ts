@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 
-import { h, name } from "./dom";
+import { button, h, name } from "./dom";
 import { formatNumber } from "./format";
 import { styleLines } from "./lines";
 import { quiet, row, scrollable, tableHead } from "./parts";
@@ -119,19 +119,12 @@ export class LinePlot {
 
   private buildTools(): HTMLElement {
     const { title } = this.options;
-    const scale = h(
-      "button",
-      {
-        type: "button",
-        "aria-pressed": String(this.isLogarithmic()),
-        click: () => {
-          chosenScales.set(title, !this.isLogarithmic());
-          scale.setAttribute("aria-pressed", String(this.isLogarithmic()));
-          this.draw();
-        },
-      },
-      "Log scale",
-    );
+    const turn = (): void => {
+      chosenScales.set(title, !this.isLogarithmic());
+      scale.setAttribute("aria-pressed", String(this.isLogarithmic()));
+      this.draw();
+    };
+    const scale = button("Log scale", turn, { "aria-pressed": String(this.isLogarithmic()) });
     const smoothing = h("input", {
       type: "range",
       min: 0,
@@ -153,8 +146,8 @@ export class LinePlot {
       { class: "tools", role: "group", "aria-label": `Tools of ${title}` },
       scale,
       h("label", {}, "Smoothing ", smoothing),
-      h("button", { type: "button", click: csv }, "CSV"),
-      h("button", { type: "button", click: png }, "PNG"),
+      button("CSV", csv),
+      button("PNG", png),
       this.note,
     );
   }

@@ -2,7 +2,7 @@
 
 import { readParameters, writeParameters } from "../address";
 import { ask, jobPath, type Job, type Metric, type Metrics, type Run, type Series } from "../api";
-import { choice, debounce, fill, h, name } from "../dom";
+import { button, choice, debounce, fill, h, name } from "../dom";
 import { labelLines } from "../lines";
 import { quiet } from "../parts";
 import type { PlottedLine } from "../plot_data";
@@ -166,18 +166,13 @@ export function showCompare(root: Element, names: string[]): View {
       chosen,
       // The last one stays, and its picture names it.
       (shown.length > 1 ? shown : []).map((each) =>
-        h(
-          "button",
-          {
-            type: "button",
-            "aria-label": `Remove ${describe(each)}`,
-            click: () => {
-              shown = shown.filter((other) => other !== each);
-              changed();
-            },
+        button(
+          [name(describe(each)), " ×"],
+          () => {
+            shown = shown.filter((other) => other !== each);
+            changed();
           },
-          name(describe(each)),
-          " ×",
+          { "aria-label": `Remove ${describe(each)}` },
         ),
       ),
     );

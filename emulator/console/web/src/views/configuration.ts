@@ -2,7 +2,7 @@
 
 import { ask, jobPath, type Run } from "../api";
 import { writeCalls } from "../calls";
-import { fill, h, name } from "../dom";
+import { button, fill, h, name } from "../dom";
 import { folded, quiet, row, table } from "../parts";
 import { load, type Part } from "./view";
 
@@ -48,7 +48,7 @@ export function showConfiguration(root: Element): Part {
           "p",
           { class: "buttons" },
           Object.entries(writeCalls(request)).map(([what, text]) =>
-            h("button", { type: "button", "data-call": what, click: () => copy(text, what) }, `Copy as ${what}`),
+            button(`Copy as ${what}`, () => copy(text, what), { "data-call": what }),
           ),
           copied,
         ),

@@ -12,7 +12,7 @@ import {
   type TensorBoardAddress,
   type Warning,
 } from "../api";
-import { debounce, fill, h, keepingFocus, name } from "../dom";
+import { button, debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatNumber, linkToJob, linkToProcessingJob, linkToS3, parseS3 } from "../format";
 import { labelLines } from "../lines";
 import { mark } from "../marks";
@@ -206,28 +206,17 @@ function showOverview(root: Element, path: string): Part {
 /** TensorBoard on what the job writes for it, live: started from here, or by its command. */
 function showTensorBoard(path: string): HTMLElement {
   const said = h("span", { role: "status" });
-  const start = h(
-    "button",
-    {
-      type: "button",
-      "data-key": "tensorboard",
-      click: () => {
-        start.disabled = true;
-        fill(said, "TensorBoard is starting …");
-        void load(said, async () => {
-          const { url } = await ask<TensorBoardAddress>(`${path}/tensorboard`, {}, {});
-          fill(
-            said,
-            "It runs until the emulator ends: ",
-            h("a", { href: url, rel: "noreferrer", target: "_blank" }, url),
-          );
-        }).finally(() => {
-          start.disabled = false;
-        });
-      },
-    },
-    "Start TensorBoard",
-  );
+  const begin = (): void => {
+    start.disabled = true;
+    fill(said, "TensorBoard is starting …");
+    void load(said, async () => {
+      const { url } = await ask<TensorBoardAddress>(`${path}/tensorboard`, {}, {});
+      fill(said, "It runs until the emulator ends: ", h("a", { href: url, rel: "noreferrer", target: "_blank" }, url));
+    }).finally(() => {
+      start.disabled = false;
+    });
+  };
+  const start = button("Start TensorBoard", begin, { "data-key": "tensorboard" });
   return h(
     "p",
     { class: "facts" },

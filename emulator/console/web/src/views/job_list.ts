@@ -2,7 +2,7 @@
 
 import { readParameters, writeParameters } from "../address";
 import { ask, type JobSummary } from "../api";
-import { choice, debounce, fill, h, keepingFocus, name } from "../dom";
+import { button, choice, debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatDuration } from "../format";
 import { mark } from "../marks";
 import { load, type View } from "./view";
@@ -86,19 +86,14 @@ export function showJobList<T extends ListedJob>(root: Element, options: JobList
             ? `${first + 1} to ${first + count} of ${total} ${several}`
             : `No ${several} on page ${page}: there are ${last} pages.`;
     const turn = (text: string, to: number, enabled: boolean): HTMLElement =>
-      h(
-        "button",
-        {
-          type: "button",
-          "data-key": text,
-          disabled: !enabled,
-          click: () => {
-            page = to;
-            write();
-            void refresh().then(() => table.scrollIntoView());
-          },
-        },
+      button(
         text,
+        () => {
+          page = to;
+          write();
+          void refresh().then(() => table.scrollIntoView());
+        },
+        { "data-key": text, disabled: !enabled },
       );
     pages.hidden = last <= 1 && page === 1;
     fill(

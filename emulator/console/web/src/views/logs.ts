@@ -1,7 +1,7 @@
 // What a job and its rules print, as it comes.
 
 import { ask, reportedJob, type Job, type LogLine, type LogStream, type Logs } from "../api";
-import { choice, debounce, fill, h, name } from "../dom";
+import { button, choice, debounce, fill, h, name } from "../dom";
 import { formatClock } from "../format";
 import { load } from "./view";
 
@@ -52,7 +52,7 @@ export function showLogs(root: Element, path: string): LogPanel {
   let again = false;
   const controls = h("div", { class: "filters" });
   const list = h("div", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" });
-  const earlier = h("button", { type: "button", hidden: true, click: () => void showEarlier() }, "Earlier lines");
+  const earlier = button("Earlier lines", () => void showEarlier(), { hidden: true });
   const said = h("p", { class: "quiet", role: "status" });
   const search = h("input", {
     type: "search",

@@ -1,7 +1,7 @@
 // S3: buckets, keys and objects; what an object holds is shown, and never run.
 
 import { address, ask, type Archive, type BucketList, type Level } from "../api";
-import { fill, h, name } from "../dom";
+import { button, fill, h, name } from "../dom";
 import { formatBytes, linkToS3 } from "../format";
 import { list, quiet, row, table } from "../parts";
 import { load, type View } from "./view";
@@ -65,17 +65,13 @@ async function showFolder(content: Element, bucket: string, prefix: string, afte
       row(link(each.key), [formatBytes(each.size), new Date(each.modifiedMs).toLocaleString()]),
     ),
   ];
-  const more = h(
-    "button",
-    {
-      type: "button",
-      click: () =>
-        void load(content, async () => {
-          more.remove();
-          await showFolder(content, bucket, prefix, level.after);
-        }),
-    },
+  const more = button(
     "More",
+    () =>
+      void load(content, async () => {
+        more.remove();
+        await showFolder(content, bucket, prefix, level.after);
+      }),
   );
   const body = content.querySelector("tbody");
   if (after && body) {

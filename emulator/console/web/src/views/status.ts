@@ -1,7 +1,7 @@
 // What the pages of jobs of all kinds have at their tops: status, time, failure, and links to what belongs to it.
 
 import { ask, reportedJob, type ExecutionReference } from "../api";
-import { h, name } from "../dom";
+import { button, h, name } from "../dom";
 import { formatDuration, linkToExecution, linkToS3, linkToTuning, parseS3 } from "../format";
 import { mark } from "../marks";
 import { pairs } from "../parts";
@@ -26,21 +26,13 @@ export function showStatus(job: AnyJob, path: string, secondary = job.status): (
   const running = !hasEnded(job);
   const ended = job.endMs ?? Date.now();
   const said = h("span", { class: "quiet", role: "status" });
-  const stop = h(
-    "button",
-    {
-      type: "button",
-      class: "danger",
-      "data-key": "stop",
-      click: () => {
-        stop.disabled = true;
-        void ask(`${path}/stop`, {}, {}).catch((error: unknown) => {
-          said.textContent = String((error as Error).message);
-        });
-      },
-    },
-    "Stop the job",
-  );
+  const askToStop = (): void => {
+    stop.disabled = true;
+    void ask(`${path}/stop`, {}, {}).catch((error: unknown) => {
+      said.textContent = String((error as Error).message);
+    });
+  };
+  const stop = button("Stop the job", askToStop, { class: "danger", "data-key": "stop" });
   return [
     h(
       "p",

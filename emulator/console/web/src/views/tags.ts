@@ -1,7 +1,7 @@
 // A job's tags, which are AWS's: one of them is a note.
 
 import { ask, reportedJob, type Job } from "../api";
-import { fill, h, keepingFocus, name } from "../dom";
+import { button, fill, h, keepingFocus, name } from "../dom";
 import { list, quiet } from "../parts";
 
 const NOTE = "note";
@@ -21,16 +21,10 @@ export function showTags(path: string): Tags {
   let tags: Record<string, string> = {};
 
   const showRemove = (each: string): HTMLElement =>
-    h(
-      "button",
-      {
-        type: "button",
-        "aria-label": `Remove the tag ${each}`,
-        "data-key": `tag ${each}`,
-        click: () => void change({ [each]: null }),
-      },
-      "×",
-    );
+    button("×", () => void change({ [each]: null }), {
+      "aria-label": `Remove the tag ${each}`,
+      "data-key": `tag ${each}`,
+    });
 
   function draw(): void {
     const others = Object.entries(tags).filter(([each]) => reportedJob || each !== NOTE);

@@ -2,7 +2,7 @@
 
 import { readParameters, writeParameters } from "../address";
 import { ask, reportedJob, type Job, type Run } from "../api";
-import { fill, h } from "../dom";
+import { button, fill, h } from "../dom";
 import { quiet } from "../parts";
 import { buildConfusion } from "../tensors/confusion";
 import type { Firing } from "../tensors/figures";
@@ -94,16 +94,10 @@ export function showTensors(root: Element, path: string): Part {
     const buttons = pictures
       .filter((each) => each.isOffered(run))
       .map((each) =>
-        h(
-          "button",
-          {
-            type: "button",
-            "aria-pressed": String(each === picture),
-            "data-kind": each.kind,
-            click: () => choose(each, run),
-          },
-          each.kind,
-        ),
+        button(each.kind, () => choose(each, run), {
+          "aria-pressed": String(each === picture),
+          "data-kind": each.kind,
+        }),
       );
     const tabs = h("div", { class: "tabs small", role: "group", "aria-label": "Kind of picture" }, buttons);
     fill(

@@ -1,7 +1,7 @@
 // The timeline of a job: its stages, and the events that were sent.
 
 import { ask, type Job, type Logs, type SentEvent } from "../api";
-import { fill, h, name } from "../dom";
+import { button, fill, h, name } from "../dom";
 import { formatClock, formatDuration } from "../format";
 import { mark } from "../marks";
 import { load } from "./view";
@@ -99,21 +99,15 @@ export function showEvent(event: SentEvent, path = ""): HTMLElement {
         ),
         each.answer ? h("pre", { tabindex: "0" }, each.answer) : null,
         each.function && path
-          ? h(
-              "button",
-              {
-                type: "button",
-                click: () =>
-                  void load(log, async () => {
-                    const found = await ask<Logs>(`${path}/logs`, {
-                      function: each.function,
-                      requestId: each.request_id,
-                    });
-                    const lines = found.streams.flatMap((stream) => stream.lines.map((line) => line.message));
-                    fill(log, h("pre", { tabindex: "0" }, lines.join("\n") || "Nothing was printed."));
-                  }),
-              },
+          ? button(
               "Log of the function",
+              () =>
+                void load(log, async () => {
+                  const query = { function: each.function, requestId: each.request_id };
+                  const found = await ask<Logs>(`${path}/logs`, query);
+                  const lines = found.streams.flatMap((stream) => stream.lines.map((line) => line.message));
+                  fill(log, h("pre", { tabindex: "0" }, lines.join("\n") || "Nothing was printed."));
+                }),
             )
           : null,
         log,
