@@ -4,6 +4,12 @@ export function readParameters(): URLSearchParams {
   return new URLSearchParams(location.hash.split("?")[1] ?? "");
 }
 
+/** What is chosen for each key; "" where the address does not say. */
+export function readChoices<K extends string>(...keys: K[]): Record<K, string> {
+  const found = readParameters();
+  return Object.fromEntries(keys.map((key) => [key, found.get(key) ?? ""])) as Record<K, string>;
+}
+
 /** Write the parameters that have values, in place of those before; the view stays, and so does the history. */
 export function writeParameters(values: Record<string, string | string[]>): void {
   const found = new URLSearchParams();

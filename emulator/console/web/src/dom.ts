@@ -56,19 +56,36 @@ export function button(text: Content, click: () => void, attributes: Attributes 
   return h("button", { type: "button", click, ...attributes }, text);
 }
 
-/** A select with its label. */
+/** A select with its label; an option is its value and its text, or one text that is both. */
 export function choice(
   label: string,
-  options: [value: string, text: string][],
+  options: (string | [value: string, text: string])[],
   chosen: string,
   onChoice: (value: string) => void,
 ): HTMLLabelElement {
   const select = h(
     "select",
     { change: () => onChoice(select.value) },
-    options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
+    options.map((each) => {
+      const [value, text] = typeof each === "string" ? [each, each] : each;
+      return h("option", { value, selected: value === chosen }, text);
+    }),
   );
   return h("label", {}, `${label} `, select);
+}
+
+/** A select that sets one of several choices; `changed` is called afterwards. */
+export function choiceOf<K extends string>(
+  label: string,
+  options: (string | [value: string, text: string])[],
+  choices: Record<K, string>,
+  key: K,
+  changed: () => void,
+): HTMLLabelElement {
+  return choice(label, options, choices[key], (value) => {
+    choices[key] = value;
+    changed();
+  });
 }
 
 /** Wait a moment for more of the same, then do it once. */

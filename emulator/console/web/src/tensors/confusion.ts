@@ -1,18 +1,18 @@
 // The confusion matrix of labels and predictions at one step.
 
 import { ApiError, ask, type Confusion, type Run } from "../api";
-import { choice, fill, h } from "../dom";
+import { choiceOf, fill, h } from "../dom";
 import { drawGrid } from "../heat_map";
 import { row, table } from "../parts";
-import { listOptions, showStep } from "./controls";
+import { showStep } from "./controls";
 import type { Picture, SharedChoices } from "./picture";
 import { findNamed } from "./run_contents";
 
 export function buildConfusion(shared: SharedChoices): Picture {
-  let [labels, predictions] = ["", ""];
+  const chosen = { labels: "", predictions: "" };
   const choose = (run: Run): void => {
-    labels ||= findNamed(run, "labels");
-    predictions ||= findNamed(run, "predictions");
+    chosen.labels ||= findNamed(run, "labels");
+    chosen.predictions ||= findNamed(run, "predictions");
   };
   return {
     kind: "confusion",
@@ -20,28 +20,22 @@ export function buildConfusion(shared: SharedChoices): Picture {
     isOffered: () => true,
     showControls: (run, changed) => {
       choose(run);
-      const names = listOptions(run.tensors.map((each) => each.name));
+      const names = run.tensors.map((each) => each.name);
       const choices = [
-        choice("Labels", names, labels, (value) => {
-          labels = value;
-          changed();
-        }),
-        choice("Predictions", names, predictions, (value) => {
-          predictions = value;
-          changed();
-        }),
+        choiceOf("Labels", names, chosen, "labels", changed),
+        choiceOf("Predictions", names, chosen, "predictions", changed),
       ];
-      return [...(labels && predictions ? choices : []), showStep(shared, changed)];
+      return [...(chosen.labels && chosen.predictions ? choices : []), showStep(shared, changed)];
     },
     draw: async ({ path, run }, into, isCurrent) => {
       choose(run);
-      if (!labels || !predictions) {
+      if (!chosen.labels || !chosen.predictions) {
         throw new ApiError(
           "Save the collections labels and predictions to see which classes are taken for which.",
           404,
         );
       }
-      const found = await ask<Confusion>(`${path}/tensors/confusion`, { labels, predictions, step: shared.step });
+      const found = await ask<Confusion>(`${path}/tensors/confusion`, { ...chosen, step: shared.step });
       if (isCurrent()) fill(into, showMatrix(found));
     },
   };

@@ -1,32 +1,20 @@
 // Controls that several pictures of tensors have.
 
 import type { Run } from "../api";
-import { choice, h } from "../dom";
+import { choiceOf, h } from "../dom";
 import type { SharedChoices } from "./picture";
 
-const REDUCTIONS = ["", "mean", "abs_mean", "min", "max", "std", "l2", "abs_max", "variance", "sum", "l1"];
-
-/** Options whose texts are their values. */
-export function listOptions(values: string[]): [value: string, text: string][] {
-  return values.map((each) => [each, each]);
-}
+const REDUCTIONS = ["mean", "abs_mean", "min", "max", "std", "l2", "abs_max", "variance", "sum", "l1"];
 
 /** A select of reductions; the empty one has a text of its own. */
 export function showReductions(shared: SharedChoices, empty: string, changed: () => void): HTMLElement {
-  const options = REDUCTIONS.map((each): [string, string] => [each, each || empty]);
-  return choice("Reduction", options, shared.reduction, (value) => {
-    shared.reduction = value;
-    changed();
-  });
+  return choiceOf("Reduction", [["", empty], ...REDUCTIONS], shared, "reduction", changed);
 }
 
 /** A select of modes; none where the run has one. */
 export function showModes(shared: SharedChoices, run: Run, changed: () => void): HTMLElement | null {
   if (run.modes.length < 2) return null;
-  return choice("Mode", [["", "all"], ...listOptions(run.modes)], shared.mode, (value) => {
-    shared.mode = value;
-    changed();
-  });
+  return choiceOf("Mode", [["", "all"], ...run.modes], shared, "mode", changed);
 }
 
 export function showStep(shared: SharedChoices, changed: () => void): HTMLElement {

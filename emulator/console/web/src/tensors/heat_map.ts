@@ -3,7 +3,7 @@
 import { ask, type HeatMap } from "../api";
 import { choice, debounce, fill, h } from "../dom";
 import { HeatMapPlot } from "../heat_map";
-import { listOptions, showModes, showReductions } from "./controls";
+import { showModes, showReductions } from "./controls";
 import { filterRows, nameSteps, placeFirings, suitsLogarithm, type Firing } from "./figures";
 import type { Picture, SharedChoices } from "./picture";
 import { chooseCollection } from "./run_contents";
@@ -58,7 +58,7 @@ export function buildHeatMap(shared: SharedChoices): Picture {
       const collections = run.collections.filter((each) => each.tensors.length).map((each) => each.name);
       return [
         showReductions(shared, "abs_mean", changed),
-        choice("Collection", listOptions(collections), collection, (value) => {
+        choice("Collection", collections, collection, (value) => {
           collection = value;
           changed();
         }),

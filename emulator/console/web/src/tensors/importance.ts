@@ -5,7 +5,6 @@ import { choice, fill } from "../dom";
 import { drawGrid } from "../heat_map";
 import { quiet } from "../parts";
 import { LinePlot } from "../plots";
-import { listOptions } from "./controls";
 import { arrangeFeatures, placeFirings } from "./figures";
 import type { Picture } from "./picture";
 import { listImportances } from "./run_contents";
@@ -28,7 +27,7 @@ export function buildImportance(): Picture {
       const kinds = listImportances(run);
       if (!kinds.includes(kind)) kind = kinds[0] ?? "";
       return [
-        choice("Importance by", listOptions(kinds), kind, (value) => {
+        choice("Importance by", kinds, kind, (value) => {
           kind = value;
           changed();
         }),

@@ -1,9 +1,9 @@
 // Tensors as lines over steps, with a line for each mode and worker.
 
 import { ask, type Series } from "../api";
-import { choice, fill, h } from "../dom";
+import { choice, choiceOf, fill, h } from "../dom";
 import { LinePlot } from "../plots";
-import { listOptions, showModes, showReductions } from "./controls";
+import { showModes, showReductions } from "./controls";
 import { AXES, arrangeLines, describeGaps, placeInTime } from "./figures";
 import type { Picture, SharedChoices } from "./picture";
 
@@ -30,15 +30,12 @@ export function buildLines(shared: SharedChoices): Picture {
       showReductions(shared, "value (mean)", changed),
       showModes(shared, run, changed),
       run.workers.length > 1
-        ? choice("Worker", [["", "all"], ...listOptions(run.workers)], worker, (value) => {
+        ? choice("Worker", [["", "all"], ...run.workers], worker, (value) => {
             worker = value;
             changed();
           })
         : null,
-      choice("Over", AXES, shared.axis, (value) => {
-        shared.axis = value;
-        changed();
-      }),
+      choiceOf("Over", AXES, shared, "axis", changed),
     ],
     draw: async ({ path, tensors, firings }, into, isCurrent) => {
       const { reduction, mode, axis } = shared;

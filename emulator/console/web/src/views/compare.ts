@@ -1,8 +1,8 @@
 // Several jobs: tensors and metrics over each other or side by side, and what differs between the jobs.
 
-import { readParameters, writeParameters } from "../address";
+import { readChoices, readParameters, writeParameters } from "../address";
 import { ask, jobPath, type Job, type Metric, type Metrics, type Run, type Series } from "../api";
-import { button, choice, debounce, fill, h, name } from "../dom";
+import { button, choice, choiceOf, debounce, fill, h, name } from "../dom";
 import { labelLines } from "../lines";
 import { quiet } from "../parts";
 import type { PlottedLine } from "../plot_data";
@@ -15,6 +15,7 @@ import { load, type View } from "./view";
 const MOST_JOBS = 50;
 const MOST_SHOWN = 8;
 const AT_ONCE = 6;
+const REDUCTIONS = ["mean", "abs_mean", "min", "max", "std", "l2"];
 
 interface Compared {
   job: Job;
@@ -39,10 +40,8 @@ async function forEach<T, R>(items: T[], task: (item: T) => Promise<R>): Promise
 export function showCompare(root: Element, names: string[]): View {
   const kept = readParameters();
   let shown = kept.getAll("show");
-  let [reduction, mode] = [kept.get("reduction") ?? "", kept.get("mode") ?? ""];
-  let axis = kept.get("axis") ?? "";
+  const choices = readChoices("reduction", "mode", "axis", "parameters");
   let together = kept.get("layout") !== "apart";
-  let everything = kept.get("parameters") === "all";
   let compared: Compared[] = [];
   let generation = 0;
   const plots: LinePlot[] = [];
@@ -84,15 +83,7 @@ export function showCompare(root: Element, names: string[]): View {
   }
 
   function changed(): void {
-    writeParameters({
-      jobs: names.join(","),
-      show: shown,
-      reduction,
-      mode,
-      axis,
-      layout: together ? "" : "apart",
-      parameters: everything ? "all" : "",
-    });
+    writeParameters({ jobs: names.join(","), show: shown, ...choices, layout: together ? "" : "apart" });
     showControls();
     void draw();
   }
@@ -104,7 +95,7 @@ export function showCompare(root: Element, names: string[]): View {
     const describe = (each: string): string => each.slice(7) + (each.startsWith("metric") ? " (metric)" : "");
     const left = offered.filter((each) => !shown.includes(each));
     const modes = [...new Set(compared.flatMap((each) => each.run?.modes ?? []))];
-    if (!modes.includes(mode)) mode = "";
+    if (!modes.includes(choices.mode)) choices.mode = "";
     const had = document.activeElement?.closest("label")?.textContent;
     fill(
       controls,
@@ -113,28 +104,11 @@ export function showCompare(root: Element, names: string[]): View {
         changed();
         controls.querySelector("select")?.focus();
       }),
-      choice(
-        "Reduction",
-        ["", "mean", "abs_mean", "min", "max", "std", "l2"].map((each): [string, string] => [
-          each,
-          each || "value (mean)",
-        ]),
-        reduction,
-        (value) => {
-          reduction = value;
-          changed();
-        },
-      ),
+      choiceOf("Reduction", [["", "value (mean)"], ...REDUCTIONS], choices, "reduction", changed),
       modes.length > 1 && shown.some((each) => each.startsWith("tensor"))
-        ? choice("Mode", [["", "all"], ...modes.map((each): [string, string] => [each, each])], mode, (value) => {
-            mode = value;
-            changed();
-          })
+        ? choiceOf("Mode", [["", "all"], ...modes], choices, "mode", changed)
         : null,
-      choice("Over", AXES, axis, (value) => {
-        axis = value;
-        changed();
-      }),
+      choiceOf("Over", AXES, choices, "axis", changed),
       choice(
         "Layout",
         [
@@ -147,18 +121,7 @@ export function showCompare(root: Element, names: string[]): View {
           changed();
         },
       ),
-      choice(
-        "Hyperparameters",
-        [
-          ["", "that differ"],
-          ["all", "all"],
-        ],
-        everything ? "all" : "",
-        (value) => {
-          everything = value === "all";
-          changed();
-        },
-      ),
+      choiceOf("Hyperparameters", [["", "that differ"], "all"], choices, "parameters", changed),
     );
     for (const label of controls.querySelectorAll("label"))
       if (had !== undefined && label.textContent === had) label.querySelector("select")?.focus();
@@ -180,6 +143,7 @@ export function showCompare(root: Element, names: string[]): View {
 
   async function read(each: Compared, what: string): Promise<PlottedLine[]> {
     const [kind, title] = [what.slice(0, 6), what.slice(7)];
+    const { reduction, mode, axis } = choices;
     if (kind === "metric") {
       const metric = each.metrics.find((one) => one.name === title);
       return metric
@@ -226,6 +190,7 @@ export function showCompare(root: Element, names: string[]): View {
       for (const plot of plots.splice(0)) plot.close();
       const add = (what: string, of: string, lines: PlottedLine[]): HTMLElement => {
         const isMetric = what.startsWith("metric");
+        const { axis } = choices;
         const x =
           isMetric && axis !== "time" ? "seconds since the job's start" : AXES.find(([each]) => each === axis)?.[1];
         const title = of ? `${of}: ${what.slice(7)}` : what.slice(7);
@@ -267,7 +232,7 @@ export function showCompare(root: Element, names: string[]): View {
         table,
         compared.map((each) => each.job),
         last,
-        everything,
+        choices.parameters === "all",
       );
   }
 

@@ -1,6 +1,6 @@
 // A list of jobs of one kind: filters that are in the address, pages, and rows that stay true.
 
-import { readParameters, writeParameters } from "../address";
+import { readChoices, writeParameters } from "../address";
 import { ask, type JobSummary } from "../api";
 import { button, choice, debounce, fill, h, keepingFocus, name } from "../dom";
 import { formatDuration } from "../format";
@@ -40,10 +40,8 @@ export interface JobListOptions<T extends ListedJob> {
 }
 
 export function showJobList<T extends ListedJob>(root: Element, options: JobListOptions<T>): View {
-  const parameters = readParameters();
-  const wanted: Record<string, string> = {};
-  for (const key of ["words", ...options.filters.map((each) => each.key)]) wanted[key] = parameters.get(key) ?? "";
-  let page = Math.max(1, Math.floor(Number(parameters.get("page"))) || 1);
+  const wanted = readChoices("words", ...options.filters.map((each) => each.key));
+  let page = Math.max(1, Math.floor(Number(readChoices("page").page)) || 1);
   let before = "";
   const [one, several] = options.nouns;
   const said = h("p", { class: "quiet", role: "status" }, "Loading …");
@@ -153,12 +151,7 @@ export function showJobList<T extends ListedJob>(root: Element, options: JobList
       type("words", `Search ${several}`, options.searched),
       options.filters.map(({ key, label, options: texts }) =>
         texts
-          ? choice(
-              label,
-              [["", "any"], ...texts.map((each): [string, string] => [each, each])],
-              wanted[key] ?? "",
-              (value) => change(key, value),
-            )
+          ? choice(label, [["", "any"], ...texts], wanted[key] ?? "", (value) => change(key, value))
           : h("label", { class: "typed" }, label, type(key, label, "any")),
       ),
     ),

@@ -1,7 +1,8 @@
 // What a job and its rules print, as it comes.
 
+import { readChoices } from "../address";
 import { ask, reportedJob, type Job, type LogLine, type LogStream, type Logs } from "../api";
-import { button, choice, debounce, fill, h, name } from "../dom";
+import { button, choiceOf, debounce, fill, h, name } from "../dom";
 import { formatClock } from "../format";
 import { load } from "./view";
 
@@ -43,9 +44,7 @@ export interface LogPanel {
 }
 
 export function showLogs(root: Element, path: string): LogPanel {
-  let source = new URLSearchParams(location.hash.split("?")[1] ?? "").get("rule") ?? "";
-  let host = "";
-  let words = "";
+  const chosen = { ...readChoices("rule"), host: "", words: "" };
   let next = new Map<string, number>();
   let first = new Map<string, number>();
   let busy = false;
@@ -60,7 +59,7 @@ export function showLogs(root: Element, path: string): LogPanel {
     "aria-label": "Search the log",
     "data-search": true,
     input: debounce(() => {
-      words = search.value;
+      chosen.words = search.value;
       restart();
     }, 150),
   });
@@ -73,7 +72,6 @@ export function showLogs(root: Element, path: string): LogPanel {
       several ? h("span", { class: "host" }, `${stream.host} `) : null,
       name(line.message),
     );
-  const query = (): Record<string, string> => ({ rule: source, host, words });
 
   async function fetchNew(begin: boolean): Promise<void> {
     if (busy) {
@@ -85,7 +83,7 @@ export function showLogs(root: Element, path: string): LogPanel {
       const positions = ["0", ...[...next].map(([stream, number]) => `${stream}:${number}`)];
       const found = await ask<Logs>(
         `${path}/logs`,
-        begin ? { ...query(), limit: 500 } : { ...query(), after: positions, limit: MOST_LINES },
+        begin ? { ...chosen, limit: 500 } : { ...chosen, after: positions, limit: MOST_LINES },
       );
       const several = found.streams.length > 1;
       const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 40;
@@ -95,7 +93,7 @@ export function showLogs(root: Element, path: string): LogPanel {
           if (!first.has(stream.stream)) first.set(stream.stream, lines[0]?.number ?? 0);
           const end = (lines.at(-1)?.number ?? -1) + 1;
           // An answer holds a limited number of lines or bytes: where it ends before the log does, the rest is asked for.
-          const cut = !begin && lines.length > 0 && (words ? lines.length >= MOST_LINES : end < stream.total);
+          const cut = !begin && lines.length > 0 && (chosen.words ? lines.length >= MOST_LINES : end < stream.total);
           next.set(stream.stream, cut ? end : Math.max(stream.total, end));
           if (cut) again = true;
           return lines.map((line) => ({ line, element: write(stream, line, several) }));
@@ -108,11 +106,11 @@ export function showLogs(root: Element, path: string): LogPanel {
         );
       else list.append(...fresh.map((each) => each.element));
       while (list.childElementCount > KEPT_LINES) list.firstElementChild?.remove();
-      earlier.hidden = words !== "" || reportedJob !== "" || ![...first.values()].some((number) => number > 0);
+      earlier.hidden = chosen.words !== "" || reportedJob !== "" || ![...first.values()].some((number) => number > 0);
       const total = found.streams.reduce((sum, stream) => sum + stream.total, 0);
       said.textContent = list.childElementCount
-        ? `${total} lines${words ? `, ${list.childElementCount} with these words` : ""}`
-        : words
+        ? `${total} lines${chosen.words ? `, ${list.childElementCount} with these words` : ""}`
+        : chosen.words
           ? "No line has these words."
           : "Nothing was printed yet.";
       list.hidden = !list.childElementCount;
@@ -127,7 +125,7 @@ export function showLogs(root: Element, path: string): LogPanel {
   async function showEarlier(): Promise<void> {
     await load(said, async () => {
       const before = Math.max(...first.values());
-      const found = await ask<Logs>(`${path}/logs`, { ...query(), before, limit: 500 });
+      const found = await ask<Logs>(`${path}/logs`, { ...chosen, before, limit: 500 });
       const elements = found.streams.flatMap((stream) => {
         const lines = stream.lines.filter((line) => line.number < (first.get(stream.stream) ?? 0));
         first.set(stream.stream, lines[0]?.number ?? 0);
@@ -153,27 +151,15 @@ export function showLogs(root: Element, path: string): LogPanel {
         fill(
           controls,
           job.rules.length
-            ? choice(
+            ? choiceOf(
                 "Log of",
                 [["", "the job"], ...job.rules.map((rule): [string, string] => [rule.name, `rule ${rule.name}`])],
-                source,
-                (value) => {
-                  source = value;
-                  restart();
-                },
+                chosen,
+                "rule",
+                restart,
               )
             : null,
-          job.hosts.length > 1
-            ? choice(
-                "Host",
-                [["", "all"], ...job.hosts.map((each): [string, string] => [each, each])],
-                host,
-                (value) => {
-                  host = value;
-                  restart();
-                },
-              )
-            : null,
+          job.hosts.length > 1 ? choiceOf("Host", [["", "all"], ...job.hosts], chosen, "host", restart) : null,
           search,
         );
         if (begin) return restart();

@@ -1,6 +1,6 @@
 // The tensors of a job: a tree to choose from, and a picture of what is chosen.
 
-import { readParameters, writeParameters } from "../address";
+import { readChoices, readParameters, writeParameters } from "../address";
 import { ask, reportedJob, type Job, type Run } from "../api";
 import { button, fill, h } from "../dom";
 import { quiet } from "../parts";
@@ -40,12 +40,7 @@ function askForRun(path: string): Promise<Run> {
 
 export function showTensors(root: Element, path: string): Part {
   const kept = readParameters();
-  const shared: SharedChoices = {
-    reduction: kept.get("reduction") ?? "",
-    mode: kept.get("mode") ?? "",
-    step: kept.get("step") ?? "",
-    axis: kept.get("axis") ?? "",
-  };
+  const shared: SharedChoices = readChoices("reduction", "mode", "step", "axis");
   const lines = buildLines(shared);
   const pictures = [
     lines,
