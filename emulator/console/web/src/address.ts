@@ -10,12 +10,21 @@ export function readChoices<K extends string>(...keys: K[]): Record<K, string> {
   return Object.fromEntries(keys.map((key) => [key, found.get(key) ?? ""])) as Record<K, string>;
 }
 
-/** Write the parameters that have values, in place of those before; the view stays, and so does the history. */
-export function writeParameters(values: Record<string, string | string[]>): void {
+export type Query = Record<string, string | number | string[] | undefined>;
+
+/** The parameters that have values, as an address has them behind its path. */
+export function writeQuery(values: Query): string {
   const found = new URLSearchParams();
   for (const [key, value] of Object.entries(values)) {
-    for (const each of Array.isArray(value) ? value : [value]) if (each) found.append(key, each);
+    for (const each of Array.isArray(value) ? value : [value]) {
+      if (each !== undefined && each !== "") found.append(key, String(each));
+    }
   }
   const text = found.toString();
-  history.replaceState(history.state, "", `${location.hash.split("?")[0] || "#/jobs"}${text && `?${text}`}`);
+  return text && `?${text}`;
+}
+
+/** Write the parameters that have values, in place of those before; the view stays, and so does the history. */
+export function writeParameters(values: Record<string, string | string[]>): void {
+  history.replaceState(history.state, "", `${location.hash.split("?")[0] || "#/jobs"}${writeQuery(values)}`);
 }

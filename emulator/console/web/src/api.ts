@@ -1,6 +1,8 @@
 // The emulator's own JSON API, as /_emulator/docs describes it.
 
+import { writeQuery, type Query } from "./address";
 import type { Line, Logs, Series } from "./api_types";
+import { joinPath } from "./format";
 
 export type * from "./api_types";
 
@@ -16,7 +18,6 @@ export class ApiError extends Error {
 
 export const PREFIX = "/_emulator/";
 const AGAIN_MS = 300;
-type Query = Record<string, string | number | string[] | undefined>;
 
 interface Recorded {
   job: string;
@@ -76,14 +77,7 @@ function recall(path: string, query: Query): unknown {
 }
 
 export function address(path: string, query: Query = {}): string {
-  const found = new URLSearchParams();
-  for (const [key, value] of Object.entries(query)) {
-    for (const each of Array.isArray(value) ? value : [value]) {
-      if (each !== undefined && each !== "") found.append(key, String(each));
-    }
-  }
-  const text = found.toString();
-  return `${PREFIX}${path}${text ? `?${text}` : ""}`;
+  return `${PREFIX}${path}${writeQuery(query)}`;
 }
 
 export async function ask<T>(path: string, query: Query = {}, body?: unknown): Promise<T> {
@@ -116,5 +110,5 @@ export async function ask<T>(path: string, query: Query = {}, body?: unknown): P
 }
 
 export function jobPath(region: string, name: string): string {
-  return `jobs/${encodeURIComponent(region)}/${encodeURIComponent(name)}`;
+  return `jobs/${joinPath(region, name)}`;
 }

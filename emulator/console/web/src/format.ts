@@ -42,24 +42,27 @@ export function parseS3(uri: string): { bucket: string; key: string } | null {
   return found ? { bucket: found[1] ?? "", key: found[2] ?? "" } : null;
 }
 
+/** Parts of an address, of which every character is kept. */
+export function joinPath(...parts: string[]): string {
+  return parts.map(encodeURIComponent).join("/");
+}
+
 export function linkToS3(bucket: string, key: string): string {
-  return `#/s3/${[bucket, ...key.split("/")].map(encodeURIComponent).join("/")}`;
+  return `#/s3/${joinPath(bucket, ...key.split("/"))}`;
 }
 
 export function linkToJob(region: string, job: string, part = ""): string {
-  return `#/jobs/${encodeURIComponent(region)}/${encodeURIComponent(job)}${part && `/${part}`}`;
+  return `#/jobs/${joinPath(region, job)}${part && `/${part}`}`;
 }
 
-export function linkToProcessingJob(region: string, job: string): string {
-  return `#/processing/${encodeURIComponent(region)}/${encodeURIComponent(job)}`;
+/** The page of a job that is no training job. */
+export function linkTo(list: "processing" | "tuning" | "pipelines", region: string, job: string): string {
+  return `#/${list}/${joinPath(region, job)}`;
 }
 
-export function linkToTuning(region: string, job: string): string {
-  return `#/tuning/${encodeURIComponent(region)}/${encodeURIComponent(job)}`;
-}
-
-export function linkToExecution(region: string, id: string): string {
-  return `#/pipelines/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
+/** A text, cut at its end where it is longer than the most letters. */
+export function cutEnd(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 }
 
 /** The keys whose values are not the same in all objects. */

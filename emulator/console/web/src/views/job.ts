@@ -13,7 +13,7 @@ import {
   type Warning,
 } from "../api";
 import { button, debounce, fill, h, keepingFocus, name } from "../dom";
-import { formatNumber, linkToJob, linkToProcessingJob, linkToS3, parseS3 } from "../format";
+import { formatNumber, linkTo, linkToJob, linkToS3, parseS3 } from "../format";
 import { labelLines } from "../lines";
 import { mark } from "../marks";
 import { folded, quiet, row, table } from "../parts";
@@ -23,19 +23,19 @@ import { showConfiguration } from "./configuration";
 import { showLastLines, showLogs } from "./logs";
 import { showMetrics } from "./metrics";
 import { showProfiler } from "./profiler";
-import { hasEnded, linkToExecutionOf, linkToTuningJob, showLinks, showStatus } from "./status";
+import { hasEnded, showCrumbs, showExecution, showLinks, showStatus } from "./status";
 import { showTags } from "./tags";
 import { askAhead, showTensors } from "./tensors";
 import { showTimeline } from "./timeline";
 import { load, type Part, type View } from "./view";
 
-const TABS: [part: string, text: string][] = [
-  ["", "Overview"],
-  ["metrics", "Metrics"],
-  ["logs", "Logs"],
-  ["tensors", "Tensors"],
-  ["profiler", "Profiler"],
-  ["configuration", "Configuration"],
+const TABS: [part: string, text: string, show: (root: Element, path: string) => Part][] = [
+  ["", "Overview", showOverview],
+  ["metrics", "Metrics", showMetrics],
+  ["logs", "Logs", showLogs],
+  ["tensors", "Tensors", showTensors],
+  ["profiler", "Profiler", showProfiler],
+  ["configuration", "Configuration", showConfiguration],
 ];
 const MOST_LOOKS = 30;
 
@@ -57,18 +57,8 @@ export function showJob(root: Element, region: string, jobName: string, part: st
       keepingFocus(() => showHead(head, job));
       if (shown === null) {
         fill(content);
-        shown =
-          part === "metrics"
-            ? showMetrics(content, path)
-            : part === "logs"
-              ? showLogs(content, path)
-              : part === "tensors"
-                ? showTensors(content, path)
-                : part === "profiler"
-                  ? showProfiler(content, path)
-                  : part === "configuration"
-                    ? showConfiguration(content)
-                    : showOverview(content, path);
+        const [, , show] = TABS.find(([each]) => each === part) ?? ["", "", showOverview];
+        shown = show(content, path);
       }
       const now = JSON.stringify(job);
       if (now !== before) shown.update(job);
@@ -97,14 +87,7 @@ export function showJob(root: Element, region: string, jobName: string, part: st
       ),
     ),
   );
-  fill(
-    root,
-    reportedJob ? null : h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", region),
-    h("h1", {}, name(jobName)),
-    head,
-    tabs,
-    content,
-  );
+  fill(root, showCrumbs("#/jobs", "Jobs", region), h("h1", {}, name(jobName)), head, tabs, content);
   void refresh();
   const soon = debounce(() => void refresh(), 60);
   const mine = (jobs: string[]): boolean =>
@@ -125,14 +108,14 @@ export function showJob(root: Element, region: string, jobName: string, part: st
 }
 
 function showHead(head: Element, job: Job): void {
-  const made = [
-    job.tuningJob ? ["Trial of the tuning job ", linkToTuningJob(job.region, job.tuningJob)] : [],
-    job.execution ? ["Step of the pipeline ", linkToExecutionOf(job.execution)] : [],
-  ].filter((each) => each.length);
+  const { region, tuningJob } = job;
   fill(
     head,
-    showStatus(job, jobPath(job.region, job.name), job.secondaryStatus),
-    made.map((each) => h("p", {}, each)),
+    showStatus(job, jobPath(region, job.name), job.secondaryStatus),
+    tuningJob
+      ? h("p", {}, "Trial of the tuning job ", h("a", { href: linkTo("tuning", region, tuningJob) }, name(tuningJob)))
+      : null,
+    showExecution(job.execution),
     showWarnings(job.warnings),
   );
 }
@@ -252,7 +235,7 @@ function showRule(job: Job, rule: Rule, path: string, plots: LinePlot[], tries: 
       ),
       reportedJob
         ? null
-        : [" · ", h("a", { href: linkToProcessingJob(job.region, rule.processingJob) }, "Processing job")],
+        : [" · ", h("a", { href: linkTo("processing", job.region, rule.processingJob) }, "Processing job")],
     ),
   );
   if (!reportedJob && hasEnded(job) && !("source_s3_uri" in rule.parameters)) {

@@ -2,7 +2,7 @@
 
 import type { PipelineExecution, PipelineStep } from "../api";
 import { fill, h, name, svg } from "../dom";
-import { formatDuration, linkToJob, linkToProcessingJob, linkToTuning } from "../format";
+import { cutEnd, formatDuration, joinPath, linkTo, linkToJob } from "../format";
 import { mark, readMark } from "../marks";
 import { pairs, quiet, row, scrollable, table } from "../parts";
 import { placeSteps } from "../step_layout";
@@ -15,7 +15,7 @@ const [BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN] = [190, 52, 56, 18, 6];
 const MOST_LETTERS = 22;
 
 export function showPipelineExecution(root: Element, region: string, id: string): View {
-  const path = `pipeline-executions/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
+  const path = `pipeline-executions/${joinPath(region, id)}`;
   return showJobPage<PipelineExecution>(root, {
     path,
     list: ["#/pipelines", "Pipelines"],
@@ -49,8 +49,8 @@ function linkToStep(region: string, step: PipelineStep): string | null {
   if (!step.job) return null;
   const links: Record<string, (region: string, job: string) => string> = {
     Training: linkToJob,
-    Processing: linkToProcessingJob,
-    Tuning: linkToTuning,
+    Processing: (region, job) => linkTo("processing", region, job),
+    Tuning: (region, job) => linkTo("tuning", region, job),
   };
   return links[step.type]?.(region, step.job) ?? null;
 }
@@ -78,13 +78,13 @@ function drawSteps(execution: PipelineExecution): HTMLElement {
     }),
   );
   const boxes = steps.map((step, index) => {
-    const status = describeStatus(step);
+    const status = step.outcome ?? step.status ?? "not started";
     const [shape, kind] = readMark(step.status ?? "");
     const box = svg(
       "g",
       { transform: `translate(${left(index)},${top(index)})`, class: `step ${kind}`, "data-step": step.name },
       svg("rect", { width: BOX_WIDTH, height: BOX_HEIGHT, rx: 8 }),
-      svg("text", { x: 12, y: 21, class: "step-name" }, cut(step.name)),
+      svg("text", { x: 12, y: 21, class: "step-name" }, cutEnd(step.name, MOST_LETTERS)),
       svg("text", { x: 12, y: 40, class: "step-status" }, `${shape} ${step.type}, ${status}`),
       svg("title", {}, `${step.name}: ${step.type}, ${status}`),
     );
@@ -96,15 +96,6 @@ function drawSteps(execution: PipelineExecution): HTMLElement {
     { class: "scroll graph", tabindex: "0", role: "region", "aria-label": "Graph of the steps" },
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, arrows, boxes),
   );
-}
-
-function describeStatus(step: PipelineStep): string {
-  if (step.outcome !== null) return step.outcome;
-  return step.status ?? "not started";
-}
-
-function cut(text: string): string {
-  return text.length <= MOST_LETTERS ? text : `${text.slice(0, MOST_LETTERS - 1)}…`;
 }
 
 function listSteps(execution: PipelineExecution): HTMLElement {

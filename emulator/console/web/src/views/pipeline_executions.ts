@@ -2,7 +2,7 @@
 
 import type { PipelineExecutionSummary } from "../api";
 import { h, name } from "../dom";
-import { linkToExecution } from "../format";
+import { linkTo } from "../format";
 import { nameCell, showJobList, STATUSES, statusCell, timeCells } from "./job_list";
 import type { View } from "./view";
 
@@ -24,7 +24,7 @@ export function showPipelineExecutions(root: Element): View {
       ["Duration", "time"],
     ],
     cells: (job) => [
-      nameCell(job, "Job", linkToExecution(job.region, job.name), job.title),
+      nameCell(job, "Job", linkTo("pipelines", job.region, job.name), job.title),
       h("td", { "data-label": "Pipeline" }, name(job.pipeline)),
       statusCell(job),
       h("td", { "data-label": "Steps" }, `${job.stepsEnded} of ${job.steps}`),

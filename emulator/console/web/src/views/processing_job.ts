@@ -2,15 +2,15 @@
 
 import type { ProcessingJob } from "../api";
 import { fill, h, name } from "../dom";
-import { linkToJob } from "../format";
+import { joinPath, linkToJob } from "../format";
 import { folded } from "../parts";
 import { showJobPage } from "./job_page";
 import { showLogs, type LogPanel } from "./logs";
-import { linkToExecutionOf, showLinks, showStatus } from "./status";
+import { showExecution, showLinks, showStatus } from "./status";
 import type { View } from "./view";
 
 export function showProcessingJob(root: Element, region: string, job: string): View {
-  const path = `processing-jobs/${encodeURIComponent(region)}/${encodeURIComponent(job)}`;
+  const path = `processing-jobs/${joinPath(region, job)}`;
   const facts = h("div");
   const log = h("div");
   const described = h("pre", { tabindex: "0", role: "region", "aria-label": "DescribeProcessingJob" });
@@ -35,7 +35,7 @@ export function showProcessingJob(root: Element, region: string, job: string): V
               ".",
             )
           : null,
-        found.execution ? h("p", {}, "Step of the pipeline ", linkToExecutionOf(found.execution)) : null,
+        showExecution(found.execution),
       );
       fill(
         facts,

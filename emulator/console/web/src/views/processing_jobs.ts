@@ -2,7 +2,7 @@
 
 import type { ProcessingJobSummary } from "../api";
 import { h, name } from "../dom";
-import { linkToJob, linkToProcessingJob } from "../format";
+import { linkTo, linkToJob } from "../format";
 import { nameCell, showJobList, STATUSES, statusCell, timeCells } from "./job_list";
 import type { View } from "./view";
 
@@ -26,7 +26,7 @@ export function showProcessingJobs(root: Element): View {
       ["Duration", "time"],
     ],
     cells: (job) => [
-      nameCell(job, "Job", linkToProcessingJob(job.region, job.name)),
+      nameCell(job, "Job", linkTo("processing", job.region, job.name)),
       statusCell(job),
       h(
         "td",

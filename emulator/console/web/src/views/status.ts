@@ -2,7 +2,7 @@
 
 import { ask, reportedJob, type ExecutionReference } from "../api";
 import { button, h, name } from "../dom";
-import { formatDuration, linkToExecution, linkToS3, linkToTuning, parseS3 } from "../format";
+import { formatDuration, linkTo, linkToS3, parseS3 } from "../format";
 import { mark } from "../marks";
 import { pairs } from "../parts";
 
@@ -52,17 +52,11 @@ export function showCrumbs(address: string, list: string, region: string): HTMLE
   return reportedJob ? null : h("p", { class: "crumbs" }, h("a", { href: address }, list), " / ", region);
 }
 
-export function linkToTuningJob(region: string, job: string): HTMLElement {
-  return h("a", { href: linkToTuning(region, job) }, name(job));
-}
-
-export function linkToExecutionOf(execution: ExecutionReference): HTMLElement {
-  return h(
-    "a",
-    { href: linkToExecution(execution.region, execution.name) },
-    name(execution.pipeline),
-    ` (${execution.name})`,
-  );
+/** The pipeline execution of which a job is a step; null where it is of none. */
+export function showExecution(execution: ExecutionReference | null): HTMLElement | null {
+  if (execution === null) return null;
+  const href = linkTo("pipelines", execution.region, execution.name);
+  return h("p", {}, "Step of the pipeline ", h("a", { href }, name(execution.pipeline), ` (${execution.name})`));
 }
 
 /** Inputs and outputs: each name with its URI as a link. */

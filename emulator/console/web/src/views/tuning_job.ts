@@ -2,12 +2,12 @@
 
 import type { Trial, TuningJob } from "../api";
 import { fill, h, name, svg } from "../dom";
-import { formatDuration, formatNumber, linkToJob } from "../format";
+import { cutEnd, formatDuration, formatNumber, joinPath, linkToJob } from "../format";
 import { mark } from "../marks";
 import { folded, quiet, row, scrollable, table } from "../parts";
 import { buildAxis, rankValues } from "../parallel_axes";
 import { showJobPage } from "./job_page";
-import { linkToExecutionOf, showStatus } from "./status";
+import { showExecution, showStatus } from "./status";
 import type { View } from "./view";
 
 const [WIDTH, HEIGHT, TOP, BOTTOM, SIDE] = [1000, 320, 44, 16, 90];
@@ -15,7 +15,7 @@ const [WIDTH, HEIGHT, TOP, BOTTOM, SIDE] = [1000, 320, 44, 16, 90];
 const MOST_AXES = 10;
 
 export function showTuningJob(root: Element, region: string, job: string): View {
-  const path = `tuning-jobs/${encodeURIComponent(region)}/${encodeURIComponent(job)}`;
+  const path = `tuning-jobs/${joinPath(region, job)}`;
   return showJobPage<TuningJob>(root, {
     path,
     list: ["#/tuning", "Tuning jobs"],
@@ -42,7 +42,7 @@ export function showTuningJob(root: Element, region: string, job: string): View 
               ` with ${found.objective} = ${formatNumber(best.value)}`,
             )
           : null,
-        found.execution ? h("p", {}, "Step of the pipeline ", linkToExecutionOf(found.execution)) : null,
+        showExecution(found.execution),
       );
       const parameters = [...new Set(found.trialJobs.flatMap((each) => Object.keys(each.parameters)))];
       fill(
@@ -136,7 +136,7 @@ function drawTrials(job: TuningJob, parameters: string[]): HTMLElement {
             svg(
               "text",
               { x: x(number), y: 18, "text-anchor": "middle", class: "axis-name" },
-              cut(`${axis.name}${axis.logarithmic ? " (log)" : ""}`, Math.floor(150 / axes.length)),
+              cutEnd(`${axis.name}${axis.logarithmic ? " (log)" : ""}`, Math.floor(150 / axes.length)),
               svg("title", {}, axis.name),
             ),
             axis.ticks.map((tick) =>
@@ -147,7 +147,7 @@ function drawTrials(job: TuningJob, parameters: string[]): HTMLElement {
                   y: y(tick.at) + 4,
                   "text-anchor": number === axes.length - 1 ? "start" : "end",
                 },
-                cut(tick.text, 12),
+                cutEnd(tick.text, 12),
               ),
             ),
           ),
@@ -155,10 +155,6 @@ function drawTrials(job: TuningJob, parameters: string[]): HTMLElement {
       ),
     ),
   );
-}
-
-function cut(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 }
 
 /** The trials, the best one first. */

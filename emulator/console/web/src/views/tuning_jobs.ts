@@ -2,7 +2,7 @@
 
 import type { TuningJobSummary } from "../api";
 import { h } from "../dom";
-import { formatNumber, linkToTuning } from "../format";
+import { formatNumber, linkTo } from "../format";
 import { nameCell, showJobList, STATUSES, statusCell, timeCells } from "./job_list";
 import type { View } from "./view";
 
@@ -24,7 +24,7 @@ export function showTuningJobs(root: Element): View {
       ["Duration", "time"],
     ],
     cells: (job) => [
-      nameCell(job, "Job", linkToTuning(job.region, job.name)),
+      nameCell(job, "Job", linkTo("tuning", job.region, job.name)),
       statusCell(job),
       h("td", { "data-label": "Trials" }, `${job.trials}${job.mostTrials === null ? "" : ` of ${job.mostTrials}`}`),
       h(
