@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
-from urllib.request import Request, urlopen
 
 from sdk_compat import sagemaker_v2, sagemaker_v3
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.environment import DEFAULT_ACCOUNT_ID, DEFAULT_REGION
 from sdk_compat.job_objects import read_job_name
+from sdk_compat.remote import Remote
 
 WAIT_SECONDS = 600.0
 _POLL_SECONDS = 0.1
@@ -86,9 +86,7 @@ class EmulatorClient:
         self.client("s3").create_bucket(Bucket=name, **({} if self.region == "us-east-1" else place))
 
     def _send_reset(self) -> None:
-        request = Request(f"{self.endpoint_url}/_emulator/reset", method="POST")  # noqa: S310 - our own
-        with urlopen(request, timeout=WAIT_SECONDS):  # noqa: S310
-            pass
+        Remote(self.endpoint_url).ask("reset", "POST")
 
     def wait(self, job: Any, status: str | None = None, timeout: float = WAIT_SECONDS) -> dict[str, Any]:
         """Wait until a training job has ended and return the response of DescribeTrainingJob.
