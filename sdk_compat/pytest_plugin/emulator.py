@@ -16,7 +16,7 @@ from sdk_compat.process_environment import forget_default_session
 from sdk_compat.remote import RemoteEmulator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from sdk_compat.emulator_process import EmulatorProcess
@@ -58,7 +58,7 @@ class SessionEmulator(EmulatorClient):
         self._before_reset: list[dict[str, Any]] = []
         self._tests: list[tuple[float, str]] = []
         # Jobs of others, which an emulator elsewhere may have had before.
-        self._others = {(job["region"], job["name"]) for job in self._list_names()} if self._is_remote else set()
+        self._others = {(job["region"], job["name"]) for job in self._list_summaries()} if self._is_remote else set()
         try:
             self.variables = self._prepare_environment()
         except BaseException:
@@ -87,21 +87,18 @@ class SessionEmulator(EmulatorClient):
         return self._before_reset + self._list_jobs(with_plots=with_plots)
 
     def _list_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
-        regions = self._process.ask("health")["jobRegions"]
-        jobs = [job for region in regions for job in self._describe_jobs_of(region, with_plots=with_plots)]
-        warnings = {(job["region"], job["name"]): job["warnings"] for job in self._list_names()}
-        for job in jobs:
-            job["warnings"] = warnings.get((job["region"], job["name"]), [])
-            job["test"] = find_test(self._tests, float(job["created"]))
-        return sorted(jobs, key=lambda job: float(job["created"]))
+        own = (job for job in self._list_summaries() if (job["region"], job["name"]) not in self._others)
+        return [
+            self._describe_job(job, with_plots=with_plots) for job in sorted(own, key=lambda job: job["creationMs"])
+        ]
+
+    def _list_summaries(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._process.ask(f"jobs?limit={_MOST_JOBS}")["jobs"]
+        return found
 
     def _send_reset(self) -> None:
         # One that others may use keeps for a day what it forgets.
         self._process.ask("reset?keep=1" if self._is_remote else "reset", "POST")
-
-    def _list_names(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._process.ask(f"jobs?limit={_MOST_JOBS}")["jobs"]
-        return found
 
     def stop(self, *, keep: bool) -> None:
         """Stop the emulator with all its jobs. Its folder is deleted, unless ``keep`` is true."""
@@ -124,32 +121,27 @@ class SessionEmulator(EmulatorClient):
             )
         return variables
 
-    def _describe_jobs_of(self, region: str, *, with_plots: bool) -> Iterator[dict[str, Any]]:
-        sagemaker = self.client("sagemaker", region)
-        for page in sagemaker.get_paginator("list_training_jobs").paginate():
-            for summary in page["TrainingJobSummaries"]:
-                if (region, summary["TrainingJobName"]) in self._others:
-                    continue
-                described = sagemaker.describe_training_job(TrainingJobName=summary["TrainingJobName"])
-                yield {
-                    "name": described["TrainingJobName"],
-                    "region": region,
-                    "created": described["CreationTime"].timestamp(),
-                    "status": described["TrainingJobStatus"],
-                    "secondary": described["SecondaryStatus"],
-                    "reason": described.get("FailureReason", ""),
-                    "seconds": described.get("TrainingTimeInSeconds"),
-                    "state_dir": str(self._process.state_dir),
-                    "rules": [
-                        {
-                            "name": rule["RuleConfigurationName"],
-                            "status": rule["RuleEvaluationStatus"],
-                            "details": rule.get("StatusDetails", ""),
-                            **(self._read_files(region, described, rule) if with_plots else _NO_FILES),
-                        }
-                        for rule in list_rules(described)
-                    ],
+    def _describe_job(self, job: dict[str, Any], *, with_plots: bool) -> dict[str, Any]:
+        region, name, created = job["region"], job["name"], job["creationMs"] / 1000
+        described = self._process.ask(f"jobs/{region}/{name}")["description"]
+        return {
+            "name": name,
+            "region": region,
+            "status": job["status"],
+            "reason": job["failureReason"] or "",
+            "warnings": job["warnings"],
+            "test": find_test(self._tests, created),
+            "state_dir": str(self._process.state_dir),
+            "rules": [
+                {
+                    "name": rule["RuleConfigurationName"],
+                    "status": rule["RuleEvaluationStatus"],
+                    "details": rule.get("StatusDetails", ""),
+                    **(self._read_files(region, described, rule) if with_plots else _NO_FILES),
                 }
+                for rule in list_rules(described)
+            ],
+        }
 
     def _read_files(self, region: str, described: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
         """Read a rule's ``plot`` (SVG text) and ``series`` (the values in its report).
