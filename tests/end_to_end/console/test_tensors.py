@@ -91,6 +91,12 @@ def test_classes_importances_and_strange_tensors_are_shown(console: Console, str
     assert page.title().startswith(strange)
 
 
+def test_an_address_that_names_a_picture_draws_it_as_its_controls_say(console: Console, strange: str) -> None:
+    with console.page.expect_request(lambda request: "heat-map" in request.url) as asked:
+        console.go(f"jobs/{REGION}/{strange}/tensors?picture=importance")
+    assert "feature_importance%2Fweight%2F" in asked.value.url
+
+
 def test_each_mode_and_worker_has_a_line_with_its_name(console: Console, ended: str, deep: str, axe: str) -> None:
     page = console.go(f"jobs/{REGION}/{deep}/tensors")
     named = [f"loss ({mode}, worker_{rank})" for mode in ("TRAIN", "EVAL") for rank in (0, 1)]

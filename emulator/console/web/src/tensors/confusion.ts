@@ -1,6 +1,6 @@
 // The confusion matrix of labels and predictions at one step.
 
-import { ApiError, ask, type Confusion, type Run } from "../api";
+import { ApiError, ask, type Confusion } from "../api";
 import { choiceOf, fill, h } from "../dom";
 import { drawGrid } from "../heat_map";
 import { row, table } from "../parts";
@@ -10,16 +10,13 @@ import { findNamed } from "./run_contents";
 
 export function buildConfusion(shared: SharedChoices): Picture {
   const chosen = { labels: "", predictions: "" };
-  const choose = (run: Run): void => {
-    chosen.labels ||= findNamed(run, "labels");
-    chosen.predictions ||= findNamed(run, "predictions");
-  };
   return {
     kind: "confusion",
     ofRun: true,
     isOffered: () => true,
     showControls: (run, changed) => {
-      choose(run);
+      chosen.labels ||= findNamed(run, "labels");
+      chosen.predictions ||= findNamed(run, "predictions");
       const names = run.tensors.map((each) => each.name);
       const choices = [
         choiceOf("Labels", names, chosen, "labels", changed),
@@ -27,8 +24,7 @@ export function buildConfusion(shared: SharedChoices): Picture {
       ];
       return [...(chosen.labels && chosen.predictions ? choices : []), showStep(shared, changed)];
     },
-    draw: async ({ path, run }, into, isCurrent) => {
-      choose(run);
+    draw: async ({ path }, into, isCurrent) => {
       if (!chosen.labels || !chosen.predictions) {
         throw new ApiError(
           "Save the collections labels and predictions to see which classes are taken for which.",

@@ -17,7 +17,6 @@ export interface SharedChoices {
 export interface Subject {
   /** The job's path in the API. */
   path: string;
-  run: Run;
   /** The tensors chosen in the tree, the newest choice last. */
   tensors: string[];
   firings: Firing[];

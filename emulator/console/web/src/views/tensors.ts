@@ -77,10 +77,10 @@ export function showTensors(root: Element, path: string): Part {
       if (run.complete) tree.chosen = tree.chosen.filter((each) => known.has(each));
       if (!tree.chosen.length) tree.chosen = chooseFirst(run);
       if (!picture.isOffered(run)) picture = lines;
-      // The numbers come while the tree is made.
+      // What is drawn is chosen with the controls; its numbers come while the tree is made.
+      showControls(run);
       drawing.push(draw());
       tree.show(run);
-      showControls(run);
     });
     await (drawing[0] ?? draw());
   }
@@ -114,8 +114,8 @@ export function showTensors(root: Element, path: string): Part {
   async function draw(): Promise<void> {
     const mine = ++generation;
     keepChoices();
-    const subject = run && { path, run, tensors: tree.chosen, firings };
-    if (subject === null) return;
+    if (run === null) return;
+    const subject = { path, tensors: tree.chosen, firings };
     if (!tree.chosen.length && !picture.ofRun) {
       picture.close?.();
       fill(content, quiet("Choose a tensor."));
