@@ -86,96 +86,71 @@ def learn_template(record: memoryview, name: str) -> RecordTemplate | None:
     """Return the template of a record of numbers; None if its structure is unusual or it is damaged."""
     try:
         return _learn(record, name.encode())
-    except (IndexError, ValueError):
-        # The record is truncated or its sizes point outside it; field by field decoding reports where.
+    except (LookupError, ValueError):
+        # The record has other fields, or its sizes point outside it; field by field decoding reports where.
         return None
 
 
 def _learn(record: memoryview, tag: bytes) -> RecordTemplate | None:
-    name_start = _find_value(record)
-    if name_start is None:
-        return None
-    found = _find_tensor(record, name_start, tag)
-    if found is None:
-        return None
-    name_end, tensor_start = found
-    if record[tensor_start] != _DATA_TYPE:
-        return None
-    data_type, at = _read_number(record, tensor_start + 1)
-    if record[at] != _SHAPE:
-        return None
-    size, at = _read_number(record, at + 1)
+    at = HEADER_BYTES
+    if record[at] == _WALL_TIME:
+        at += 9
+    if record[at] == _STEP:
+        _, at = _read_number(record, at + 1)
+    _, name_start = _read_field(record, at, _SUMMARY)
+    _, at = _read_field(record, name_start, _VALUE)
+    size, at = _read_field(record, at, _TAG)
+    name_end = at + size
+    is_named = record[at:name_end] == tag
+    at = name_end
+    while record[at] == _METADATA:
+        size, at = _read_number(record, at + 1)
+        at += size
+    _, tensor_start = _read_field(record, at, _TENSOR)
+    data_type, at = _read_field(record, tensor_start, _DATA_TYPE)
+    size, at = _read_field(record, at, _SHAPE)
     shape = _read_shape(record, at, at + size)
-    at += size
-    if shape is None or data_type not in DATA_TYPES or record[at] != _CONTENT:
-        return None
-    size, at = _read_number(record, at + 1)
+    size, content_start = _read_field(record, at + size, _CONTENT)
     dtype = np.dtype(DATA_TYPES[data_type])
-    if size != math.prod(shape) * dtype.itemsize or at + size + FOOTER_BYTES > len(record):
+    is_whole = size == math.prod(shape) * dtype.itemsize and content_start + size + FOOTER_BYTES <= len(record)
+    if not is_named or not is_whole:
         return None
     return RecordTemplate(
         bytes(record[:HEADER_BYTES]),
         name_start,
         bytes(record[name_start:name_end]),
         tensor_start,
-        bytes(record[tensor_start:at]),
-        at,
+        bytes(record[tensor_start:content_start]),
+        content_start,
         shape,
         dtype,
     )
 
 
-def _find_value(record: memoryview) -> int | None:
-    """Return the offset of the summary value."""
-    at = HEADER_BYTES
-    if record[at] == _WALL_TIME:
-        at += 9
-    if record[at] == _STEP:
-        _, at = _read_number(record, at + 1)
-    if record[at] != _SUMMARY:
-        return None
-    _, start = _read_number(record, at + 1)
-    return start if record[start] == _VALUE else None
-
-
-def _find_tensor(record: memoryview, value_start: int, tag: bytes) -> tuple[int, int] | None:
-    """Return the offsets of the end of the tag and of the tensor; None for another tag."""
-    _, at = _read_number(record, value_start + 1)
-    if record[at] != _TAG:
-        return None
-    size, at = _read_number(record, at + 1)
-    tag_end = at + size
-    if record[at:tag_end] != tag:
-        return None
-    at = tag_end
-    while record[at] == _METADATA:
-        size, at = _read_number(record, at + 1)
-        at += size
-    if record[at] != _TENSOR:
-        return None
-    _, tensor_start = _read_number(record, at + 1)
-    return tag_end, tensor_start
-
-
-def _read_shape(record: memoryview, at: int, end: int) -> tuple[int, ...] | None:
+def _read_shape(record: memoryview, at: int, end: int) -> tuple[int, ...]:
     sizes = []
     while at < end:
-        if record[at] != _DIM:
-            return None
-        size, at = _read_number(record, at + 1)
+        size, at = _read_field(record, at, _DIM)
         dim_end = at + size
-        if record[at] != _SIZE:
-            return None
-        size, at = _read_number(record, at + 1)
+        size, at = _read_field(record, at, _SIZE)
         sizes.append(size)
         if at < dim_end:
-            if record[at] != _DIM_NAME:
-                return None
-            size, at = _read_number(record, at + 1)
+            size, at = _read_field(record, at, _DIM_NAME)
             at += size
         if at != dim_end:
-            return None
+            raise ValueError("a dimension has further fields")
     return tuple(sizes)
+
+
+def _read_field(record: memoryview, at: int, key: int) -> tuple[int, int]:
+    """Return the number of the field at an offset, which is its size if it has one, and the offset after it.
+
+    Raises:
+        ValueError: the field has another key.
+    """
+    if record[at] != key:
+        raise ValueError("another field is expected here")
+    return _read_number(record, at + 1)
 
 
 def _read_number(record: memoryview, at: int) -> tuple[int, int]:
