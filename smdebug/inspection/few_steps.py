@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from smdebug.reading.run_files import RunFiles
 
@@ -54,42 +54,12 @@ class FewSteps:
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
         return [name for name in self._chosen if name > start_after], self._ended
 
-    def list_collections_files(self) -> list[str]:
-        return self._files.list_collections_files()
-
-    def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
-        return self._files.measure_index_files(names)
-
-    def list_index_blocks(self) -> list[str]:
-        return self._files.list_index_blocks()
-
-    def list_index_block(self, block: str) -> list[str]:
-        return self._files.list_index_block(block)
-
-    def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
-        return self._files.list_first_index_files(blocks)
-
     def has_ended(self) -> bool:
         return self._ended
 
-    def read(self, names: Sequence[str]) -> list[bytes]:
-        return self._files.read(names)
-
-    def read_range(self, name: str, start: int, length: int) -> memoryview:
-        return self._files.read_range(name, start, length)
-
-    def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
-        return self._files.read_ranges(ranges)
-
-    def forget(self, name: str) -> None:
-        self._files.forget(name)
-
-    @property
-    def request_bytes(self) -> int:
-        return self._files.request_bytes
-
-    def locate(self, name: str) -> str:
-        return self._files.locate(name)
+    def __getattr__(self, name: str) -> Any:
+        """All else is as the files of the whole run have it."""
+        return getattr(self._files, name)
 
 
 def thin_out(steps: Sequence[T], most: int) -> list[T]:
