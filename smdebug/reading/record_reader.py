@@ -3,7 +3,7 @@
 import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -27,20 +27,6 @@ _FETCH_RECORDS = 256
 # Where a record's time is: behind its length and the checksum of that, as field 1 of the event, a double.
 _RECORD_HEAD, _TIME_FIELD = 12, 0x09
 _TIME_END = _RECORD_HEAD + 1 + 8
-
-
-class SmallTensorReader(Protocol):
-    """Reads the small tensors of a step together. It may decline any request; then they are read one by one."""
-
-    def find(self, location: TensorLocation) -> NDArray[Any] | None:
-        """Return the read-only value of a record that was read with others of its step; None if it was not."""
-        ...
-
-    def stack(
-        self, names: Sequence[str], worker: str, index: StepIndex, unless: tuple[tuple[str, bool], ...]
-    ) -> StackRows | None:
-        """Return tensors of a step as rows of matrices; None if they have to be read one by one."""
-        ...
 
 
 class RecordReader:
@@ -69,9 +55,7 @@ class RecordReader:
         self.events = EventCache(self._files, self.cache)
         # Event files that seemed damaged, and were read again after a pause.
         self._awaited: set[str] = set()
-        self._small: SmallTensorReader | None = None
-        if with_stacks:
-            self._small = StackReader(self.events, self.cache, self._decoder)
+        self._small = StackReader(self.events, self.cache, self._decoder) if with_stacks else None
         self.fetches_together = self._files.request_bytes > 0
 
     def read(self, tname: str, location: TensorLocation, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> NDArray[Any]:
