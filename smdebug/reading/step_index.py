@@ -6,6 +6,7 @@ step, so that they are stored once, as a `Layout`, for all steps that agree in t
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from smdebug.format.reductions import REDUCTIONS_PREFIX, reverse_reduction_tensor_name
 from smdebug.format.tensor_location import TensorLocation, TensorShape
@@ -16,6 +17,7 @@ from smdebug.reading.index_files import IndexFile
 _Record = tuple[str, int, int, str | None]
 
 
+@dataclass(eq=False, slots=True)
 class SavedTensor:
     """What one worker saved of a tensor at one step.
 
@@ -25,17 +27,9 @@ class SavedTensor:
         reductions: saved reductions by (name, whether of absolute values).
     """
 
-    __slots__ = ("location", "reductions", "shape")
-
-    def __init__(
-        self,
-        location: TensorLocation | None,
-        shape: TensorShape | None,
-        reductions: dict[tuple[str, bool], TensorLocation],
-    ) -> None:
-        self.location = location
-        self.shape = shape
-        self.reductions = reductions
+    location: TensorLocation | None
+    shape: TensorShape | None
+    reductions: dict[tuple[str, bool], TensorLocation]
 
 
 class Layout:
@@ -76,9 +70,10 @@ class StepIndex:
         mode: mode of the step.
         mode_step: number of the step in that mode.
         event_file_name: path of the event file, relative to the run's folder.
+        checksums: the CRC-32C of each record of the layout; None if the index has none.
     """
 
-    __slots__ = ("_checksums", "event_file_name", "layout", "mode", "mode_step")
+    __slots__ = ("checksums", "event_file_name", "layout", "mode", "mode_step")
 
     def __init__(
         self, layout: Layout, mode: ModeKeys, mode_step: int, event_file_name: str, checksums: Sequence[int | None]
@@ -87,17 +82,12 @@ class StepIndex:
         self.mode = mode
         self.mode_step = mode_step
         self.event_file_name = event_file_name
-        self._checksums = _pack(checksums)
-
-    @property
-    def checksums(self) -> Sequence[int | None] | None:
-        """The CRC-32C of each record of the layout; None if the index has none."""
-        return self._checksums
+        self.checksums = _pack(checksums)
 
     def locate(self, number: int) -> TensorLocation:
         """Return the location of a record of the layout."""
         tag, start, length, true_dtype = self.layout.records[number]
-        checksums = self._checksums
+        checksums = self.checksums
         checksum = None if checksums is None else checksums[number]
         # A third of the time of calling the class; this runs for every value that is read.
         return tuple.__new__(TensorLocation, (tag, self.event_file_name, start, length, checksum, true_dtype))
