@@ -39,15 +39,9 @@ class MessageAction:
         self._last_send_mesg_response: Any = None
 
     def _is_subscribed(self) -> bool:
-        request = {"TopicArn": self._topic_arn}
-        while True:
-            page = self._sns_client.list_subscriptions_by_topic(**request)
-            for found in page["Subscriptions"]:
-                if (found["Protocol"], found["Endpoint"]) == (self._protocol, self._message_endpoint):
-                    return True
-            if not page.get("NextToken"):
-                return False
-            request["NextToken"] = page["NextToken"]
+        pages = self._sns_client.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=self._topic_arn)
+        known = (each for page in pages for each in page["Subscriptions"])
+        return (self._protocol, self._message_endpoint) in ((each["Protocol"], each["Endpoint"]) for each in known)
 
     def _subscribe(self) -> Any:
         if self._is_subscribed():

@@ -34,20 +34,13 @@ class StopTrainingAction:
 
     def _get_sm_tj_jobs_with_prefix(self) -> list[str]:
         """Return the names of all jobs in progress that begin with the prefix."""
-        request: dict[str, Any] = {
-            "NameContains": self._training_job_prefix,
-            "StatusEquals": "InProgress",
-            "MaxResults": _PAGE,
-        }
-        found: list[str] = []
-        while True:
-            page = self._sm_client.list_training_jobs(**request)
-            names = [summary["TrainingJobName"] for summary in page["TrainingJobSummaries"]]
-            # SageMaker searches anywhere in the name and ignores case.
-            found += [name for name in names if name.startswith(self._training_job_prefix)]
-            if not page.get("NextToken"):
-                return found
-            request["NextToken"] = page["NextToken"]
+        prefix = self._training_job_prefix
+        pages = self._sm_client.get_paginator("list_training_jobs").paginate(
+            NameContains=prefix, StatusEquals="InProgress", MaxResults=_PAGE
+        )
+        names = (summary["TrainingJobName"] for page in pages for summary in page["TrainingJobSummaries"])
+        # SageMaker searches anywhere in the name and ignores case.
+        return [name for name in names if name.startswith(prefix)]
 
     def invoke(self, message: str | None = None) -> str:
         """Stop the job if exactly one matches; errors of SageMaker are raised, and `Actions` logs them.

@@ -26,18 +26,20 @@ class Jobs:
         self.names = list(names)
         self.stopped: list[str] = []
 
-    def list_training_jobs(
+    def get_paginator(self, operation: str) -> Any:
+        assert operation == "list_training_jobs"
+        return self
+
+    def paginate(
         self,
         NameContains: str,  # noqa: N803 - the wire's names
         StatusEquals: str,  # noqa: N803
         MaxResults: int,  # noqa: N803
-        NextToken: str = "0",  # noqa: N803
-    ) -> dict[str, Any]:
+    ) -> Iterator[dict[str, Any]]:
         assert StatusEquals == "InProgress"
-        fitting = [name for name in self.names if NameContains.lower() in name.lower()]
-        at = int(NextToken)
-        page = {"TrainingJobSummaries": [{"TrainingJobName": name} for name in fitting[at : at + 1]]}
-        return page | ({"NextToken": str(at + 1)} if at + 1 < len(fitting) else {})
+        for name in self.names:
+            if NameContains.lower() in name.lower():
+                yield {"TrainingJobSummaries": [{"TrainingJobName": name}]}
 
     def stop_training_job(self, TrainingJobName: str) -> None:  # noqa: N803
         self.stopped.append(TrainingJobName)

@@ -24,9 +24,13 @@ class SageMaker:
         self.asked: dict[str, str] = {}
         self.stopped: list[str] = []
 
-    def list_training_jobs(self, **filters: Any) -> dict[str, Any]:
+    def get_paginator(self, operation: str) -> Any:
+        assert operation == "list_training_jobs"
+        return self
+
+    def paginate(self, **filters: Any) -> list[dict[str, Any]]:
         self.asked = filters
-        return {"TrainingJobSummaries": [{"TrainingJobName": name} for name in self.names]}
+        return [{"TrainingJobSummaries": [{"TrainingJobName": name} for name in self.names]}]
 
     def stop_training_job(self, TrainingJobName: str) -> None:  # noqa: N803 -- boto3's name
         self.stopped.append(TrainingJobName)
@@ -71,7 +75,7 @@ def test_threshold(make_rule: Any) -> None:
 
 def test_it_fires_although_no_job_can_be_stopped(make_rule: Any) -> None:
     class Refuses:
-        def list_training_jobs(self, **_: Any) -> None:
+        def get_paginator(self, _: str) -> None:
             raise ConnectionError("nobody answers")
 
     rule = make_rule(stop_training_on_fire="True", training_job_name_prefix="my-job")
