@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
@@ -41,12 +41,8 @@ def parse_actions(actions_str: str) -> Any:
         return json.loads(actions_str.replace('\\"', '"'))
 
 
-class Action(Protocol):
-    """Something to do when a rule's condition is met."""
-
-    def invoke(self, message: str) -> object:
-        """Perform the action; `Actions` logs whatever this raises."""
-        ...
+# Something to do when a rule's condition is met.
+Action = MessageAction | StopTrainingAction
 
 
 class Actions:
