@@ -8,6 +8,7 @@ from smdebug.config.collection import CollectionKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.drawing.notebook import render_notebook
 from smdebug.rules.drawing.xgboost_page import XgboostRun
+from smdebug.storage.output import write_whole_file
 
 _PAGE, _NOTEBOOK = "xgboost_report.html", "xgboost_report.ipynb"
 _METRICS = r"^[\w.]+-[\w@.-]+$"
@@ -77,12 +78,9 @@ class CreateXgboostReport(BuiltInRule):
 
     def finish(self) -> None:
         """Write the page and the notebook; whoever reads one meanwhile sees the one before."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         notebook = render_notebook(f"XGBoost training {self.base_trial.name}", self.base_trial.path)
         for path, text in ((self.path, self.render()), (self.path.with_name(_NOTEBOOK), notebook)):
-            temporary = path.with_suffix(".tmp")
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
+            write_whole_file(str(path), [text.encode()])
         self._written_at = time.monotonic()
 
     def render(self) -> str:

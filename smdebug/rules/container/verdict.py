@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from smdebug.storage.output import write_whole_file
+
 ISSUES_FOUND = "IssuesFound"
 NO_ISSUES_FOUND = "NoIssuesFound"
 ERROR = "Error"
@@ -34,9 +36,6 @@ class Verdict:
 
 def write_verdict(verdict: Verdict, path: Path) -> None:
     """Write the verdict's file atomically, so that a reader never sees a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
     details = verdict.details[:_MOST_DETAILS]
     content = {"RuleEvaluationStatus": verdict.status, "StatusDetails": details, "Step": verdict.step}
-    temporary.write_text(json.dumps(content), encoding="utf-8")
-    temporary.replace(path)
+    write_whole_file(str(path), [json.dumps(content).encode()])

@@ -14,6 +14,7 @@ from smdebug.rules.container.verdict import ISSUES_FOUND, NO_ISSUES_FOUND, Verdi
 from smdebug.rules.profiling.builtin import find_profiler_rule
 from smdebug.rules.profiling.profiler_rule import ProfiledJob, ProfilerRule
 from smdebug.rules.wording import count_noun
+from smdebug.storage.output import write_whole_file
 
 # Time between two checks for files, which are written each minute and at the end.
 _POLL_INTERVAL_S = 0.5
@@ -110,8 +111,4 @@ def write_report(rule: ProfilerRule, folder: Path, job: ProfiledJob) -> None:
         OSError: the folder cannot be written to.
     """
     for name, content in rule.render_files(job).items():
-        path = folder / "profiler-output" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text(content, encoding="utf-8")
-        temporary.replace(path)
+        write_whole_file(str(folder / "profiler-output" / name), [content.encode()])

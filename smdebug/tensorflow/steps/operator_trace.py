@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from smdebug.storage.output import write_whole_file
+
 # Modules that define the profile format, in different versions of TensorFlow.
 _FORMATS = ("tensorflow.tsl.profiler.protobuf.xplane_pb2", "tensorflow.core.profiler.protobuf.xplane_pb2")
 
@@ -26,12 +28,11 @@ def write_operator_trace(profile: Path, folder: Path, name: str) -> None:
         if not path.is_file():
             continue
         place = folder / path.relative_to(profile)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        _write(place, path.read_bytes())
+        write_whole_file(str(place), [path.read_bytes()])
         if path.name.endswith(".xplane.pb"):
             trace = {"displayTimeUnit": "ns", "traceEvents": list(read_trace_events(path.read_bytes()))}
             traced = place.with_name(path.name.replace(".xplane.pb", ".trace.json.gz"))
-            _write(traced, gzip.compress(json.dumps(trace).encode()))
+            write_whole_file(str(traced), [gzip.compress(json.dumps(trace).encode())])
             traced.with_name(f"{name}.metadata").touch()
 
 
@@ -64,10 +65,3 @@ def _find_format() -> Any:
         except ImportError:
             continue
     raise ImportError(f"This TensorFlow has none of {', '.join(_FORMATS)}.")
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file atomically, so that it is never visible with incomplete content."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_bytes(content)
-    temporary.replace(path)
