@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from typing import Any
 
 from smdebug.rules.built_in_rule import BuiltInRule
@@ -173,13 +174,7 @@ def _build_json_example(rule: type[BuiltInRule]) -> str:
 
 def _to_function_name(name: str) -> str:
     """Return its function name in rule_configs: dead_relu for DeadRelu, nlp_sequence_ratio for NLPSequenceRatio."""
-    letters = [
-        f"_{letter}"
-        if at and letter.isupper() and not (name[at - 1].isupper() and not name[at + 1 : at + 2].islower())
-        else letter
-        for at, letter in enumerate(name)
-    ]
-    return "".join(letters).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def _indent(text: str) -> str:
