@@ -57,22 +57,6 @@ class Row:
     value: float
 
 
-def parse_row(line: bytes) -> Row:
-    """Parse a line of a system metrics file.
-
-    Raises:
-        ValueError: the line is damaged.
-
-    >>> line = b'{"Type": "cpu", "Name": "cpu0", "Dimension": "CPUUtilization", "Value": 7.5, "NodeId": "algo-1",'
-    >>> parse_row(line + b' "Timestamp": 10.25}')
-    Row(node='algo-1', time=10.25, kind=('cpu', 'CPUUtilization'), name='cpu0', value=7.5)
-    """
-    try:
-        return build_row(json.loads(line))
-    except RecursionError as error:
-        raise ValueError(f"no system metric: {error!r}") from error
-
-
 def build_row(content: Any) -> Row:
     """Return what a line's JSON says.
 
@@ -91,12 +75,17 @@ def build_row(content: Any) -> Row:
 
 
 def parse_rows(content: bytes) -> tuple[list[Row], int]:
-    """Parse whole lines; returns their rows and the number of damaged lines."""
+    """Parse whole lines; returns their rows and the number of damaged lines.
+
+    >>> line = b'{"Type": "cpu", "Name": "cpu0", "Dimension": "CPUUtilization", "Value": 7.5, "NodeId": "algo-1",'
+    >>> parse_rows(line + b' "Timestamp": 10.25}')
+    ([Row(node='algo-1', time=10.25, kind=('cpu', 'CPUUtilization'), name='cpu0', value=7.5)], 0)
+    """
     rows, damaged = [], 0
     for line in filter(bytes.strip, content.splitlines()):
         try:
-            rows.append(parse_row(line))
-        except ValueError:
+            rows.append(build_row(json.loads(line)))
+        except (ValueError, RecursionError):
             damaged += 1
     return rows, damaged
 
