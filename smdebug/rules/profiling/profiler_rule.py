@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from smdebug.profiler.system_samples import GPU, Kind, Sample
 from smdebug.profiler.trace_events import TraceEvent
 from smdebug.rules.parameters import Parameter, convert_parameters, integer
+from smdebug.rules.profiling.charts import draw_boxes
 from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.wording import count_noun
 
@@ -211,6 +212,9 @@ class SampleRule(ProfilerRule):
         self._points[sample.node] += 1
         if self._points[sample.node] > self.values.get(PATIENCE.name, 0):
             self.observe(sample)
+
+    def draw_charts(self, record: JobRecord) -> str:
+        return draw_boxes(record, *self.kinds)
 
     def observe(self, sample: Sample) -> None:
         """Inspect a sample, after the first `patience` samples of its node."""

@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterator
 
 from smdebug.profiler.system_samples import CPU, Sample
 from smdebug.rules.parameters import integer, number
-from smdebug.rules.profiling.charts import draw_boxes
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, ProfilerFinding, SampleRule
 
 
@@ -86,6 +84,3 @@ class AllCoresBusy(SampleRule):
                 f"cores was above cpu_threshold {self.values['cpu_threshold']:g} %"
             )
             yield self.find(node, time, share, threshold, text)
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_boxes(record, CPU)

@@ -6,8 +6,6 @@ import numpy as np
 
 from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY, Sample
 from smdebug.rules.parameters import integer, number
-from smdebug.rules.profiling.charts import draw_boxes
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, WindowRule
 
 _THRESHOLDS = {CPU: "cpu_threshold_p95", GPU: "gpu_threshold_p95", GPU_MEMORY: "gpu_memory_threshold_p95"}
@@ -66,6 +64,3 @@ class BatchSize(WindowRule):
             )
             gpu = _THRESHOLDS[GPU]
             yield self.find(node, time, percentiles[gpu], self.values[gpu], f"95th percentiles are {said}")
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_boxes(record, CPU, GPU, GPU_MEMORY)

@@ -8,7 +8,6 @@ from smdebug.profiler.trace_events import DATA_LOADING, DATA_WORKER, TraceEvent
 from smdebug.rules.parameters import number
 from smdebug.rules.profiling.builtin.slow_data_loading import compute_waiting_share
 from smdebug.rules.profiling.charts import draw_loading
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerRule
 from smdebug.rules.wording import count_noun
 
@@ -44,6 +43,7 @@ class Dataloader(ProfilerRule):
         "DataloaderProfilingConfig"
     )
     heading = "data loading"
+    draw_charts = staticmethod(draw_loading)
     advice = (
         "Too few: raise num_workers of the DataLoader, up to the number of cores.",
         "Too many: lower num_workers, because processes that wait for a core cost memory and time.",
@@ -104,6 +104,3 @@ class Dataloader(ProfilerRule):
         return (
             f"How many cores there are is not known of {', '.join(missing)}: no system metrics came." if missing else ""
         )
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_loading(record)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from smdebug.profiler.system_samples import GPU_MEMORY, Sample
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.profiling.charts import draw_memory
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, SampleRule
 
 
@@ -33,6 +32,7 @@ class GPUMemoryIncrease(SampleRule):
     inspects = "the memory utilisation of GPUs"
     kinds = (GPU_MEMORY,)
     heading = "GPU memory"
+    draw_charts = staticmethod(draw_memory)
     advice = (
         "Look for tensors that are kept between steps, such as losses summed up with their graph (use .item()).",
         "If memory grows with the length of the inputs, use shorter sequences or a smaller batch.",
@@ -65,6 +65,3 @@ class GPUMemoryIncrease(SampleRule):
                 f"{self.values['window']} data points to the next, more than increase {threshold:g}"
             )
             yield self.find(node, time, increase, threshold, text)
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_memory(record)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from smdebug.profiler.system_samples import GPU, Sample
 from smdebug.rules.parameters import number
 from smdebug.rules.profiling.charts import draw_balance
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import FEWEST_SAMPLES, PATIENCE, ProfilerFinding, SampleRule
 
 _BINS = 10
@@ -37,6 +36,7 @@ class LoadBalancing(SampleRule):
     kinds = (GPU,)
     fewest = FEWEST_SAMPLES
     heading = "workload balancing"
+    draw_charts = staticmethod(draw_balance)
     advice = (
         "Give each GPU the same work: DistributedDataParallel instead of DataParallel, equal parts of data and model.",
         "Look for a single process that evaluates, saves or logs while the others wait.",
@@ -63,6 +63,3 @@ class LoadBalancing(SampleRule):
                     f"than threshold {threshold:g}"
                 )
                 yield self.find(node, time, distance, threshold, text)
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_balance(record)

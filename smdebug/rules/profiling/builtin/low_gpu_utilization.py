@@ -6,8 +6,6 @@ import numpy as np
 
 from smdebug.profiler.system_samples import GPU, Sample
 from smdebug.rules.parameters import integer, number
-from smdebug.rules.profiling.charts import draw_boxes
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, WindowRule
 
 
@@ -58,6 +56,3 @@ class LowGPUUtilization(WindowRule):
                     f"the latter below threshold_p5 {low:g} %"
                 )
                 yield self.find(node, time, p5, low, text)
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_boxes(record, GPU)

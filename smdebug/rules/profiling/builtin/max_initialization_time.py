@@ -5,7 +5,6 @@ import math
 from smdebug.profiler.system_samples import Sample
 from smdebug.profiler.trace_events import STEP, TraceEvent
 from smdebug.rules.parameters import number
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerRule
 from smdebug.rules.profiling.summary import render_summary
 
@@ -28,6 +27,7 @@ class MaxInitializationTime(ProfilerRule):
     parameters = (number("threshold", 20, minimum=0),)
     inspects = "trace events, of which there are some where ProfilingParameters are not empty"
     heading = "initialization"
+    draw_charts = staticmethod(render_summary)
     advice = (
         "Look at what the script does before its first step: downloads, preparing data, compiling.",
         "Prepare data once, before the training, or use a channel with a suitable input mode.",
@@ -62,6 +62,3 @@ class MaxInitializationTime(ProfilerRule):
             text = f"{what} {minutes:.4g} minutes after the first metric, more than threshold {threshold:g}"
             self.findings.append(self.find("job", time, minutes, threshold, text))
             self.triggered = self.violations = 1
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return render_summary(record)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from smdebug.profiler.trace_events import DATA_ITERATOR, DATA_LOADING, TraceEvent
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.profiling.charts import draw_loading
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 
@@ -36,6 +35,7 @@ class SlowDataLoading(ProfilerRule):
         "DataloaderProfilingConfig"
     )
     heading = "data loading"
+    draw_charts = staticmethod(draw_loading)
     advice = (
         "Load data beside the training: num_workers of the DataLoader, prefetch and num_parallel_calls of tf.data.",
         "Do repeated work on each sample, such as decoding and resizing, once before the training.",
@@ -71,6 +71,3 @@ class SlowDataLoading(ProfilerRule):
         return describe_lack(
             self._counts, self.values["patience"], "batch", "Raise NumSteps of DataloaderProfilingConfig"
         )
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_loading(record)

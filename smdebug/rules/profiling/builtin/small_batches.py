@@ -8,7 +8,6 @@ import numpy as np
 from smdebug.profiler.trace_events import STEP, TraceEvent
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.profiling.charts import draw_steps
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 
@@ -32,6 +31,7 @@ class SmallBatches(ProfilerRule):
     parameters = (number("threshold", 5, minimum=0), integer("patience", 100, minimum=1))
     inspects = "the steps of trace events, which are there where ProfilingParameters are not empty"
     heading = "step durations"
+    draw_charts = staticmethod(draw_steps)
     advice = (
         "Raise the batch size, and adapt the learning rate, until a step takes clearly longer.",
         "Or run several steps in one call if the framework supports it: steps_per_execution of Keras.",
@@ -60,6 +60,3 @@ class SmallBatches(ProfilerRule):
     def remark(self) -> str:
         """Say how many steps there would have to be."""
         return describe_lack(self._counts, self.values["patience"], "step", "Train for longer, or lower patience")
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_steps(record)

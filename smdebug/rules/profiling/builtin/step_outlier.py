@@ -9,7 +9,6 @@ import numpy as np
 from smdebug.profiler.trace_events import STEP, TraceEvent
 from smdebug.rules.parameters import choice, integer, number
 from smdebug.rules.profiling.charts import draw_steps
-from smdebug.rules.profiling.job_record import JobRecord
 from smdebug.rules.profiling.profiler_rule import ProfilerFinding, ProfilerRule, describe_lack
 
 # The first steps of a process compile, fill caches and choose algorithms.
@@ -61,6 +60,7 @@ class StepOutlier(ProfilerRule):
     )
     inspects = "the steps of trace events, which are there where ProfilingParameters are not empty"
     heading = "step durations"
+    draw_charts = staticmethod(draw_steps)
     advice = (
         "Look at what happens at these steps: saving tensors and checkpoints, evaluating, waiting for data.",
         "Compare the report with the system metrics of the same time: the cause may be a core or a disk that is busy.",
@@ -105,6 +105,3 @@ class StepOutlier(ProfilerRule):
         }
         needed = _WARM_UP + self.values["n_outliers"] + 1
         return describe_lack(counts, needed, "step", "Train for longer, or lower n_outliers")
-
-    def draw_charts(self, record: JobRecord) -> str:
-        return draw_steps(record)
