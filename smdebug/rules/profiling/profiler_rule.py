@@ -194,10 +194,12 @@ class SampleRule(ProfilerRule):
     Attributes:
         kinds: the measurements that a sample needs to be inspected; `patience` counts such samples.
         fewest: minimum number of samples of a node, after the patience, for one judgement.
+        windows: the same as a multiple of the parameter `window`; 0: the rule has no such parameter.
     """
 
     kinds: ClassVar[tuple[Kind, ...]] = ()
     fewest: ClassVar[int] = 1
+    windows: ClassVar[int] = 0
 
     def __init__(self, **given: Any) -> None:
         self._had_gpu = False
@@ -227,7 +229,8 @@ class SampleRule(ProfilerRule):
     @property
     def needed_points(self) -> int:
         """Minimum number of samples of a node for one judgement."""
-        return int(self.values.get(PATIENCE.name, 0)) + self.fewest
+        judged = self.windows * self.values["window"] if self.windows else self.fewest
+        return int(self.values.get(PATIENCE.name, 0) + judged)
 
     def remark(self) -> str:
         """Say why nothing could be judged."""
@@ -245,13 +248,10 @@ class SampleRule(ProfilerRule):
 class WindowRule(SampleRule):
     """A rule that inspects the last `window` samples of a node, after its patience."""
 
+    windows = 1
+
     def _prepare(self) -> None:
         self._window: dict[tuple[str, str, Kind], deque[float]] = {}
-
-    @property
-    def needed_points(self) -> int:
-        """Minimum number of samples of a node for one judgement."""
-        return int(self.values[PATIENCE.name] + self.values["window"])
 
     def keep(self, node: str, device: str, kind: Kind, value: float) -> None:
         """Add a value to a device's window."""

@@ -31,6 +31,7 @@ class GPUMemoryIncrease(SampleRule):
     )
     inspects = "the memory utilisation of GPUs"
     kinds = (GPU_MEMORY,)
+    windows = 2
     heading = "GPU memory"
     draw_charts = staticmethod(draw_memory)
     advice = (
@@ -41,10 +42,6 @@ class GPUMemoryIncrease(SampleRule):
     def _prepare(self) -> None:
         self._kept: dict[tuple[str, str], list[float]] = defaultdict(list)
         self._found: dict[str, list[tuple[str, float]]] = defaultdict(list)
-
-    @property
-    def needed_points(self) -> int:
-        return int(self.values[PATIENCE.name] + 2 * self.values["window"])
 
     def observe(self, sample: Sample) -> None:
         window = self.values["window"]

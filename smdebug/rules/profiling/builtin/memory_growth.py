@@ -33,6 +33,7 @@ class MemoryGrowth(SampleRule):
     )
     inspects = "the memory of the node"
     kinds = (MEMORY,)
+    windows = 2
     heading = "memory"
     advice = (
         "Look for objects that are kept between steps: losses with their graph (use .item()), lists of outputs.",
@@ -42,10 +43,6 @@ class MemoryGrowth(SampleRule):
     def _prepare(self) -> None:
         self._first: dict[str, list[float]] = {}
         self._last: dict[str, deque[float]] = {}
-
-    @property
-    def needed_points(self) -> int:
-        return int(self.values["patience"] + 2 * self.values["window"])
 
     def observe(self, sample: Sample) -> None:
         (value,) = sample.get(MEMORY).values()
