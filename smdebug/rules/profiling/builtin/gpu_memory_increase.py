@@ -5,17 +5,9 @@ from collections.abc import Iterator
 
 from smdebug.profiler.system_samples import GPU_MEMORY, Sample
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.profiling.builtin.memory_growth import compute_growth
 from smdebug.rules.profiling.charts import draw_memory
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, SampleRule
-
-
-def compute_increase(before: list[float], after: list[float]) -> float:
-    """By how much the mean has grown.
-
-    >>> compute_increase([10.0, 20.0], [30.0, 20.0])
-    10.0
-    """
-    return sum(after) / len(after) - sum(before) / len(before)
 
 
 class GPUMemoryIncrease(SampleRule):
@@ -49,7 +41,7 @@ class GPUMemoryIncrease(SampleRule):
             kept = self._kept[sample.node, gpu]
             kept.append(value)
             if len(kept) == 2 * window:
-                increase = compute_increase(kept[:window], kept[window:])
+                increase = compute_growth(kept[:window], kept[window:])
                 del kept[:window]
                 if increase > self.values["increase"]:
                     self._found[sample.node].append((gpu, increase))

@@ -400,9 +400,12 @@ def test_unknown_rules_and_parameters_are_refused_in_words() -> None:
 
 @pytest.mark.parametrize("name", list_profiler_rules())
 def test_each_rules_formula_has_an_example(name: str) -> None:
-    module = find_profiler_rule(name).__module__
-    shared = {"CPUBottleneck", "IOBottleneck"}
-    found = doctest.DocTestFinder().find(
-        import_module("smdebug.rules.profiling.bottleneck" if name in shared else module)
-    )
+    package = "smdebug.rules.profiling"
+    shared = {
+        "CPUBottleneck": f"{package}.bottleneck",
+        "IOBottleneck": f"{package}.bottleneck",
+        "GPUMemoryIncrease": f"{package}.builtin.memory_growth",
+    }
+    module = shared.get(name, find_profiler_rule(name).__module__)
+    found = doctest.DocTestFinder().find(import_module(module))
     assert any(each.examples for each in found)
