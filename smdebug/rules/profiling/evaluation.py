@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def judge_profile(config: RuleConfig, profile_path: str, rule_class: type[Profil
     rule = (rule_class or find_profiler_rule(config.rule_to_invoke))(**config.parameters)
     get_logger().info("Rule %s waits for the profile %s.", rule.name, profile_path)
     damaged = 0
-    for job in follow_job(JobProfile(profile_path), (rule,), ProfiledJob(config.training_job_name, profile_path)):
+    for job in follow_job(JobProfile(profile_path), rule, ProfiledJob(config.training_job_name, profile_path)):
         write_report(rule, config.output_path, job)
         damaged = job.damaged
         if rule.triggered and not rule.concludes_at_end:
@@ -50,11 +50,11 @@ def judge_profile(config: RuleConfig, profile_path: str, rule_class: type[Profil
     return verdict
 
 
-def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: ProfiledJob) -> Iterator[ProfiledJob]:
-    """Pass a job's profile to rules as it is written, until the job has ended.
+def follow_job(profile: JobProfile, rule: ProfilerRule, job: ProfiledJob) -> Iterator[ProfiledJob]:
+    """Pass a job's profile to a rule as it is written, until the job has ended.
 
     Yields:
-        The state of the job: as soon as a rule has fired once more, at intervals with new data, and at the end.
+        The state of the job: as soon as the rule has fired once more, at intervals with new data, and at the end.
 
     Raises:
         ObjectStoreError: S3 refuses or cannot be reached.
@@ -63,24 +63,21 @@ def follow_job(profile: JobProfile, rules: Sequence[ProfilerRule], job: Profiled
     has_news, told_at, firings = False, -math.inf, 0
     while True:
         samples, events = profile.read_new()
-        for rule in rules:
-            for sample in samples:
-                rule.add_sample(sample)
-            for event in events:
-                rule.add_event(event)
+        for sample in samples:
+            rule.add_sample(sample)
+        for event in events:
+            rule.add_event(event)
         if profile.damaged > job.damaged:
             job = replace(job, damaged=profile.damaged)
             get_logger().warning("%s of the profile cannot be read and are skipped.", count_noun(job.damaged, "line"))
         if profile.ended:
             break
         has_news = has_news or bool(samples or events)
-        fired = sum(rule.triggered for rule in rules)
-        if fired > firings or (has_news and time.monotonic() - told_at >= _TELL_EVERY_S):
-            has_news, told_at, firings = False, time.monotonic(), fired
+        if rule.triggered > firings or (has_news and time.monotonic() - told_at >= _TELL_EVERY_S):
+            has_news, told_at, firings = False, time.monotonic(), rule.triggered
             yield job
         time.sleep(_POLL_INTERVAL_S)
-    for rule in rules:
-        rule.finish()
+    rule.finish()
     yield replace(job, ended=True)
 
 

@@ -59,7 +59,7 @@ def test_the_report_s_notebook_and_all_charts_run(tmp_path: Path) -> None:
         maker.add_sample(second, cpu=[95.0, 3.0], gpu=[5.0], memory=40.0)
     maker.end()
     report = ProfilerReport(CPUBottleneck_patience="1", BatchSize_patience="1")
-    for job in follow_job(JobProfile(str(maker.folder)), (report,), ProfiledJob("job", str(maker.folder))):
+    for job in follow_job(JobProfile(str(maker.folder)), report, ProfiledJob("job", str(maker.folder))):
         write_report(report, tmp_path, job)
     folder = tmp_path / "profiler-output"
     charts = json.loads(build_notebook([("code", CHARTS.replace("{path!r}", repr(str(maker.folder))))]))
