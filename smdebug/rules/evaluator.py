@@ -25,16 +25,15 @@ from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, RULE_WITHOUT_COLLECTI
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import BuiltInRule
-from smdebug.rules.container.custom_source import download_source, import_class
-from smdebug.rules.container.requirements import REQUIREMENTS_FOLDER, install_requirements
+from smdebug.rules.container.requirements import REQUIREMENTS_FOLDER
 from smdebug.rules.container.rule_config import (
     DEFAULT_RULE_CONFIG_PATH,
     RULE_CONFIG_PATH_ENV_STR,
     RuleConfig,
     read_rule_config,
 )
-from smdebug.rules.container.rule_preparation import prepare_rule
-from smdebug.rules.container.run_opening import RuleFiredEarly, wait_for_run
+from smdebug.rules.container.rule_preparation import load_custom_class, prepare_rule
+from smdebug.rules.container.run_opening import wait_for_run
 from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
 from smdebug.rules.profiling.evaluation import judge_profile
 from smdebug.rules.profiling.profiler_rule import ProfilerRule
@@ -95,22 +94,19 @@ def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = N
     report = new_report(config) if report is None else report
     try:
         config.output_path.mkdir(parents=True, exist_ok=True)
-        if config.profiler_uri is not None:
-            custom = find_custom_rule(config, source_folder)
-            if config.source_s3_uri is None or custom is not None:
-                return judge_profile(config, config.profiler_uri, custom)
-        prepared = prepare_rule(config, source_folder)
+        custom = load_custom_class(config, source_folder)
+        if config.profiler_uri is not None and (custom is None or issubclass(custom, ProfilerRule)):
+            return judge_profile(config, config.profiler_uri, custom)
+        prepared = prepare_rule(config, custom)
         logger.info("Rule %s waits for the tensors of %s.", config.rule_to_invoke, config.tensors_uri)
-        if prepared.watches_silence:
-            wait_for_run(config, prepared.build)
+        if prepared.watches_silence and (fired := wait_for_run(config, prepared.build)) is not None:
+            report.rule = fired
+            return describe_firing(fired, RuleEvaluationConditionMet(fired.rule_name, -1))
         trial = create_trial(config.tensors_uri, name=config.training_job_name, poll_interval_s=POLL_INTERVAL_S)
         rule = report.rule = prepared.build(trial)
         if isinstance(rule, BuiltInRule):
             rule.output_name = f"rule-output/{config.configuration_name}/ of the job"
         return evaluate_to_end(rule, prepared.start_step, prepared.end_step, config.output_path, report)
-    except RuleFiredEarly as fired:
-        report.rule = fired.rule
-        return describe_firing(fired.rule, RuleEvaluationConditionMet(fired.rule.rule_name, -1))
     except Exception as error:
         # A user's rule may raise anything, and its author has to see the error.
         logger.exception("Rule %s ended with an error.", config.rule_to_invoke)
@@ -131,21 +127,6 @@ def describe_error(error: Exception, source_folder: Path) -> str:
             said = ": ".join(filter(None, (name, " ".join(text.split()))))
             return f"{said[: MOST_DETAILS - len(where)]}{where}"
     return f"{name}: {text}"
-
-
-def find_custom_rule(config: RuleConfig, source_folder: Path) -> type[ProfilerRule] | None:
-    """Return the class of a custom profiler rule; None for a built-in rule, or one that judges tensors.
-
-    Raises:
-        SMDebugValueError: the source has no such class.
-        Exception: whatever the source raises when it is imported.
-    """
-    if config.source_s3_uri is None:
-        return None
-    sources = download_source(config.source_s3_uri, source_folder)
-    install_requirements(sources, source_folder)
-    found = import_class(sources, source_folder, config.rule_to_invoke)
-    return found if issubclass(found, ProfilerRule) else None
 
 
 def evaluate_to_end(

@@ -71,21 +71,6 @@ def _store(uri: str, content: bytes, folder: Path, name: str) -> Path:
     return path
 
 
-def import_rule(sources: list[Path], folder: Path, rule_to_invoke: str) -> type[Rule]:
-    """Import the file that defines a rule that judges tensors; it can import the files beside it.
-
-    Raises:
-        SMDebugValueError: no file defines such a class, or the class is not a Rule.
-        Exception: whatever the file raises when it is imported.
-    """
-    found = import_class(sources, folder, rule_to_invoke)
-    if not issubclass(found, Rule):
-        raise SMDebugValueError(
-            f"{rule_to_invoke} in {Path(inspect.getfile(found)).name} is not a rule: derive it from smdebug.rules.Rule."
-        )
-    return found
-
-
 def import_class(sources: list[Path], folder: Path, rule_to_invoke: str) -> type:
     """Import the file that defines a class; it can import the files beside it.
 

@@ -1,7 +1,8 @@
 """Preparation of a rule: class lookup and parameter checks before any tensor."""
 
+import inspect
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from smdebug.rules.container.custom_source import (
     check_arguments,
     convert_arguments,
     download_source,
-    import_rule,
+    import_class,
     list_arguments,
 )
 from smdebug.rules.container.requirements import install_requirements
@@ -62,28 +63,41 @@ class PreparedRule:
         return rule
 
 
-def prepare_rule(config: RuleConfig, source_folder: Path) -> PreparedRule:
+def load_custom_class(config: RuleConfig, folder: Path) -> type | None:
+    """Download and import a custom rule's code; return its class, or None for a built-in rule.
+
+    Args:
+        config: what to evaluate.
+        folder: empty folder for the code.
+
+    Raises:
+        SMDebugValueError: the source has no such class.
+        Exception: whatever the source raises when it is imported.
+    """
+    if config.source_s3_uri is None:
+        return None
+    sources = download_source(config.source_s3_uri, folder)
+    install_requirements(sources, folder)
+    return import_class(sources, folder, config.rule_to_invoke)
+
+
+def prepare_rule(config: RuleConfig, custom: type | None) -> PreparedRule:
     """Find the rule and check its parameters, before waiting for any tensor.
 
     Args:
         config: what to evaluate.
-        source_folder: empty folder for a custom rule's code.
+        custom: the class of a custom rule; None for a built-in rule.
 
     Raises:
         SMDebugValueError: there is no such rule, it cannot use its parameters, or another trial is missing.
-        Exception: whatever a custom rule's file raises when it is imported.
     """
     given = dict(config.parameters)
     actions = given.pop(_ACTIONS, "")
     check_actions(actions)
-    config = replace(config, parameters=given)
-    rule_class: type[Rule]
-    if config.source_s3_uri is None:
-        rule_class = find_built_in_rule(config.rule_to_invoke)
-    else:
-        sources = download_source(config.source_s3_uri, source_folder)
-        install_requirements(sources, source_folder)
-        rule_class = import_rule(sources, source_folder, config.rule_to_invoke)
+    rule_class: type = find_built_in_rule(config.rule_to_invoke) if custom is None else custom
+    if not issubclass(rule_class, Rule):
+        file = Path(inspect.getfile(rule_class)).name
+        raise SMDebugValueError(f"{config.rule_to_invoke} in {file} is not a rule: derive it from smdebug.rules.Rule.")
     arguments, start_step, end_step = split_steps(rule_class, given)
     if issubclass(rule_class, BuiltInRule):
         check_other_trials(rule_class, config.other_trials)

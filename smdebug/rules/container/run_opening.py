@@ -22,14 +22,6 @@ from smdebug.trials import Trial, create_trial
 from smdebug.trials.create import open_files
 
 
-class RuleFiredEarly(Exception):  # noqa: N818 -- an event, not an error
-    """A rule fired before the run that it watches had begun; `rule` has the finding."""
-
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule.rule_name)
-        self.rule = rule
-
-
 class _NothingSaved(LocalRunFiles):
     """The files of a run that has not begun: one worker that has saved nothing."""
 
@@ -55,17 +47,17 @@ def open_other_trials(config: RuleConfig) -> list[Trial]:
     return [_open_other(given, config.locate_other_trial(given)) for given in config.other_trials]
 
 
-def wait_for_run(config: RuleConfig, build: Callable[[Trial], Rule]) -> None:
+def wait_for_run(config: RuleConfig, build: Callable[[Trial], Rule]) -> Rule | None:
     """Wait until the run has begun or the job has ended.
-
-    A rule that can fire because no step comes is evaluated during the wait.
 
     Args:
         config: gives the location of the run.
-        build: creates the rule.
+        build: creates a rule that can fire because no step comes; it is evaluated during the wait.
+
+    Returns:
+        The rule, with its finding, if it fired; None otherwise.
 
     Raises:
-        RuleFiredEarly: the rule fired because no step came.
         SMDebugError: S3 cannot be read.
     """
     files = open_files(config.tensors_uri)
@@ -75,8 +67,9 @@ def wait_for_run(config: RuleConfig, build: Callable[[Trial], Rule]) -> None:
         while not files.list_collections_files() and not files.has_ended():
             ask()
             time.sleep(DEFAULT_POLL_INTERVAL_S)
-    except RuleEvaluationConditionMet as met:
-        raise RuleFiredEarly(rule) from met
+    except RuleEvaluationConditionMet:
+        return rule
+    return None
 
 
 def _open_other(given: str, uri: str) -> Trial:
