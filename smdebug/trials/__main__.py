@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from smdebug.analysis.plots import plot
-from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.analysis.plots import ReductionRequired, plot
+from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials.command_errors import describe_error
 from smdebug.trials.create import create_trial, open_files
 from smdebug.trials.run_collections import load_collections
 from smdebug.trials.summary import describe_run, describe_values
@@ -78,9 +77,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         lister = f"smdebug-emulator tensors {options.job}" if options.job else f"{parser.prog} {options.path}"
-        sys.stderr.write(f"{options.job or options.path}: {describe_error(error, lister)}\n")
+        sys.stderr.write(f"{options.job or options.path}: {_describe_error(error, lister)}\n")
         return 1
     return 0
+
+
+def _describe_error(error: Exception, lister: str) -> str:
+    """Return what went wrong and what to type instead, on one line.
+
+    Args:
+        error: what smdebug, the file system or matplotlib raised.
+        lister: the command that lists the tensors.
+    """
+    match error:
+        case TensorUnavailable():
+            text = f"There is no tensor {error.tname}. To list the tensors: {lister}"
+        case ReductionRequired():
+            text = f"Tensor {error.tname} has {error.size} numbers a step: use a reduction, such as --reduction mean."
+        case TensorUnavailableForStep():
+            why = error.detail or "it was not saved there"
+            text = f"Tensor {error.tname} has no value at step {error.step} of mode {error.mode.name}: {why}."
+            text += (
+                " Only reductions of it were saved: plot one of them, such as --reduction mean." * error.has_reductions
+            )
+        case OSError(filename=str(name)):
+            text = f"{name} cannot be written or read: {error.strerror}."
+        case _:
+            text = str(error)
+    return " ".join(text.split())
 
 
 def _check_openable(path: str, job: str | None) -> None:
