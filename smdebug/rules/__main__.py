@@ -11,7 +11,6 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,7 +22,6 @@ from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND
 from smdebug.rules.evaluator import evaluate_to_end
 from smdebug.rules.report.rule_pages import build_page, describe_rule, get_summary
 from smdebug.rules.report.rule_report import RuleReport
-from smdebug.rules.watched_quantity import to_json_number
 from smdebug.storage.output import is_s3_path
 from smdebug.trials import Trial, create_trial
 from smdebug.trials.create import open_files
@@ -86,9 +84,7 @@ def _run(options: argparse.Namespace) -> int:
             "Step": verdict.step,
         }
         if finding is not None:
-            mode = None if finding.mode is None else finding.mode.name
-            numbers = {name: to_json_number(getattr(finding, name)) for name in ("value", "threshold")}
-            content["Finding"] = {**asdict(finding), **numbers, "mode": mode}
+            content["Finding"] = finding.to_json()
         _write(json.dumps(content) + "\n")
     else:
         _write(f"{verdict.status}: {verdict.details}\n")

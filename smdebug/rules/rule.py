@@ -1,7 +1,7 @@
 """Base of all rules, built-in and custom."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
 from smdebug.exceptions import RuleEvaluationConditionMet
@@ -9,7 +9,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.action import Actions
 from smdebug.rules.required_tensors import RequiredTensors
-from smdebug.rules.watched_quantity import Side, WatchedQuantity
+from smdebug.rules.watched_quantity import Side, WatchedQuantity, to_json_number
 from smdebug.trials.trial import Trial
 
 
@@ -45,6 +45,12 @@ class Finding:
             place += f" (mode {self.mode.name}, mode step {self.mode_step})"
         worker = "" if self.worker is None else f", {self.worker}"
         return f"{self.tensor} at {place}{worker}: {self.text}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields by name; numbers that JSON cannot represent become text, the mode becomes its name."""
+        mode = None if self.mode is None else self.mode.name
+        numbers = {name: to_json_number(getattr(self, name)) for name in ("value", "threshold")}
+        return {**asdict(self), **numbers, "mode": mode}
 
     def explain(self, most: int | None = None) -> str:
         """Return the finding, and below it what to do.

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,8 @@ class RuleReport:
 
     def build(self, verdict: Verdict) -> dict[str, Any]:
         """Return the content of report.json."""
-        finding = None
         found = self._get_finding(verdict)
-        if found is not None:
-            finding = {_to_pascal(name): value for name, value in asdict(found).items()}
-            finding["Mode"] = None if found.mode is None else found.mode.name
-            finding["Value"] = to_json_number(found.value)
-            finding["Threshold"] = to_json_number(found.threshold)
+        finding = None if found is None else {_to_pascal(name): value for name, value in found.to_json().items()}
         quantities = self.rule.watched_quantities.values() if self.rule is not None else ()
         return {
             "Rule": self.rule_name,
