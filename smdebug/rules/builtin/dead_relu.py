@@ -1,35 +1,14 @@
 """DeadRelu: ReLU units that almost never let anything through."""
 
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from smdebug.rules.built_in_rule import BuiltInRule
-from smdebug.rules.measuring.activations import RELU, ActivationFinder, build_names_regex
+from smdebug.rules.measuring.activations import RELU, ActivationFinder, build_names_regex, compute_inactive_percent
 from smdebug.rules.parameters import number, regex
 from smdebug.rules.watched_quantity import Limit
 from smdebug.trials.step_tensors import WorkerTensor
 
 _COLLECTION = "relu_output"
-
-
-def compute_dead_percent(outputs: NDArray[Any], threshold_inactivity: float) -> float:
-    """Percentage of units that are active (output > 0) in less than threshold_inactivity percent of the samples.
-
-    Args:
-        outputs: (samples, ...) as a ReLU made them; every position after the first axis is a unit. An array of fewer
-            dimensions is one sample's single unit, or the samples of one unit.
-        threshold_inactivity: percent.
-
-    >>> compute_dead_percent(np.array([[0.0, 1.0], [0.0, 0.0]]), 1.0)
-    50.0
-    """
-    if not outputs.size:
-        return 0.0
-    units = outputs.reshape(len(outputs) if outputs.ndim else 1, -1)
-    active_percent = np.count_nonzero(units > 0, axis=0) * 100.0 / len(units)
-    return float(np.count_nonzero(active_percent < threshold_inactivity) * 100.0 / units.shape[1])
 
 
 class DeadRelu(BuiltInRule):
@@ -85,7 +64,7 @@ class DeadRelu(BuiltInRule):
     def _judge(self, place: WorkerTensor) -> bool | None:
         inactivity: float = self.values["threshold_inactivity"]
         outputs = self.tensors.read(place)
-        dead = self._dead_by_reductions(place) if outputs is None else compute_dead_percent(outputs, inactivity)
+        dead = self._dead_by_reductions(place) if outputs is None else compute_inactive_percent(outputs > 0, inactivity)
         if dead is None:
             return None
         return self.weigh(

@@ -1,9 +1,6 @@
 """SaturatedActivation: inputs in the flat range of tanh or sigmoid."""
 
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.measuring.activations import (
@@ -12,6 +9,7 @@ from smdebug.rules.measuring.activations import (
     TANH_OR_SIGMOID,
     ActivationFinder,
     build_names_regex,
+    compute_inactive_percent,
     tell_by_name,
 )
 from smdebug.rules.parameters import number, regex, texts
@@ -19,27 +17,6 @@ from smdebug.rules.watched_quantity import Limit
 from smdebug.trials.step_tensors import WorkerTensor
 
 _KINDS = (TANH, SIGMOID)
-
-
-def compute_saturated_percent(
-    inputs: NDArray[Any], lowest: float, highest: float, threshold_inactivity: float
-) -> float:
-    """Percentage of nodes whose input lies in [lowest, highest] in less than threshold_inactivity percent of samples.
-
-    Args:
-        inputs: (samples, ...) of an activation function; every position after the first axis is a node.
-        lowest: begin of the range in which the function still has a slope.
-        highest: its end. NaN is outside.
-        threshold_inactivity: percent.
-
-    >>> compute_saturated_percent(np.array([[0.0, 99.0], [1.0, -99.0]]), -9.0, 9.0, 1.0)
-    50.0
-    """
-    if not inputs.size:
-        return 0.0
-    nodes = inputs.reshape(len(inputs) if inputs.ndim else 1, -1)
-    inside_percent = np.count_nonzero((nodes >= lowest) & (nodes <= highest), axis=0) * 100.0 / len(nodes)
-    return float(np.count_nonzero(inside_percent < threshold_inactivity) * 100.0 / nodes.shape[1])
 
 
 class SaturatedActivation(BuiltInRule):
@@ -122,7 +99,7 @@ class SaturatedActivation(BuiltInRule):
             is_inside = smallest is not None and largest is not None and lowest <= smallest and largest <= highest
             return False if is_inside else None
         inactivity: float = self.values["threshold_inactivity"]
-        saturated = compute_saturated_percent(inputs, lowest, highest, inactivity)
+        saturated = compute_inactive_percent((inputs >= lowest) & (inputs <= highest), inactivity)
         return self.weigh(
             place,
             saturated,

@@ -76,6 +76,24 @@ def recognise(given: NDArray[Any], made: NDArray[Any]) -> str | None:
     return ""
 
 
+def compute_inactive_percent(is_active: NDArray[np.bool_], threshold_inactivity: float) -> float:
+    """Percentage of units that are active in less than threshold_inactivity percent of the samples.
+
+    Args:
+        is_active: (samples, ...); every position after the first axis is a unit. An array of fewer dimensions is one
+            sample's single unit, or the samples of one unit.
+        threshold_inactivity: percent.
+
+    >>> compute_inactive_percent(np.array([[0.0, 1.0], [0.0, 0.0]]) > 0, 1.0)
+    50.0
+    """
+    if not is_active.size:
+        return 0.0
+    units = is_active.reshape(len(is_active) if is_active.ndim else 1, -1)
+    active_percent = np.count_nonzero(units, axis=0) * 100.0 / len(units)
+    return float(np.count_nonzero(active_percent < threshold_inactivity) * 100.0 / units.shape[1])
+
+
 class ActivationFinder:
     """Remembers which modules were recognised as activation functions.
 

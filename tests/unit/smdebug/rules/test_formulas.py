@@ -15,7 +15,9 @@ RULES = [path.stem for path in sorted(Path(str(built_in.__file__)).parent.glob("
 # A formula of one comparison, which `Limit` makes, or one of `measuring` alone; a report judges nothing.
 WITHOUT_OWN = {
     "create_xgboost_report",
+    "dead_relu",
     "overtraining",
+    "saturated_activation",
     "stalled_training_rule",
     "tensor_variance",
     "vanishing_gradient",

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
-from smdebug.rules.builtin.dead_relu import DeadRelu, compute_dead_percent
+from smdebug.rules.builtin.dead_relu import DeadRelu
+from smdebug.rules.measuring.activations import compute_inactive_percent
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def make_layer(dead: int, units: int = 10, samples: int = 8) -> NDArray[Any]:
 @pytest.mark.parametrize("inactivity", [0.0, 1.0, 40.0, 100.0])
 def test_agrees_with_counting(shape: tuple[int, ...], inactivity: float) -> None:
     outputs = np.maximum(np.random.default_rng(3).standard_normal(shape) - 0.5, 0)
-    assert compute_dead_percent(outputs, inactivity) == pytest.approx(count_dead(outputs, inactivity))
+    assert compute_inactive_percent(outputs > 0, inactivity) == pytest.approx(count_dead(outputs, inactivity))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
-from smdebug.rules.builtin.saturated_activation import SaturatedActivation, compute_saturated_percent
+from smdebug.rules.builtin.saturated_activation import SaturatedActivation
+from smdebug.rules.measuring.activations import compute_inactive_percent
 from tests.unit.smdebug.rules.builtin.judging import find_firing, get_finding, write_run
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def make_layer(saturated: int, value: float) -> NDArray[Any]:
 def test_agrees_with_counting(shape: tuple[int, ...]) -> None:
     inputs = np.random.default_rng(5).normal(scale=12, size=shape)
     for inactivity in (1.0, 50.0, 90.0):
-        found = compute_saturated_percent(inputs, -9.4999, 9.4999, inactivity)
+        found = compute_inactive_percent((inputs >= -9.4999) & (inputs <= 9.4999), inactivity)
         assert found == pytest.approx(count_saturated(inputs, -9.4999, 9.4999, inactivity))
 
 
