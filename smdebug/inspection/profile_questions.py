@@ -95,7 +95,7 @@ def flame_graph(profile: WatchedProfile, arguments: Arguments) -> Answer:
     root = Call("all", "", 0)
     for each in taken:
         try:
-            add_calls(root, read_profile(profiler, profile.read(each.file)))
+            add_calls(root, read_profile(profiler, profile.files.get(each.file)))
         except ValueError:
             damaged += 1
     if damaged == len(taken):

@@ -35,15 +35,8 @@ class PythonProfile:
     end_s: float
 
 
-class WatchedProfile:
-    """The profile of a job, open for questions from one thread.
-
-    Args:
-        path: the job's `profiler-output`, as a folder or `s3://bucket/prefix`.
-        unfinished: a folder with files that are not complete yet.
-
-    Raises:
-        SMDebugError: the path has no bucket.
+class WatchedProfile(JobProfile):
+    """The profile of a job, open for questions from one thread; arguments and errors as in `JobProfile`.
 
     Attributes:
         usage: the resource usage of each node.
@@ -51,32 +44,16 @@ class WatchedProfile:
     """
 
     def __init__(self, path: str, unfinished: str | None = None) -> None:
-        self._profile = JobProfile(path, unfinished)
+        super().__init__(path, unfinished)
         self.usage = UsageSeries()
         self.time = LoopTime()
 
-    @property
-    def ended(self) -> bool:
-        """Whether the profile is complete."""
-        return self._profile.ended
-
-    @property
-    def damaged(self) -> int:
-        """How many lines were skipped because they could not be parsed."""
-        return self._profile.damaged
-
     def read_on(self) -> None:
-        """Read what was added since the last call.
-
-        Raises:
-            ObjectStoreError: S3 refuses the request or cannot be reached.
-            OSError: a file cannot be read.
-        """
-        if self.ended:
-            return
-        samples, events = self._profile.read_new()
-        self.usage.add(samples)
-        self.time.add(events)
+        """Read what was added since the last call; errors as in `read_new`."""
+        if not self.ended:
+            samples, events = self.read_new()
+            self.usage.add(samples)
+            self.time.add(events)
 
     def find_span(self) -> tuple[float, float] | None:
         """Return the time span of all data in seconds since the epoch; None if there is no data."""
@@ -86,18 +63,10 @@ class WatchedProfile:
     def list_python_profiles(self) -> list[PythonProfile]:
         """Return the Python profiles, sorted by time and process."""
         found = []
-        for file in self._profile.files.list_sizes("/framework/"):
+        for file in self.files.list_sizes("/framework/"):
             if match := _PYTHON_PROFILE.fullmatch(file):
                 framework, profiler, process, name, *points = match.groups()
                 begin, end = (points[0], points[1], points[2]), (points[4], points[5], points[6])
                 times = int(points[3]) / 1e6, int(points[7]) / 1e6
                 found.append(PythonProfile(file, framework, profiler, process, name, begin, end, *times))
         return sorted(found, key=lambda each: (each.begin_s, each.process))
-
-    def read(self, file: str) -> bytes:
-        """Return a file of the profile.
-
-        Raises:
-            FileNotFoundError: the file does not exist any more.
-        """
-        return self._profile.files.get(file)
