@@ -37,41 +37,33 @@ class RunFiles(Protocol):
 
     def list_collections_files(self) -> list[str]:
         """Return the sorted names of the collections files."""
-        ...
 
     def list_index_files(self, start_after: str) -> tuple[list[str], bool]:
         """Return the sorted names of the index files after `start_after`, and whether the job has ended.
 
         If it has, the list contains all files that were written before the end-of-job file.
         """
-        ...
 
     def list_index_blocks(self) -> list[str]:
         """Return the sorted names of the folders of index files; each has the files of 1000 steps."""
-        ...
 
     def list_index_block(self, block: str) -> list[str]:
         """Return the sorted names of the index files in one of these folders."""
-        ...
 
     def list_first_index_files(self, blocks: Sequence[str]) -> list[str]:
         """Return the first index file of each of the given folders; empty folders are left out."""
-        ...
 
     def measure_index_files(self, names: Sequence[str]) -> list[int | None]:
         """Return the sizes of index files in bytes, as of their last listing; None for files that were not listed.
 
         The index file of a worker's newest step grows if the hook saves more for it later.
         """
-        ...
 
     def has_ended(self) -> bool:
         """Return whether the end-of-job file exists."""
-        ...
 
     def read(self, names: Sequence[str]) -> list[bytes]:
         """Return the contents of files, in the given order."""
-        ...
 
     def read_range(self, name: str, start: int, length: int) -> memoryview:
         """Return `length` bytes from `start` on; fewer if the file ends earlier.
@@ -79,24 +71,19 @@ class RunFiles(Protocol):
         Raises:
             FileNotFoundError: the file does not exist.
         """
-        ...
 
     def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> list[memoryview | None]:
         """Return the ranges (name, start, length), several of them read concurrently; None for missing files."""
-        ...
 
     def forget(self, name: str) -> None:
         """Open a file anew when it is read next."""
-        ...
 
     @property
     def request_bytes(self) -> int:
         """The number of bytes that are transferred in the time that one more request takes; 0 if requests are fast."""
-        ...
 
     def locate(self, name: str) -> str:
         """Return the full path or key of a file, for messages and tokens."""
-        ...
 
 
 class _OpenFile:
