@@ -179,12 +179,7 @@ def render_boxes(boxes: Mapping[str, Sequence[float]], y_label: str) -> str:
     width = max(_WIDTH, 2 * _MARGIN + 72 * len(boxes))
     scale = Scale([0.0, 100.0], _HEIGHT - _MARGIN, 10)
     parts = [element("path", d=f"M{_MARGIN} 10V{_HEIGHT - _MARGIN}H{width - 10}", fill="none", stroke="#444")]
-    parts += [
-        element("text", _format(y), x=_MARGIN - 6, y=scale.place(y) + 4, text_anchor="end") for y in scale.ticks()
-    ]
-    parts.append(
-        element("text", y_label, x=12, y=_HEIGHT / 2, text_anchor="middle", transform=f"rotate(-90 12 {_HEIGHT / 2})")
-    )
+    parts += _label_y_axis(scale, y_label)
     for number, (name, percentiles) in enumerate(boxes.items()):
         middle = _MARGIN + 40 + 72 * number
         p5, p25, p50, p75, p95 = (scale.place(min(max(value, 0.0), 100.0)) for value in percentiles)
@@ -210,18 +205,18 @@ class _Axes:
         parts = [element("path", d=f"M{_MARGIN} 10V{bottom}H{_WIDTH - 10}", fill="none", stroke="#444")]
         for x in self.x.ticks():
             parts += [element("text", _format(x), x=self.x.place(x), y=bottom + 18, text_anchor="middle")]
-        for y in self.y.ticks():
-            parts += [element("text", _format(y), x=_MARGIN - 6, y=self.y.place(y) + 4, text_anchor="end")]
-        middle = _HEIGHT / 2
         parts.append(element("text", x_label, x=_WIDTH / 2, y=_HEIGHT - 8, text_anchor="middle"))
-        parts.append(
-            element("text", y_label, x=12, y=middle, text_anchor="middle", transform=f"rotate(-90 12 {middle})")
-        )
-        return "".join(parts)
+        return "".join([*parts, *_label_y_axis(self.y, y_label)])
 
 
-def _format(value: object, digits: int = 6) -> str:
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+def _label_y_axis(scale: Scale, label: str) -> list[str]:
+    ticks = [element("text", _format(y), x=_MARGIN - 6, y=scale.place(y) + 4, text_anchor="end") for y in scale.ticks()]
+    turned = f"rotate(-90 12 {_HEIGHT / 2})"
+    return [*ticks, element("text", label, x=12, y=_HEIGHT / 2, text_anchor="middle", transform=turned)]
+
+
+def _format(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _svg(parts: Sequence[str], height: int = _HEIGHT, width: int = _WIDTH) -> str:
