@@ -127,7 +127,7 @@ class PandasFrame:
         if get_framework_metrics:
             framework = [
                 self._describe(event, "bytes_fetched")
-                for event in self._read_events(start_time_us, end_time_us)
+                for event in self.framework_metrics_reader.get_events(start_time_us, end_time_us)
                 if _is_selected(event, selected_framework_metrics)
             ]
         if cache_metrics:
@@ -153,7 +153,7 @@ class PandasFrame:
     def get_all_dataloader_metrics(self, selected_framework_metrics: Collection[str] = ()) -> pd.DataFrame:
         """Return trace events whose name or phase matches a regex, with the data that data loaders add to them."""
         rows = []
-        for event in self._read_events(0, LAST):
+        for event in self.framework_metrics_reader.get_events(0, LAST):
             both = event.event_name, event.event_phase
             if selected_framework_metrics and not any(
                 re.search(pattern, text) for pattern in selected_framework_metrics for text in both
@@ -182,7 +182,7 @@ class PandasFrame:
         by_phase: dict[str, float] = defaultdict(float)
         by_name: dict[str, float] = defaultdict(float)
         times = sorted(map(self.convert_datetime_to_timestamp, timestep_list))
-        for event in self._read_events(times[0], times[-1]) if times else []:
+        for event in self.framework_metrics_reader.get_events(times[0], times[-1]) if times else []:
             count = sum(event.start_time < time < event.end_time for time in times)
             if count and _is_selected(event, selected_framework_metrics):
                 by_phase[event.event_phase] += count * event.duration
@@ -211,7 +211,7 @@ class PandasFrame:
         by_name: dict[str, float] = defaultdict(float)
         begins = list(map(self.convert_datetime_to_timestamp, begin_timestep_list))
         spans = list(zip(begins, map(self.convert_datetime_to_timestamp, end_timestep_list), strict=True))
-        events = self._read_events(min(begins), max(end for _, end in spans)) if spans else []
+        events = self.framework_metrics_reader.get_events(min(begins), max(end for _, end in spans)) if spans else []
         for event in events:
             count = sum(event.end_time >= begin and event.start_time <= end for begin, end in spans)
             if count and "Step" not in event.event_name and _is_selected(event, selected_framework_metrics):
@@ -223,9 +223,6 @@ class PandasFrame:
         """Convert a text or a datetime in UTC to microseconds since the epoch."""
         when = datetime.strptime(timestamp, TIME_FORMAT) if isinstance(timestamp, str) else timestamp
         return round((when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp() * 1e6)
-
-    def _read_events(self, start: float, end: float) -> list[TraceEvent]:
-        return self.framework_metrics_reader.get_events(start, end)
 
     def _describe(self, event: TraceEvent, size: str) -> list[Any]:
         """Return an event's row in the order of FRAMEWORK_COLUMNS."""
