@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from textwrap import indent
 from typing import Any
 
 from smdebug.rules.built_in_rule import BuiltInRule
@@ -106,8 +107,8 @@ def describe_rule(rule: type[BuiltInRule]) -> str:
         parts.append("What to do when it fires:\n\n" + "\n".join(f"* {line}" for line in rule.advice))
     if rule.can_fire:
         parts.append(f"![{rule.__name__} fires on made-up tensors](rules/{rule.__name__}.svg)")
-    parts += ["With the SDK:", _indent(_build_sdk_example(rule))]
-    parts += ["As JSON, for CreateTrainingJob:", _indent(_build_json_example(rule))]
+    parts += ["With the SDK:", indent(_build_sdk_example(rule), "    ")]
+    parts += ["As JSON, for CreateTrainingJob:", indent(_build_json_example(rule), "    ")]
     return "\n\n".join(parts) + "\n"
 
 
@@ -175,7 +176,3 @@ def _build_json_example(rule: type[BuiltInRule]) -> str:
 def _to_function_name(name: str) -> str:
     """Return its function name in rule_configs: dead_relu for DeadRelu, nlp_sequence_ratio for NLPSequenceRatio."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())

@@ -69,7 +69,9 @@ class RuleReport:
     def build(self, verdict: Verdict) -> dict[str, Any]:
         """Return the content of report.json."""
         found = self._get_finding(verdict)
-        finding = None if found is None else {_to_pascal(name): value for name, value in found.to_json().items()}
+        finding = None
+        if found is not None:
+            finding = {name.title().replace("_", ""): value for name, value in found.to_json().items()}
         quantities = self.rule.watched_quantities.values() if self.rule is not None else ()
         return {
             "Rule": self.rule_name,
@@ -119,7 +121,3 @@ def _to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
         return to_json_number(value) if isinstance(value, float) else value
 
     return {name: convert(value) for name, value in parameters.items()}
-
-
-def _to_pascal(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
