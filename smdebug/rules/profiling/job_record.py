@@ -61,7 +61,7 @@ class JobRecord:
         self.seconds: dict[str, float] = defaultdict(float)
         self.operators: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.steps: dict[tuple[str, str], array[float]] = defaultdict(lambda: array("d"))
-        self._shares: dict[tuple[str, Kind, str], NDArray[np.int64]] = {}
+        self._shares: dict[tuple[str, Kind, str], NDArray[np.int64]] = defaultdict(lambda: np.zeros(_BINS, np.int64))
         self._means: dict[tuple[str, Kind], dict[int, tuple[float, int]]] = defaultdict(dict)
         self._spans: dict[tuple[str, str], array[float]] = defaultdict(lambda: array("d"))
 
@@ -71,10 +71,7 @@ class JobRecord:
         for kind in _SHARES:
             figures = sample.get(kind)
             for device, value in figures.items():
-                key = sample.node, kind, device
-                if key not in self._shares:
-                    self._shares[key] = np.zeros(_BINS, np.int64)
-                self._shares[key][min(max(round(value * 10), 0), _BINS - 1)] += 1
+                self._shares[sample.node, kind, device][min(max(round(value * 10), 0), _BINS - 1)] += 1
             if figures:
                 buckets, at = self._means[sample.node, kind], int(sample.time // _BUCKET_S)
                 total, count = buckets.get(at, (0.0, 0))

@@ -251,14 +251,14 @@ class WindowRule(SampleRule):
     windows = 1
 
     def _prepare(self) -> None:
-        self._window: dict[tuple[str, str, Kind], deque[float]] = {}
+        self._window: dict[tuple[str, str, Kind], deque[float]] = defaultdict(
+            lambda: deque(maxlen=self.values["window"])
+        )
 
-    def keep(self, node: str, device: str, kind: Kind, value: float) -> None:
-        """Add a value to a device's window."""
-        key = node, device, kind
-        if key not in self._window:
-            self._window[key] = deque(maxlen=self.values["window"])
-        self._window[key].append(value)
+    def observe(self, sample: Sample) -> None:
+        for kind in self.kinds:
+            for device, value in sample.get(kind).items():
+                self._window[sample.node, device, kind].append(value)
 
     def list_full(self, node: str, kind: Kind) -> Mapping[str, list[float]]:
         """Return the full windows of a node's devices, by device name."""

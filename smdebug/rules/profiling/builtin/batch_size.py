@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY, Sample
+from smdebug.profiler.system_samples import CPU, GPU, GPU_MEMORY
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, WindowRule
 
@@ -42,11 +42,6 @@ class BatchSize(WindowRule):
         "Raise the batch size, and adapt the learning rate, until the GPU or its memory is used well.",
         "Or use a smaller instance: this training does not need such a large one.",
     )
-
-    def observe(self, sample: Sample) -> None:
-        for kind in _THRESHOLDS:
-            for device, value in sample.get(kind).items():
-                self.keep(sample.node, device, kind, value)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         windows = {name: self.list_full(node, kind) for kind, name in _THRESHOLDS.items()}

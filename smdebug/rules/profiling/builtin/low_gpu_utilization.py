@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from smdebug.profiler.system_samples import GPU, Sample
+from smdebug.profiler.system_samples import GPU
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.profiling.profiler_rule import PATIENCE, ProfilerFinding, WindowRule
 
@@ -38,10 +38,6 @@ class LowGPUUtilization(WindowRule):
         "Underused: use a larger batch, or a smaller instance.",
         "Alternating: look at what the process does between steps, such as loading data, saving and evaluating.",
     )
-
-    def observe(self, sample: Sample) -> None:
-        for gpu, value in sample.get(GPU).items():
-            self.keep(sample.node, gpu, GPU, value)
 
     def judge(self, node: str, time: float) -> Iterator[ProfilerFinding]:
         high, low = self.values["threshold_p95"], self.values["threshold_p5"]
