@@ -166,7 +166,7 @@ class XgboostRun:
         if predictions is None or self.labels is None:
             return
         if self._seen % self._every == 0:
-            self._measure(step)
+            self._measure(step, self.labels, predictions)
         self._seen += 1
         if len(self._rounds) > _MOST_ROUNDS:
             self._rounds = dict(list(self._rounds.items())[::2])
@@ -188,26 +188,10 @@ class XgboostRun:
     def _objective(self) -> str:
         return self.hyperparameters.get("objective", "")
 
-    def _pair(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        assert self.labels is not None
-        assert self.predictions is not None
-        return pair_classes(self.labels, self.predictions, self._objective)
-
-    def _compare_numbers(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return the finite labels and predictions of a regression; None if they cannot be compared."""
-        assert self.labels is not None
-        assert self.predictions is not None
-        labels, predictions = self.labels.reshape(-1), self.predictions.reshape(-1)
-        if labels.size != predictions.size or not labels.size or labels.dtype.kind not in "biuf":
-            return None
-        given, made = labels.astype(np.float64), predictions.astype(np.float64)
-        is_finite = np.isfinite(given) & np.isfinite(made)
-        return (given[is_finite], made[is_finite]) if is_finite.any() else None
-
-    def _measure(self, step: int) -> None:
+    def _measure(self, step: int, labels: NDArray[Any], predictions: NDArray[Any]) -> None:
         if self._objective.startswith(_UNCOMPARED):
             return
-        pairs = self._pair()
+        pairs = pair_classes(labels, predictions, self._objective)
         if pairs is not None:
             matrix = count_pairs(*pairs)
             self._rounds[step] = "diagonal", compute_diagonal_shares(matrix)
@@ -215,7 +199,7 @@ class XgboostRun:
             for number, scores in enumerate(compute_class_scores(matrix)[:_MOST_CLASSES]):
                 self._f1[step][f"class {number}"] = scores.f1
             return
-        numbers = self._compare_numbers()
+        numbers = _compare_numbers(labels, predictions)
         if numbers is not None:
             if self._edges is None:
                 self._edges = choose_label_bins(numbers[0])
@@ -260,14 +244,15 @@ class XgboostRun:
     def _render_predictions(self) -> list[tuple[str, str]]:
         if self.labels is None or self.predictions is None or self._objective.startswith(_UNCOMPARED):
             return []
-        pairs = self._pair()
+        pairs = pair_classes(self.labels, self.predictions, self._objective)
         if pairs is not None:
-            return self._render_classes(*pairs)
-        numbers = self._compare_numbers()
+            return self._render_classes(*pairs, self.predictions)
+        numbers = _compare_numbers(self.labels, self.predictions)
         return [] if numbers is None else self._render_residuals(*numbers)
 
-    def _render_classes(self, labels: NDArray[np.int64], predicted: NDArray[np.int64]) -> list[tuple[str, str]]:
-        assert self.predictions is not None
+    def _render_classes(
+        self, labels: NDArray[np.int64], predicted: NDArray[np.int64], predictions: NDArray[Any]
+    ) -> list[tuple[str, str]]:
         matrix = count_pairs(labels, predicted)
         averages = [(f"{name} average", *scores) for name, scores in compute_average_scores(matrix).items()]
         classes = [
@@ -281,8 +266,8 @@ class XgboostRun:
             *self._render_f1(),
             *self._render_rounds("diagonal", [f"class {number}" for number in range(len(matrix))], "right"),
         ]
-        if len(matrix) == 2 and self.predictions.size == len(labels):
-            points, area = compute_roc(labels, self.predictions.reshape(-1))
+        if len(matrix) == 2 and predictions.size == len(labels):
+            points, area = compute_roc(labels, predictions.reshape(-1))
             every = -(-len(points) // _MOST_POINTS)
             lines = {f"area {area:.4f}": [*points[::every], points[-1]], "chance": [(0.0, 0.0), (1.0, 1.0)]}
             sections.append(_frame("roc", render_lines(lines, "false positive rate", "true positive rate")))
@@ -318,6 +303,18 @@ class XgboostRun:
         }
         shown = {name: points for name, points in lines.items() if any(value == value for _, value in points)}
         return [_frame(kind, render_lines(shown, "round", y_label))] if shown else []
+
+
+def _compare_numbers(
+    labels: NDArray[Any], predictions: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the finite labels and predictions of a regression; None if they cannot be compared."""
+    labels, predictions = labels.reshape(-1), predictions.reshape(-1)
+    if labels.size != predictions.size or not labels.size or labels.dtype.kind not in "biuf":
+        return None
+    given, made = labels.astype(np.float64), predictions.astype(np.float64)
+    is_finite = np.isfinite(given) & np.isfinite(made)
+    return (given[is_finite], made[is_finite]) if is_finite.any() else None
 
 
 def _frame(kind: str, content: str, of: str = "", *, is_first: bool = True) -> tuple[str, str]:
