@@ -61,7 +61,7 @@ def judge_trial(options: argparse.Namespace) -> tuple[Verdict, BuiltInRule | Non
         start = start if options.start_step is None else options.start_step
         end = end if options.end_step is None else options.end_step
         if end is None and options.no_wait:
-            end = _end_of_known(trial)
+            end = max(trial.steps(), default=-1) + 1
         verdict = evaluate_to_end(rule, start, end, options.output, report)
         if options.output is not None:
             report.write(verdict, options.output)
@@ -101,11 +101,6 @@ def _open(path: str, *, may_begin: bool) -> Trial:
         sys.stderr.write(f"Nothing was saved at {path} yet: waiting for the run to begin.\n")
         sys.stderr.flush()
     return create_trial(path)
-
-
-def _end_of_known(trial: Trial) -> int:
-    known = trial.steps()
-    return known[-1] + 1 if known else 0
 
 
 def _parse_parameters(given: Sequence[str]) -> dict[str, str]:
