@@ -9,6 +9,7 @@ for, plus an initial allowance.
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from smdebug.reading.byte_cache import ByteCache
 from smdebug.reading.run_files import RunFiles
@@ -25,6 +26,7 @@ _RANGES_IN_USE = 4
 _REMEMBERED_FILES = 4096
 
 
+@dataclass(eq=False, slots=True)
 class _FileUse:
     """The reading history of one file.
 
@@ -34,12 +36,9 @@ class _FileUse:
         visit: the number of the last visit. Consecutive reads of one file are one visit.
     """
 
-    __slots__ = ("ranges", "served", "visit")
-
-    def __init__(self, visit: int) -> None:
-        self.ranges: dict[int, int] = {}
-        self.served = 0
-        self.visit = visit
+    visit: int
+    ranges: dict[int, int] = field(default_factory=dict)
+    served: int = 0
 
 
 class EventCache:
