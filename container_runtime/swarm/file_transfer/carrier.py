@@ -18,7 +18,7 @@ from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, Carried, list_volumes
 from container_runtime.swarm.file_transfer.copied_folders import CopiedFolders
 from container_runtime.swarm.file_transfer.file_link import FileLink, translated_link_errors
-from container_runtime.swarm.file_transfer.pipes import PipeSenders
+from container_runtime.swarm.file_transfer.pipes import PipeSender
 from container_runtime.swarm.file_transfer.tree_protocol import FILE, write_line
 
 logger = logging.getLogger(__name__)
@@ -66,8 +66,9 @@ class Carrier:
         user: tuple[int, int],
         on_broken_pipe: Callable[[], None],
     ) -> None:
-        self._find_agent, self._context, self._user = find_agent, contexts.files, user
-        self._pipes = PipeSenders(find_agent, contexts.pipes, user, on_broken_pipe)
+        self._find_agent, self._contexts, self._user = find_agent, contexts, user
+        self._on_broken_pipe = on_broken_pipe
+        self._pipes: list[PipeSender] = []
         names = list_volumes(container, folders)
         # If this process is root, the container's files get its user as owner here as well.
         owner = user if os.getuid() == 0 else None
@@ -91,7 +92,12 @@ class Carrier:
         with self._lock, translated_link_errors():
             link = self._open()
             for volume, tree, path in self._folders.send_all(link):
-                self._pipes.begin(volume, tree, path)
+                self._pipes.append(
+                    PipeSender(
+                        self._find_agent, self._contexts.pipes, volume, self._user, tree, path, self._on_broken_pipe
+                    )
+                )
+                self._pipes[-1].start()
             link.ask({"do": "sync"})
             last = len(self._volumes) - 1
             write_line(
@@ -145,7 +151,8 @@ class Carrier:
         self._closing.set()
         if (link := self._link) is not None:
             link.interrupt()
-        self._pipes.close()
+        for pipe in self._pipes:
+            pipe.close()
         if self._thread.is_alive() and self._thread is not current_thread():
             self._thread.join()
         with self._lock:
@@ -199,7 +206,7 @@ class Carrier:
     def _open(self) -> FileLink:
         """Return the connection. A new connection first sends the agent the state of the files on this machine."""
         if self._link is None:
-            self._link = FileLink(self._find_agent(), self._context, self._volumes, self._user)
+            self._link = FileLink(self._find_agent(), self._contexts.files, self._volumes, self._user)
             self._folders.send_known(self._link)
         return self._link
 

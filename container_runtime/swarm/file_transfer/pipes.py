@@ -248,42 +248,6 @@ class PipeSender:
         return None
 
 
-class PipeSenders:
-    """The emulator's side of all channels of one container.
-
-    Args:
-        find_agent: function that returns IP address and port of the node's agent.
-        context: TLS context with the protocol of pipes.
-        user: uid and gid of the pipes on the node.
-        on_error: called if the data of a channel does not arrive completely.
-    """
-
-    def __init__(
-        self,
-        find_agent: Callable[[], tuple[str, int]],
-        context: ssl.SSLContext,
-        user: tuple[int, int],
-        on_error: Callable[[], None],
-    ) -> None:
-        self._find_agent, self._context, self._user, self._on_error = find_agent, context, user, on_error
-        self._senders: list[PipeSender] = []
-
-    def begin(self, volume: str, tree: Tree, path: str) -> None:
-        """Serve a channel; see ``PipeSender``.
-
-        Raises:
-            OSError: the agent does not answer.
-        """
-        sender = PipeSender(self._find_agent, self._context, volume, self._user, tree, path, self._on_error)
-        self._senders.append(sender)
-        sender.start()
-
-    def close(self) -> None:
-        """Stop sending. Idempotent."""
-        for sender in self._senders:
-            sender.close()
-
-
 def _is_read(connection: socket.socket) -> bool:
     """Wait until a program reads the pipe; return False if the connection ends first."""
     with suppress(OSError):
