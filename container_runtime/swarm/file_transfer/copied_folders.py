@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +131,7 @@ class CopiedFolders:
             arrival.take(link.source, size)
             return
         del self._arriving[part]
-        with arrival:
+        with closing(arrival):
             if line.get("whole"):
                 path, state = arrival.place()
                 copy.known[path] = state

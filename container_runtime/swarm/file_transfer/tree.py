@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from container_runtime.swarm.file_transfer.tree_protocol import (
     ARRIVING,
@@ -122,7 +122,7 @@ class Tree:
             outgoing = self.open_file(path)
             if outgoing is None:
                 return None
-            with outgoing:
+            with closing(outgoing):
                 # Read before the announcement, so that a read error is not sent in place of content.
                 data = outgoing.read(_FIRST_BYTES)
                 write_line(out, {**members, "path": path, "state": outgoing.state, "mode": outgoing.mode})
@@ -169,7 +169,7 @@ class Tree:
         """
         path, state, mode = check_arrival(line)
         if state[0] == FILE:
-            with Arrival(self, line) as arrival:
+            with closing(Arrival(self, line)) as arrival:
                 arrival.take(source, arrival.left)
                 end = source.read(1)
                 if end not in (_WHOLE, _TORN):
@@ -214,30 +214,26 @@ class Tree:
     @contextmanager
     def make_way(self, path: str) -> Iterator[tuple[int, str]]:
         """Open the parent folder of a path, and create it if it is missing; yield its descriptor and the name."""
-        *parts, name = path.split("/")
-        descriptor = os.dup(self.root)
-        try:
-            for part in parts:
-                try:
-                    inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
-                except OSError:  # it is missing, or a link or a file
-                    _make_folder(descriptor, part, 0o755)
-                    self._own(descriptor, part)
-                    inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
-                os.close(descriptor)
-                descriptor = inner
+        folder, _, name = path.rpartition("/")
+        with self._open(folder, make=True) as descriptor:
             yield descriptor, name
-        finally:
-            os.close(descriptor)
 
     @contextmanager
-    def _open(self, path: str) -> Iterator[int]:
+    def _open(self, path: str, *, make: bool = False) -> Iterator[int]:
+        """Open a folder; if ``make``, create it where it is missing, or where a link or a file is in its place."""
         if path.count("/") >= MAX_DEPTH:
             raise NotADirectoryError(f"{path[:100]} lies more than {MAX_DEPTH} folders deep")
         descriptor = os.dup(self.root)
         try:
             for part in path.split("/") if path else ():
-                inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
+                try:
+                    inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
+                except OSError:
+                    if not make:
+                        raise
+                    _make_folder(descriptor, part, 0o755)
+                    self._own(descriptor, part)
+                    inner = os.open(part, _OPEN_FOLDER, dir_fd=descriptor)
                 os.close(descriptor)
                 descriptor = inner
             yield descriptor
@@ -258,14 +254,6 @@ class Outgoing:
         self.state: State = (FILE, found.st_size, found.st_mtime_ns)
         self.mode = stat.S_IMODE(found.st_mode)
         self.left = found.st_size
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        """Close the file."""
-        self.close()
 
     def read(self, size: int) -> bytes:
         """Read up to ``size`` bytes; none if the file was truncated."""
@@ -307,14 +295,6 @@ class Arrival:
         except FileExistsError:  # left by another process
             _remove(tree.root, self._name)
             self._descriptor = os.open(self._name, _NEW_FILE, 0o600, dir_fd=tree.root)
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        """Remove the file, unless it is complete."""
-        self.close()
 
     def take(self, source: BinaryIO, size: int) -> None:
         """Read ``size`` bytes from the connection.
