@@ -11,7 +11,7 @@ from socket import socket
 from typing import Any
 
 import docker.errors
-from docker.types import DeviceRequest, LogConfig, Ulimit
+from docker.types import LogConfig, Ulimit
 from docker.types import Mount as EngineMount
 
 from container_runtime.docker.border import connect, reconnect, translated
@@ -375,55 +375,43 @@ class DockerEngine(OneMachine, EngineContainers):
         folders: tuple[list[Mount], dict[str, str]],
         network: dict[str, Any],
     ) -> str:
-        if spec.gpus and self._gpus.has_runtime:
-            with self._gpus.guard:
-                return self._create_in_engine(spec, image, folders, network, *self._gpus.choose(spec.gpus))
-        return self._create_in_engine(spec, image, folders, network, None, {})
-
-    def _create_in_engine(
-        self,
-        spec: ContainerSpec,
-        image: LocalImage,
-        folders: tuple[list[Mount], dict[str, str]],
-        network: dict[str, Any],
-        devices: list[DeviceRequest] | None,
-        labels: dict[str, str],
-    ) -> str:
         mounts, environment = folders
-        host_config = self._api.create_host_config(
-            extra_hosts=network["extra_hosts"],
-            dns=network["dns"],
-            dns_opt=network["dns_opt"],
-            mounts=[
-                EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only) for mount in mounts
-            ],
-            network_mode=network["network_mode"],
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
-            # The init process forwards SIGTERM, which Python would ignore as process 1, and reaps orphans.
-            init=True,
-            read_only=spec.read_only_root,
-            # The engine refuses a limit above the CPUs of its machine.
-            nano_cpus=10**9 * spec.cpus if spec.cpus is not None and spec.cpus < self._machine_cpus else None,
-            mem_limit=spec.memory_bytes,
-            memswap_limit=spec.memory_bytes,
-            shm_size=spec.shm_bytes,
-            pids_limit=spec.max_processes,
-            device_requests=devices,
-            # A core file would be as large as the process, in a folder that is uploaded.
-            ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)],
-            log_config=LogConfig(type="json-file", config=LOG_OPTIONS),
-        )
-        created = self._api.create_container(
-            image.resolved.local,
-            command=list(spec.command) or None,
-            entrypoint=None if spec.entrypoint is None else list(spec.entrypoint),
-            environment=environment,
-            labels={**spec.labels, **labels, INSTANCE_LABEL: self._instance_id},
-            name=spec.name,
-            hostname=network["hostname"],
-            user="{}:{}".format(*self._user),
-            host_config=host_config,
-            networking_config=network["networking_config"],
-        )
+        with self._gpus.choose(spec.gpus) as (devices, labels):
+            host_config = self._api.create_host_config(
+                extra_hosts=network["extra_hosts"],
+                dns=network["dns"],
+                dns_opt=network["dns_opt"],
+                mounts=[
+                    EngineMount(mount.target, str(mount.source), type="bind", read_only=mount.read_only)
+                    for mount in mounts
+                ],
+                network_mode=network["network_mode"],
+                cap_drop=["ALL"],
+                security_opt=["no-new-privileges"],
+                # The init process forwards SIGTERM, which Python would ignore as process 1, and reaps orphans.
+                init=True,
+                read_only=spec.read_only_root,
+                # The engine refuses a limit above the CPUs of its machine.
+                nano_cpus=10**9 * spec.cpus if spec.cpus is not None and spec.cpus < self._machine_cpus else None,
+                mem_limit=spec.memory_bytes,
+                memswap_limit=spec.memory_bytes,
+                shm_size=spec.shm_bytes,
+                pids_limit=spec.max_processes,
+                device_requests=devices,
+                # A core file would be as large as the process, in a folder that is uploaded.
+                ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES)],
+                log_config=LogConfig(type="json-file", config=LOG_OPTIONS),
+            )
+            created = self._api.create_container(
+                image.resolved.local,
+                command=list(spec.command) or None,
+                entrypoint=None if spec.entrypoint is None else list(spec.entrypoint),
+                environment=environment,
+                labels={**spec.labels, **labels, INSTANCE_LABEL: self._instance_id},
+                name=spec.name,
+                hostname=network["hostname"],
+                user="{}:{}".format(*self._user),
+                host_config=host_config,
+                networking_config=network["networking_config"],
+            )
         return str(created["Id"])

@@ -1,7 +1,7 @@
 """GPUs that Docker containers get, where the engine has the NVIDIA runtime."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -16,36 +16,31 @@ _ALL = "all"
 
 
 class EngineGpus:
-    """The GPUs of one engine.
-
-    Attributes:
-        guard: held from ``choose`` until the container exists, so that two starts do not choose the same GPU.
-    """
+    """The GPUs of one engine."""
 
     def __init__(self, api: docker.APIClient, info: Mapping[str, Any]) -> None:
         """Look at what the engine says of itself; the GPUs are looked up when a container wants one."""
         self._api = api
-        self.guard: AbstractContextManager[bool] = Lock()
+        self._choosing = Lock()
         self.has_runtime = "nvidia" in (info.get("Runtimes") or {})
 
-    def choose(self, count: int) -> tuple[list[DeviceRequest] | None, dict[str, str]]:
-        """Choose the GPUs of a container.
+    @contextmanager
+    def choose(self, count: int) -> Iterator[tuple[list[DeviceRequest] | None, dict[str, str]]]:
+        """Choose ``count`` GPUs for a container that is created in the context, so that no other start chooses them.
 
-        Args:
-            count: how many the container is to get.
-
-        Returns:
-            The request for the engine, None for no GPU, and the labels of the container.
+        Yields the request for the engine, None for no GPU, and the labels of the container.
         """
         if count == 0 or not self.has_runtime:
-            return None, {}
+            yield None, {}
+            return
         capabilities = [["gpu"]]
-        present = list_gpus()
-        if not present:  # the engine has some, of which nobody tells the number here
-            return [DeviceRequest(count=-1, capabilities=capabilities)], {GPUS_LABEL: _ALL}
-        chosen = choose_gpus(count, present, self._list_held())
-        request = DeviceRequest(device_ids=list(chosen), capabilities=capabilities)
-        return [request], {GPUS_LABEL: ",".join(chosen)}
+        with self._choosing:
+            if present := list_gpus():
+                chosen = choose_gpus(count, present, self._list_held())
+                request = DeviceRequest(device_ids=list(chosen), capabilities=capabilities)
+                yield [request], {GPUS_LABEL: ",".join(chosen)}
+            else:  # the engine has some, of which nobody tells the number here
+                yield [DeviceRequest(count=-1, capabilities=capabilities)], {GPUS_LABEL: _ALL}
 
     def _list_held(self) -> Iterator[list[str]]:
         for each in self._api.containers(filters={"label": GPUS_LABEL}):

@@ -6,6 +6,7 @@ A core waits for a disk only while nobody has work for it, which no test can pro
 import dataclasses
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import PropertyMock, patch
@@ -28,8 +29,8 @@ def play() -> None:
             machine, waiting_seconds=tuple(_WAITING_SHARE * time.monotonic() for _ in machine.waiting_seconds)
         )
 
-    def choose(_: EngineGpus, count: int) -> tuple[None, dict[str, str]]:
-        return None, {GPUS_LABEL: "GPU-0,GPU-1"} if count else {}
+    def choose(_: EngineGpus, count: int) -> AbstractContextManager[tuple[None, dict[str, str]]]:
+        return nullcontext((None, {GPUS_LABEL: "GPU-0,GPU-1"} if count else {}))
 
     patch.object(meter, "read_machine", read_machine).start()
     patch.object(EngineGpus, "has_runtime", PropertyMock(return_value=True), create=True).start()

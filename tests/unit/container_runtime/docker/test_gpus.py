@@ -73,8 +73,8 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
 
 
 def choose(engine: Engine, count: int) -> tuple[Any, dict[str, str]]:
-    requests, labels = EngineGpus(engine, WITH_RUNTIME).choose(count)  # type: ignore[arg-type]
-    return requests and [dict(each) for each in requests], labels
+    with EngineGpus(engine, WITH_RUNTIME).choose(count) as (requests, labels):  # type: ignore[arg-type]
+        return requests and [dict(each) for each in requests], labels
 
 
 def test_gpus_are_listed_without_the_lost_one(nvml: Nvml) -> None:
@@ -105,5 +105,6 @@ def test_an_engine_whose_gpus_cannot_be_listed_hands_out_all(monkeypatch: pytest
 @pytest.mark.parametrize(("info", "count"), [(WITH_RUNTIME, 0), ({"Runtimes": {"runc": {}}}, 1), ({}, 1)])
 def test_without_a_gpu_instance_or_the_runtime_there_is_none(nvml: Nvml, info: dict[str, Any], count: int) -> None:
     gpus = EngineGpus(Engine(), info)  # type: ignore[arg-type]
-    assert gpus.choose(count) == (None, {})
+    with gpus.choose(count) as chosen:
+        assert chosen == (None, {})
     assert read_gpus({}) == ()
