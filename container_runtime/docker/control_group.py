@@ -56,66 +56,30 @@ class ControlGroupMeter(LocalMeter):
             for _, names, path in (line.split(":", 2) for line in lines)
             for name in names.split(",")
         }
-        self._group = root / ("cpuacct" if "cpuacct" in groups else "") / groups.get("cpuacct", groups.get("", ""))
         if "cpuacct" in groups:
-            cpu, memory, io = (root / name / groups.get(name, "") for name in ("cpuacct", "memory", "blkio"))
-            self._read_group: Callable[[], Load] = lambda: self._read_first(cpu, memory, io)
+            self._group, memory, io = (root / name / groups.get(name, "") for name in ("cpuacct", "memory", "blkio"))
+            self._read_group: Callable[[], tuple[float, int, int, int, int]] = lambda: self._read_first(memory, io)
         else:
-            folder = root / groups.get("", "")
-            cpu, self._read_group = folder, lambda: self._read_second(folder)
-        if not cpu.is_dir():
-            raise ContainerRuntimeError(f"The container's control group is not at {cpu}.")
-        self._cpu_limit = _read_cpu_limit(root / "cpu" / groups["cpu"] if "cpu" in groups else cpu)
+            self._group, self._read_group = root / groups.get("", ""), self._read_second
+        if not self._group.is_dir():
+            raise ContainerRuntimeError(f"The container's control group is not at {self._group}.")
+        self._cpu_limit = _read_cpu_limit(root / "cpu" / groups["cpu"] if "cpu" in groups else self._group)
 
     def list_processes(self) -> list[int]:
         try:
-            return self._list_processes(self._group)
+            return self._list_processes()
         except OSError:
             return []  # the container has ended
 
     def read(self) -> Load | None:
         try:
-            return self._read_group()
+            cpu_seconds, memory_bytes, read, written, operations = self._read_group()
+            received, sent = read_network(self._network, loopback=self._loopback)
         except OSError:
             return None
-
-    def _read_second(self, folder: Path) -> Load:
-        stat = _read_pairs(folder / "cpu.stat")
-        totals = {"rbytes": 0, "wbytes": 0, "rios": 0, "wios": 0}
-        for line in (folder / "io.stat").read_text().splitlines() if (folder / "io.stat").exists() else ():
-            for pair in line.split()[1:]:
-                name, _, value = pair.partition("=")
-                if name in totals:
-                    totals[name] += int(value)
-        received, sent = read_network(self._network, loopback=self._loopback)
         return Load(
-            cpu_seconds=stat["usage_usec"] / 1e6,
-            memory_bytes=int((folder / "memory.current").read_text())
-            - _read_pairs(folder / "memory.stat")["inactive_file"],
-            read_bytes=totals["rbytes"],
-            written_bytes=totals["wbytes"],
-            io_operations=totals["rios"] + totals["wios"],
-            received_bytes=received,
-            sent_bytes=sent,
-            waited_seconds=self._waits.read(self.list_processes()),
-            cpu_limit=self._cpu_limit,
-        )
-
-    def _read_first(self, cpu: Path, memory: Path, io: Path) -> Load:
-        transferred, served = (
-            _read_devices(io / f"blkio.throttle.io_{name}") for name in ("service_bytes", "serviced")
-        )
-        cache = _read_pairs(memory / "memory.stat")["total_inactive_file"]
-        read, written, operations = transferred["Read"], transferred["Write"], served["Read"] + served["Write"]
-        if not operations:
-            # Current kernels fill these counters only for groups with a limit. Sum the counters of the processes
-            # instead, as far as they are readable.
-            each = [read_io(pid, self._processes) for pid in self._list_processes(cpu)]
-            read, written, operations = (sum(counters) for counters in zip((0, 0, 0), *each, strict=True))
-        received, sent = read_network(self._network, loopback=self._loopback)
-        return Load(
-            cpu_seconds=int((cpu / "cpuacct.usage").read_text()) / 1e9,
-            memory_bytes=int((memory / "memory.usage_in_bytes").read_text()) - cache,
+            cpu_seconds=cpu_seconds,
+            memory_bytes=memory_bytes,
             read_bytes=read,
             written_bytes=written,
             io_operations=operations,
@@ -125,8 +89,35 @@ class ControlGroupMeter(LocalMeter):
             cpu_limit=self._cpu_limit,
         )
 
-    def _list_processes(self, group: Path) -> list[int]:
-        found = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+    def _read_second(self) -> tuple[float, int, int, int, int]:
+        """Return what ``Load`` counts first: CPU time, memory, and what was read, written, and how often."""
+        folder = self._group
+        used = _read_pairs(folder / "cpu.stat")["usage_usec"] / 1e6
+        memory = int((folder / "memory.current").read_text()) - _read_pairs(folder / "memory.stat")["inactive_file"]
+        totals = {"rbytes": 0, "wbytes": 0, "rios": 0, "wios": 0}
+        for line in (folder / "io.stat").read_text().splitlines() if (folder / "io.stat").exists() else ():
+            for pair in line.split()[1:]:
+                name, _, value = pair.partition("=")
+                if name in totals:
+                    totals[name] += int(value)
+        return used, memory, totals["rbytes"], totals["wbytes"], totals["rios"] + totals["wios"]
+
+    def _read_first(self, memory: Path, io: Path) -> tuple[float, int, int, int, int]:
+        transferred, served = (
+            _read_devices(io / f"blkio.throttle.io_{name}") for name in ("service_bytes", "serviced")
+        )
+        cache = _read_pairs(memory / "memory.stat")["total_inactive_file"]
+        read, written, operations = transferred["Read"], transferred["Write"], served["Read"] + served["Write"]
+        if not operations:
+            # Current kernels fill these counters only for groups with a limit. Sum the counters of the processes
+            # instead, as far as they are readable.
+            each = [read_io(pid, self._processes) for pid in self._list_processes()]
+            read, written, operations = (sum(counters) for counters in zip((0, 0, 0), *each, strict=True))
+        used = int((self._group / "cpuacct.usage").read_text()) / 1e9
+        return used, int((memory / "memory.usage_in_bytes").read_text()) - cache, read, written, operations
+
+    def _list_processes(self) -> list[int]:
+        found = [int(pid) for pid in (self._group / "cgroup.procs").read_text().split()]
         if found and 0 not in found:
             return found
         # Inside a container, the file shows 0 for processes outside it: use the first process and its descendants.
