@@ -87,14 +87,11 @@ class LocalMeter:
     """The part of a meter that concerns this machine.
 
     Attributes:
-        gpus: see ``Meter``.
+        is_local, gpus: see ``Meter``.
     """
 
+    is_local: bool = True
     gpus: tuple[str, ...] | None = None
-
-    @property
-    def is_local(self) -> bool:
-        return True
 
     def list_processes(self) -> Collection[int]:
         return ()

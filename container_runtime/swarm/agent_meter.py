@@ -12,7 +12,10 @@ from container_runtime.swarm import agent
 
 
 class AgentMeter:
-    """Meter that requests the counters from the agent of the container's node."""
+    """Meter that requests the counters from the agent of the container's node. A Swarm hands out no GPUs."""
+
+    is_local = False
+    gpus: tuple[str, ...] = ()
 
     def __init__(self, address: tuple[str, int], key: Path, pid: int) -> None:
         """Connect to the agent.
@@ -28,15 +31,6 @@ class AgentMeter:
             raise EngineUnavailableError(f"The agent at {address[0]}:{address[1]} does not answer: {error}") from error
         self._file = self._socket.makefile("rb")
         self._machine = Machine((), (), 0, 0)
-
-    @property
-    def is_local(self) -> bool:
-        return False
-
-    @property
-    def gpus(self) -> tuple[str, ...]:
-        """See ``Meter``: a Swarm hands out none."""
-        return ()
 
     def list_processes(self) -> tuple[int, ...]:
         """See ``Meter``: none of them is on this machine."""
@@ -55,12 +49,8 @@ class AgentMeter:
             self._socket.close()
             return None
         machine = answer["machine"]
-        self._machine = Machine(
-            tuple(machine["busy_seconds"]),
-            tuple(machine["waiting_seconds"]),
-            machine["received_bytes"],
-            machine["sent_bytes"],
-        )
+        per_core = {name: tuple(machine[name]) for name in ("busy_seconds", "waiting_seconds")}
+        self._machine = Machine(**{**machine, **per_core})
         return Load(**answer["load"])
 
     def read_machine(self) -> Machine:
