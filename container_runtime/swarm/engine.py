@@ -19,12 +19,10 @@ from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.docker.scratch import choose_user
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, explain_network
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.meter import Meter
 from container_runtime.runtime import (
     Container,
     ContainerRuntimeError,
     EngineUnavailableError,
-    Exit,
     FoundNetwork,
     LogLine,
     Network,
@@ -47,7 +45,7 @@ AGENT_IMAGE = "sagemaker-debugger-rules"
 _PLACED = {"complete", "failed", "shutdown"}
 
 
-class SwarmEngine:
+class SwarmEngine(SwarmContainers):
     """The Swarm back end. A container's id is its service's name.
 
     Args:
@@ -89,28 +87,26 @@ class SwarmEngine:
         self.instance_id = instance_id
         own_labels = self._own_labels = {INSTANCE_LABEL: instance_id}
         chosen = choose_user(user)
-        self._api = connect()
+        api = connect()
         try:
-            own = find_address(self._api)
+            own = find_address(api)
             self._host_address = (address or own) if allow_internet else LOOPBACK
-            self._images = LocalImages(self._api, catalogue or ImageCatalogue())
+            self._images = LocalImages(api, catalogue or ImageCatalogue())
             image = self._images.resolve(AGENT_IMAGE).id
-            self._tasks = Tasks(self._api, own_labels)
-            self._nodes = Nodes(self._api, folder, registry)
-            self._capacity = Capacity(self._api, instance_id)
-            self._nodes.start(image)
+            tasks = Tasks(api, own_labels)
+            nodes = Nodes(api, folder, registry)
+            self._capacity = Capacity(api, instance_id)
+            nodes.start(image)
             self._is_open = allow_internet
-            self._containers = SwarmContainers(
-                self._api, self._tasks, self._nodes, chosen, lost, closed=not allow_internet
-            )
+            super().__init__(api, tasks, nodes, chosen, lost, closed=not allow_internet)
             self._starts = ContainerStarts(
-                self._api,
+                api,
                 own_labels,
                 self._images,
-                self._nodes,
+                nodes,
                 self._capacity,
-                self._tasks,
-                self._containers,
+                tasks,
+                self,
                 chosen,
                 is_open=allow_internet,
                 carry=carry,
@@ -118,12 +114,12 @@ class SwarmEngine:
             try:
                 # Left by an emulator that was killed during a start. Their names would be in use for the next start.
                 self._remove_unstarted()
-                self._containers.reattach()
+                self.reattach()
             except BaseException:
-                self._containers.shut()
+                self.shut()
                 raise
         except BaseException:
-            self._api.close()
+            api.close()
             raise
 
     @property
@@ -141,7 +137,7 @@ class SwarmEngine:
             ports = [each for each in map(int, labels.get(SIDECAR_LABEL, "").split()) if each in self._starts.offered]
             if port in ports:
                 # Do not wait: the proxy of a container whose node does not answer opens when the node answers again.
-                self._containers.open_proxy(name, ports, wait=False)
+                self.open_proxy(name, ports, wait=False)
 
     def count_nodes(self) -> int:
         """Return the number of nodes that accept tasks now."""
@@ -192,32 +188,12 @@ class SwarmEngine:
         return self._starts.start(spec)
 
     def logs(self, container_id: str) -> Iterator[LogLine]:
-        """See ``ContainerRuntime``. When a node answers again, the log continues where it was interrupted."""
-        lines = self._containers.logs(container_id)
+        lines = super().logs(container_id)
         return lines if self._is_open else explain_network(lines)
 
-    def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
-        """See ``ContainerRuntime``.
-
-        Raises:
-            EngineUnavailableError: also if the container was lost with its node; ``find`` no longer returns it.
-        """
-        return self._containers.wait(container_id, timeout)
-
     def read_usage(self, container_id: str) -> Usage | None:
-        containers, identity = self._containers.locate(container_id)
+        containers, identity = self.locate(container_id)
         return containers.read_usage(identity)
-
-    def open_meter(self, container_id: str) -> Meter | None:
-        return self._containers.open_meter(container_id)
-
-    def stop(self, container_id: str, grace_seconds: float) -> None:
-        """See ``ContainerRuntime``. A lost container is not stopped here; it ends because its service was removed."""
-        self._containers.stop(container_id, grace_seconds)
-
-    def remove(self, container_id: str) -> None:
-        """See ``ContainerRuntime``. The service is removed first; a node that does not answer ends its task later."""
-        self._containers.remove(container_id)
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
         found = []
@@ -227,9 +203,9 @@ class SwarmEngine:
             own.pop(FILES_LABEL, None)
             for key in (INSTANCE_LABEL, SIDECAR_LABEL, *self._nodes.agents.label):
                 own.pop(key)
-            if self._containers.is_lost(service["Spec"]["Name"]):
+            if self.is_lost(service["Spec"]["Name"]):
                 continue
-            if (running := self._containers.runs(service["Spec"]["Name"])) is not None:
+            if (running := self.runs(service["Spec"]["Name"])) is not None:
                 found.append(Container(service["Spec"]["Name"], name, own, running))
         return found
 
@@ -267,7 +243,7 @@ class SwarmEngine:
         except ContainerRuntimeError as exc:
             logger.warning("Agents stay on the nodes of the Swarm: %s", exc)
         finally:
-            self._containers.shut()
+            self.shut()
             self._api.close()
 
     def _remove_unstarted(self) -> None:
@@ -275,9 +251,7 @@ class SwarmEngine:
         services = {each["Spec"]["Name"]: each for each in self._tasks.list_services({})}
         names = services.keys()
         for name in sorted(names):
-            if self._containers.runs(name) is None or not self._containers.was_filled(
-                name, services[name]["Spec"]["Labels"]
-            ):
+            if self.runs(name) is None or not self.was_filled(name, services[name]["Spec"]["Labels"]):
                 self.remove(name)
         with translated("remove networks of containers that never ran"):
             for network in find_overlays(self._api, self._own_labels):
