@@ -31,18 +31,12 @@ _KEYS = {
     **dict.fromkeys(("commands", "environment", "links"), dict),
     "environments": list,
     "fetched_mb": int,
-    "on_demand": bool,
-    "with_emulator": bool,
-    "with_smdebug": bool,
-    "warm_scripts": bool,
+    **dict.fromkeys(("on_demand", "with_emulator", "with_smdebug", "warm_scripts"), bool),
 }
 # Keys of each entry of `environments`, which replace those of the image.
 _ENVIRONMENT_KEYS = {
-    "version": str,
-    "below": str,
-    "python": str,
-    "requirements": list,
-    "extras": list,
+    **dict.fromkeys(("version", "below", "python"), str),
+    **dict.fromkeys(("requirements", "extras"), list),
     "fetched_mb": int,
 }
 
