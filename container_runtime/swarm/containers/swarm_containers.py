@@ -18,7 +18,6 @@ from container_runtime.meter import Meter
 from container_runtime.runtime import ContainerNotFoundError, EngineUnavailableError, Exit, LogLine
 from container_runtime.swarm.carriers import Carriers
 from container_runtime.swarm.containers.tasks import Tasks
-from container_runtime.swarm.containers.volumes import remove_ended_volumes, remove_volumes
 from container_runtime.swarm.file_transfer.carried_folders import Carried, read_label
 from container_runtime.swarm.networks import remove_overlay
 from container_runtime.swarm.nodes import Nodes
@@ -149,7 +148,7 @@ class SwarmContainers:
     def let_begin(self, name: str, folders: Sequence[Carried] | None, ports: Sequence[int]) -> None:
         """Copy a container's files and open its proxy, which its program waits for."""
         if folders:
-            remove_ended_volumes(self._nodes.connect(self._tasks.places[name][0]), self._tasks)
+            self._remove_ended_volumes(self._nodes.connect(self._tasks.places[name][0]))
             self._carriers.fill(name, self._tasks.places[name][0], folders)
         if ports:
             self.open_proxy(name, ports)
@@ -222,10 +221,20 @@ class SwarmContainers:
                 except docker.errors.APIError as exc:
                     if exc.status_code not in (404, 409):  # it was removed, or is being removed
                         raise
-            remove_volumes(self._nodes.connect(node), container_id)
+            _remove_volumes(self._nodes.connect(node), container_id)
         except EngineUnavailableError:
             return False
         return True
+
+    def _remove_ended_volumes(self, node: docker.APIClient) -> None:
+        """Remove the volumes of lost containers from a node that is back and has ended them."""
+        with translated("list volumes that are left on a node"):
+            left = node.volumes(filters={"label": self._tasks.list_label_filters()})["Volumes"] or []
+            # A service precedes its volumes.
+            names = {each["Spec"]["Name"] for each in self._tasks.list_services({})}
+            for volume in (each["Name"] for each in left if each["Name"].rpartition("-")[0] not in names):
+                with suppress(docker.errors.APIError):  # its container has not ended yet
+                    node.remove_volume(volume)
 
     def _resume(self, container_id: str, lines: Iterator[LogLine]) -> Iterator[LogLine]:
         """Yield a log. After each outage of its node, read it again and skip the lines already read."""
@@ -291,6 +300,16 @@ class SwarmContainers:
         with translated(f"look at container {name}"):
             state = self._nodes.connect(node).inspect_container(identity)["State"]
         return int(state["Pid"]) or None
+
+
+def _remove_volumes(node: docker.APIClient, container_id: str) -> None:
+    with translated(f"remove the volumes of container {container_id}"):
+        for each in node.volumes(filters={"name": f"{container_id}-"})["Volumes"] or []:
+            try:
+                node.remove_volume(each["Name"])
+            except docker.errors.APIError as exc:
+                if exc.status_code not in (404, 409):  # already removed, or in use and removed later
+                    raise
 
 
 def _has_run(state: Mapping[str, Any]) -> bool:
