@@ -16,6 +16,7 @@ import docker
 from container_runtime.docker.border import connect, find_engine_address, translated
 from container_runtime.docker.engine import INSTANCE_LABEL
 from container_runtime.docker.images.local_images import LocalImages
+from container_runtime.docker.network import find_networks
 from container_runtime.docker.scratch import choose_user
 from container_runtime.docker.sidecar import LOOPBACK, SIDECAR_LABEL, explain_network
 from container_runtime.images.catalogue import ImageCatalogue
@@ -34,7 +35,7 @@ from container_runtime.swarm.capacity import Capacity
 from container_runtime.swarm.containers.container_starts import ContainerStarts
 from container_runtime.swarm.containers.swarm_containers import FILES_LABEL, SwarmContainers, name_own_network
 from container_runtime.swarm.containers.tasks import NAME_LABEL, Tasks
-from container_runtime.swarm.networks import create_overlay, find_overlays, remove_overlay
+from container_runtime.swarm.networks import create_overlay, remove_overlay
 from container_runtime.swarm.nodes import Nodes
 
 logger = logging.getLogger(__name__)
@@ -222,13 +223,9 @@ class SwarmEngine(SwarmContainers):
             )
 
     def find_networks(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
-        with translated("list networks"):
-            # Networks without this label belong to single containers, and are removed with them.
-            return [
-                each
-                for each in find_overlays(self._api, {**labels, **self._own_labels})
-                if each.labels.get(NAME_LABEL) == each.name
-            ]
+        found = find_networks(self._api, {**labels, **self._own_labels})
+        # Networks without this label belong to single containers, and are removed with them.
+        return [each for each in found if each.labels.get(NAME_LABEL) == each.name]
 
     def remove_network(self, name: str) -> None:
         with translated(f"remove the network {name}"):
@@ -254,7 +251,7 @@ class SwarmEngine(SwarmContainers):
             if self.runs(name) is None or not self.was_filled(name, services[name]["Spec"]["Labels"]):
                 self.remove(name)
         with translated("remove networks of containers that never ran"):
-            for network in find_overlays(self._api, self._own_labels):
+            for network in find_networks(self._api, self._own_labels):
                 if NAME_LABEL not in network.labels and network.name not in map(name_own_network, names):
                     remove_overlay(self._api, network.name)
 

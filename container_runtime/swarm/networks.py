@@ -8,7 +8,7 @@ import docker
 import docker.errors
 
 from container_runtime.docker.network import HOSTS_LABEL, INTERFACE, RENDEZVOUS_PORT
-from container_runtime.runtime import MAX_NETWORK_HOSTS, ContainerRuntimeError, FoundNetwork, Network
+from container_runtime.runtime import MAX_NETWORK_HOSTS, ContainerRuntimeError, Network
 
 # The tasks of a removed service use its network until their nodes have reported that they ended.
 _RELEASE_SECONDS = 30.0
@@ -40,12 +40,6 @@ def find_hosts(api: docker.APIClient, name: str) -> list[str]:
     """
     hosts: list[str] = json.loads(api.inspect_network(name)["Labels"][HOSTS_LABEL])
     return hosts
-
-
-def find_overlays(api: docker.APIClient, labels: Mapping[str, str]) -> list[FoundNetwork]:
-    """Find the networks that have all of these labels."""
-    found = api.networks(filters={"label": [f"{key}={value}" for key, value in labels.items()]})
-    return [FoundNetwork(each["Name"], each["Labels"]) for each in found]
 
 
 def remove_overlay(api: docker.APIClient, name: str) -> None:
