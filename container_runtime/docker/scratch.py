@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from container_runtime.docker.images.local_images import LocalImage
@@ -57,7 +56,10 @@ def build_environment(spec: ContainerSpec, image: LocalImage, user: tuple[int, i
         # The image's password file does not list this user, so its home directory would be `/`.
         environment = {"HOME": "/tmp", "USER": str(user[0]), **given}  # noqa: S108 - inside the container
     if spec.scratch is not None:
-        environment |= build_scratch_variables(image.path, given, has_environment=image.is_ours)
+        environment["HOME"] = given.get("HOME", HOME)
+        if image.is_ours:
+            environment["PATH"] = f"{given.get('PATH', image.path)}:{_OWN_PACKAGES}/bin"
+            environment |= build_variables(_OWN_PACKAGES, given)
     return environment
 
 
@@ -72,15 +74,10 @@ def prepare_folders(spec: ContainerSpec, settings: str | None, user: tuple[int, 
     Raises:
         ContainerStartError: the folders cannot be written.
     """
-    written = [mount.source for mount in spec.mounts if not mount.read_only]
-    if spec.scratch is not None:
-        written.append(spec.scratch)
     try:
         if spec.scratch is not None and settings is not None:
             fill_own_packages(spec.scratch, settings)
-        if os.getuid() == 0:
-            for folder in written:
-                give(folder, user)
+        give_folders(spec, user)
     except OSError as exc:
         raise ContainerStartError(f"Container {spec.name}: its folders cannot be filled: {exc}") from exc
 
@@ -102,21 +99,6 @@ def list_scratch_mounts(scratch: Path, *, has_environment: bool) -> list[Mount]:
     return [Mount(scratch / name, target) for target, name in targets.items()]
 
 
-def build_scratch_variables(path: str, environment: Mapping[str, str], *, has_environment: bool) -> dict[str, str]:
-    """Return the variables that set the home directory, the location where pip installs, and the search path.
-
-    Args:
-        path: the image's PATH.
-        environment: the container's other variables.
-        has_environment: see ``list_scratch_mounts``.
-    """
-    home = {"HOME": environment.get("HOME", HOME)}
-    if not has_environment:
-        return home
-    search_path = f"{environment.get('PATH', path)}:{_OWN_PACKAGES}/bin"
-    return {**home, "PATH": search_path, **build_variables(_OWN_PACKAGES, environment)}
-
-
 def fill_own_packages(scratch: Path, environment_settings: str) -> None:
     """Create the virtual environment that pip installs into, on top of the one of an image of this project.
 
@@ -132,7 +114,17 @@ def fill_own_packages(scratch: Path, environment_settings: str) -> None:
     make_own_packages(scratch / FOLDER, f"{_ENVIRONMENT}/bin/python", settings["home"], _LIBRARY, below)
 
 
-def give(folder: Path, user: tuple[int, int]) -> None:
+def give_folders(spec: ContainerSpec, user: tuple[int, int]) -> None:
+    """Give a container's user the ownership of the folders that it writes to, if this process is root."""
+    if os.getuid() == 0:
+        for mount in spec.mounts:
+            if not mount.read_only:
+                _give(mount.source, user)
+        if spec.scratch is not None:
+            _give(spec.scratch, user)
+
+
+def _give(folder: Path, user: tuple[int, int]) -> None:
     """Change the owner of a folder and of all its content.
 
     Symbolic links are not followed. A file with a second name keeps its owner: it may be a file of the emulator, and

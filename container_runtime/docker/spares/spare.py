@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from container_runtime.docker.scratch import give
+from container_runtime.docker.scratch import give_folders
 from container_runtime.docker.spares.spare_shape import PYTHON, Shape, locate_program
 from container_runtime.images.catalogue import ImageDefinition
 from container_runtime.images.own_packages import FOLDER
@@ -113,16 +113,12 @@ class Spare:
         """
         for number, mount in enumerate(spec.mounts):
             replace_folder(mount.source, self._folder / str(number))
-        written = [mount.source for mount in spec.mounts if not mount.read_only]
         if spec.scratch is not None:
-            written.append(spec.scratch)
             spec.scratch.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(spec.scratch / FOLDER, ignore_errors=True)
             for staged in sorted((self._folder / _SCRATCH).iterdir()):
                 replace_folder(spec.scratch / staged.name, staged)
-        if os.getuid() == 0:
-            for folder in written:
-                give(folder, user)
+        give_folders(spec, user)
 
     def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
         """Let the container's program begin. It is not a spare container from then on.
