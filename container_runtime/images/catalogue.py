@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from container_runtime.images.installation import DEFINITIONS_FOLDER
-from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, ResolvedImage, VersionRefusedError
+from container_runtime.runtime import ContainerRuntimeError, ImageNotFoundError, VersionRefusedError
 
 NAMESPACE = "smdebug-emulator"
 """This project's Docker images are named ``<namespace>/<image name>:latest``."""
@@ -285,18 +285,6 @@ class ImageCatalogue:
         except ImageNotFoundError:
             return None
         return found and found[1]
-
-    def resolve(self, image: str) -> ResolvedImage | None:
-        """Return the local Docker image for ``image``, whether it is built or not; None if this project has none.
-
-        Raises:
-            ImageNotFoundError: ``image`` is not a valid image name, or its version is refused.
-        """
-        found = self.find(image)
-        if found is None:
-            return None
-        definition, substitution = found
-        return ResolvedImage(image, local_name(definition), definition.note, substitution)
 
 
 def local_name(definition: ImageDefinition) -> str:

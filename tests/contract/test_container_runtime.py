@@ -30,7 +30,7 @@ from container_runtime.contract.test_networks import *
 from container_runtime.contract.test_refusals import *
 from container_runtime.contract.test_stop_and_remove import *
 from container_runtime.contract.test_surroundings import *
-from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition
+from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition, local_name
 from container_runtime.meter import Load
 from container_runtime.runtime import (
     STARTED_COLD,
@@ -255,7 +255,7 @@ def build_image_with_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def write_image_with_files(context: Path) -> None:
-    found = ImageCatalogue().resolve(IMAGE)
+    found = ImageCatalogue().find(IMAGE)
     assert found is not None
     for name in ("code/train.py", "code/sub/data", "model/weights", "input/config/hyperparameters.json"):
         (context / "ml" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -266,7 +266,7 @@ def write_image_with_files(context: Path) -> None:
     (context / "ml" / "code" / "sub").chmod(0o555)
     (context / "ml" / "link").symlink_to("/etc/hostname")
     (context / "ml" / "staged").symlink_to("/etc")
-    (context / "Dockerfile").write_text(f"FROM {found.local}\nCOPY ml /opt/ml\n")
+    (context / "Dockerfile").write_text(f"FROM {local_name(found[0])}\nCOPY ml /opt/ml\n")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from container_runtime.contract.fixtures import shared  # noqa: F401 - a fixture
 from container_runtime.contract.programs import IMAGE, python, run, start_and_await_line
 from container_runtime.contract.test_networks import name_network
-from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.catalogue import ImageCatalogue, local_name
 from container_runtime.runtime import ContainerRuntime, Exit, NetworkExhaustedError
 from container_runtime.spec import Mount
 from tests.contract.docker_runtime import make_docker_runtime
@@ -155,7 +155,7 @@ def test_a_container_that_somebody_stops_ends_as_its_program_does(tmp_path: Path
 @pytest.mark.docker
 def test_a_newer_build_of_an_image_brings_its_own_files(tmp_path: Path) -> None:
     runtime = make_docker_runtime(tmp_path, f"test-{uuid.uuid4().hex[:12]}")
-    found = ImageCatalogue().resolve(IMAGE)
+    found = ImageCatalogue().find(IMAGE)
     assert found is not None
     tag = f"built-again:{uuid.uuid4().hex[:12]}"
     source = "from pathlib import Path; print([path.read_text() for path in Path('/opt/ml').rglob('file')])"
@@ -164,7 +164,7 @@ def test_a_newer_build_of_an_image_brings_its_own_files(tmp_path: Path) -> None:
     try:
         with closing(docker.from_env()) as client:
             for number, copied in enumerate(("", "COPY ml /opt/ml", "COPY ml /opt/ml")):
-                (context / "Dockerfile").write_text(f"FROM {found.local}\nLABEL number={number}\n{copied}\n")
+                (context / "Dockerfile").write_text(f"FROM {local_name(found[0])}\nLABEL number={number}\n{copied}\n")
                 (context / "ml" / "file").write_text(str(number))
                 client.images.build(path=str(context), tag=tag, network_mode="none", rm=True, forcerm=True)
                 folder = tmp_path / str(number)

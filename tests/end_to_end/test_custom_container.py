@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from container_runtime.docker.images.image_build import plan_builds
-from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.images.catalogue import ImageCatalogue, local_name
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.job import BUCKET, build_request, stage_scripts
 from sdk_compat.demo.training_job import stage_source
@@ -91,10 +91,10 @@ def image_with_code(of_containers: RunningEmulator, tmp_path_factory: pytest.Tem
     (context / "train.py").write_text(TRAIN)
     (context / "steps.py").write_text("RESULT = 'from the image'\n")
     (context / "weights").write_text("of another training")
-    found = ImageCatalogue().resolve("sagemaker-debugger-rules:latest")
+    found = ImageCatalogue().find("sagemaker-debugger-rules:latest")
     assert found is not None
     (context / "Dockerfile").write_text(
-        f"FROM {found.local}\n"
+        f"FROM {local_name(found[0])}\n"
         "COPY train.py steps.py /opt/ml/code/\n"
         "COPY weights /opt/ml/model/\n"
         'ENTRYPOINT ["python3", "/opt/ml/code/train.py"]\n'

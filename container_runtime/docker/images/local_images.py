@@ -195,18 +195,19 @@ class LocalImages:
             return LocalImage(resolved, self._inspect(image))
         except docker.errors.ImageNotFound:
             pass
-        ours = self._catalogue.resolve(image)
         found = self._catalogue.find(image)
-        if ours is not None:
-            if found is not None and found[0].on_demand:
-                self._build(found[0], say)
-            try:
-                return LocalImage(ours, self._inspect(ours.local))
-            except docker.errors.ImageNotFound as exc:
-                raise ImageNotFoundError(
-                    f"{image} runs as {ours.local}, which is not built yet: run `smdebug-emulator images build`."
-                ) from exc
-        return LocalImage(resolved, self._pull(image))
+        if found is None:
+            return LocalImage(resolved, self._pull(image))
+        definition, substitution = found
+        if definition.on_demand:
+            self._build(definition, say)
+        ours = ResolvedImage(image, local_name(definition), definition.note, substitution)
+        try:
+            return LocalImage(ours, self._inspect(ours.local))
+        except docker.errors.ImageNotFound as exc:
+            raise ImageNotFoundError(
+                f"{image} runs as {ours.local}, which is not built yet: run `smdebug-emulator images build`."
+            ) from exc
 
     def _find_or_pull(self, image: str) -> dict[str, Any]:
         try:

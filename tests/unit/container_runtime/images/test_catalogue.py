@@ -59,7 +59,7 @@ def test_ours_answer_to_what_the_sdks_ask_for() -> None:
         definition, note = found
         assert (local_name(definition), note) == (f"smdebug-emulator/{repository}:latest", None)
     assert catalogue.find(f"{ACCOUNT}/my-own-training:1") is None
-    assert catalogue.resolve("my-own-training:1") is None
+    assert catalogue.find("my-own-training:1") is None
 
 
 def test_rule_images_hold_no_framework() -> None:
@@ -81,12 +81,13 @@ def test_rule_images_hold_no_framework() -> None:
 )
 def test_another_version_is_noted(tag: str, noted: bool) -> None:
     image = f"{ACCOUNT}/pytorch-training{tag}"
-    resolved = ImageCatalogue().resolve(image)
-    assert resolved is not None
-    assert (resolved.substitution is not None) is noted
+    found = ImageCatalogue().find(image)
+    assert found is not None
+    _, substitution = found
+    assert (substitution is not None) is noted
     if noted:
-        assert tag.lstrip(":@") in (resolved.substitution or "")
-    assert ImageCatalogue().describe_substitution(image) == resolved.substitution
+        assert tag.lstrip(":@") in (substitution or "")
+    assert ImageCatalogue().describe_substitution(image) == substitution
 
 
 @pytest.mark.parametrize(
