@@ -308,7 +308,7 @@ class Supervisor:
             self._report(errors, exc)
 
     def _report(self, errors: int, error: BaseException) -> NoReturn:
-        os.write(errors, f"{argv_text(self._process['argv'])}: {error}".encode())
+        os.write(errors, f"{self._process['argv'][0]}: {error}".encode())
         os._exit(127)
 
     def _read(self, output: int) -> bool:
@@ -413,11 +413,6 @@ def guard() -> None:
 def replace(argv: list[str], environment: dict[str, str]) -> None:
     """Replace this process's program."""
     os.execve(argv[0], argv, environment)  # noqa: S606 - no shell is wanted
-
-
-def argv_text(argv: list[str]) -> str:
-    """Return the name of the program, for a message."""
-    return argv[0] if argv else "(no command)"
 
 
 if __name__ == "__main__":
