@@ -235,10 +235,7 @@ class Capacity:
             yield
         finally:
             self._leave(turn)
-            self._withdraw(turn)
-            with self._lock:
-                for each in wanted:
-                    self._kept.pop(each.name, None)
+            self._give_back(turn)
 
     def is_kept(self, container: str) -> bool:
         """Return whether capacity is reserved for a container."""
@@ -258,13 +255,12 @@ class Capacity:
         service["TaskTemplate"]["Placement"] = {"Constraints": [f"node.id=={node.id}"]}
         try:
             raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=service))
+            given = False
             try:
                 given = self._await_choice(service["Name"])
-            except BaseException:
-                self._api.remove_service(service["Name"])
-                raise
-            if not given:
-                self._api.remove_service(service["Name"])
+            finally:
+                if not given:
+                    self._api.remove_service(service["Name"])
             return given
         finally:
             with self._lock:
@@ -301,28 +297,20 @@ class Capacity:
 
     def _share(self, turn: _Turn, chosen: Mapping[Wanted, SwarmNode]) -> str | None:
         """Reserve the chosen nodes for all emulators to see; return the reason if another one was first."""
-        try:
-            with translated("reserve nodes of the Swarm"):
-                turn.reservation = self._shared.publish(
-                    (node.id, each.promise.write()) for each, node in chosen.items()
-                )
-            with self._lock:
-                taken = self._find_taken(turn)
-            if taken.choose({each: [node] for each, node in chosen.items()}) is not None:
-                return None
-        except BaseException:
-            self._give_back(turn)
-            raise
+        with translated("reserve nodes of the Swarm"):
+            turn.reservation = self._shared.publish((node.id, each.promise.write()) for each, node in chosen.items())
+        with self._lock:
+            taken = self._find_taken(turn)
+        if taken.choose({each: [node] for each, node in chosen.items()}) is not None:
+            return None
         self._give_back(turn)
         return "another emulator has reserved the nodes first"
 
     def _give_back(self, turn: _Turn) -> None:
+        """End what a request has reserved, here and for all emulators. Idempotent."""
         with self._lock:
             for each in turn.wanted:
                 self._kept.pop(each.name, None)
-        self._withdraw(turn)
-
-    def _withdraw(self, turn: _Turn) -> None:
         reservation, turn.reservation = turn.reservation, None
         if reservation is not None:
             # If no manager answers, it ends by itself.
