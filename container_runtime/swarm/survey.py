@@ -54,28 +54,22 @@ def survey(folder: Path, registry: str | None, *, start_agents: bool) -> Iterato
         start_agents: whether to start agents for the check and remove them afterwards, because there are none.
     """
     try:
-        api = connect()
-    except ContainerRuntimeError as error:
-        yield Finding("missing", str(error), "")
-        return
-    with closing(api):
-        try:
+        with closing(connect()) as api:
             find_address(api)
             with translated("look at the Swarm"):
                 found, own = api.nodes(), api.info()
-        except ContainerRuntimeError as error:
-            yield Finding("missing", str(error), "")
-            return
-        usable = []
-        for node in found:
-            if (finding := look_from_here(node, own, alone=len(found) == 1)) is not None:
-                yield finding
-            if takes_tasks(node) and (finding is None or finding.state != "missing"):
-                usable.append(node)
-        if usable:
-            yield from _look_inside(api, Nodes(api, folder, registry), usable, own, start_agents=start_agents)
-        else:
-            yield Finding("missing", "no node of the Swarm can be given a task", "docker node ls")
+            usable = []
+            for node in found:
+                if (finding := look_from_here(node, own, alone=len(found) == 1)) is not None:
+                    yield finding
+                if takes_tasks(node) and (finding is None or finding.state != "missing"):
+                    usable.append(node)
+            if usable:
+                yield from _look_inside(api, Nodes(api, folder, registry), usable, own, start_agents=start_agents)
+            else:
+                yield Finding("missing", "no node of the Swarm can be given a task", "docker node ls")
+    except ContainerRuntimeError as error:
+        yield Finding("missing", str(error), "")
 
 
 def look_from_here(node: dict[str, Any], own: dict[str, Any], *, alone: bool) -> Finding | None:
@@ -123,23 +117,19 @@ def _look_inside(
     api: docker.APIClient, nodes: Nodes, usable: list[dict[str, Any]], own: dict[str, Any], *, start_agents: bool
 ) -> Iterator[Finding]:
     """Check clocks and disks of nodes through their agents."""
+    agents = LocalImages(api, ImageCatalogue()).resolve(AGENT_IMAGE).id
     try:
-        images = LocalImages(api, ImageCatalogue())
-        agents = images.resolve(AGENT_IMAGE).id
-        try:
-            if start_agents:
-                nodes.start(agents)
-            ready = {each.id for each in nodes.list_ready()}
-            failures = nodes.agents.find_failures()
-            for node in usable:
-                if node["ID"] in ready:
-                    yield _ask_agent(api, nodes, node, own)
-                else:
-                    yield describe_absent_agent(node, failures.get(node["ID"], ""), agents)
-        finally:
-            nodes.close(keep_agents=not start_agents)
-    except ContainerRuntimeError as error:
-        yield Finding("missing", str(error), "")
+        if start_agents:
+            nodes.start(agents)
+        ready = {each.id for each in nodes.list_ready()}
+        failures = nodes.agents.find_failures()
+        for node in usable:
+            if node["ID"] in ready:
+                yield _ask_agent(api, nodes, node, own)
+            else:
+                yield describe_absent_agent(node, failures.get(node["ID"], ""), agents)
+    finally:
+        nodes.close(keep_agents=not start_agents)
 
 
 def describe_absent_agent(node: dict[str, Any], failure: str, image: str) -> Finding:
