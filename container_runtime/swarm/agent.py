@@ -22,7 +22,7 @@ from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.meter import read_machine
 from container_runtime.swarm.file_transfer.files import Files, open_volumes
 from container_runtime.swarm.file_transfer.pipes import PipeAgent
-from container_runtime.swarm.inside import KEEP_ALIVE, Inside, pump
+from container_runtime.swarm.inside import KEEP_ALIVE, Inside, pass_on
 
 KEY = "/run/secrets/agent.pem"
 ENGINE = "/var/run/docker.sock"
@@ -141,13 +141,7 @@ async def _send_condition(_reader: asyncio.StreamReader, writer: asyncio.StreamW
 
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Connect the emulator to the engine's socket."""
-    from_engine, to_engine = await asyncio.open_unix_connection(ENGINE)
-    sending = asyncio.create_task(pump(reader, to_engine))
-    try:
-        await pump(from_engine, writer)
-    finally:
-        sending.cancel()
-        to_engine.close()
+    await pass_on((reader, writer), await asyncio.open_unix_connection(ENGINE))
 
 
 if __name__ == "__main__":
