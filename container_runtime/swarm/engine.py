@@ -5,7 +5,7 @@ The Swarm never restarts the task of such a service.
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from operator import itemgetter
 from pathlib import Path
 from socket import socket
@@ -89,7 +89,8 @@ class SwarmEngine(SwarmContainers):
         own_labels = self._own_labels = {INSTANCE_LABEL: instance_id}
         chosen = choose_user(user)
         api = connect()
-        try:
+        with ExitStack() as on_failure:
+            on_failure.callback(api.close)
             own = find_address(api)
             self._host_address = (address or own) if allow_internet else LOOPBACK
             self._images = LocalImages(api, catalogue or ImageCatalogue())
@@ -100,6 +101,7 @@ class SwarmEngine(SwarmContainers):
             nodes.start(image)
             self._is_open = allow_internet
             super().__init__(api, tasks, nodes, chosen, lost, closed=not allow_internet)
+            on_failure.callback(self.shut)
             self._starts = ContainerStarts(
                 api,
                 own_labels,
@@ -112,16 +114,10 @@ class SwarmEngine(SwarmContainers):
                 is_open=allow_internet,
                 carry=carry,
             )
-            try:
-                # Left by an emulator that was killed during a start. Their names would be in use for the next start.
-                self._remove_unstarted()
-                self.reattach()
-            except BaseException:
-                self.shut()
-                raise
-        except BaseException:
-            api.close()
-            raise
+            # Left by an emulator that was killed during a start. Their names would be in use for the next start.
+            self._remove_unstarted()
+            self.reattach()
+            on_failure.pop_all()
 
     @property
     def host_address(self) -> str:
