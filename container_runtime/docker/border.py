@@ -93,6 +93,16 @@ def is_read_timeout(exc: BaseException) -> bool:
 
 
 @contextmanager
+def allowed(*statuses: int) -> Iterator[None]:
+    """Ignore that the engine refuses a request with one of these status codes."""
+    try:
+        yield
+    except docker.errors.APIError as exc:
+        if exc.status_code not in statuses:
+            raise
+
+
+@contextmanager
 def translated(doing: str, *, start: bool = False) -> Iterator[None]:
     """Translate errors of the engine, its client and the connection into this package's errors.
 

@@ -5,10 +5,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import docker
-import docker.errors
 import requests.exceptions
 
-from container_runtime.docker.border import REQUEST_SECONDS, build_url, is_read_timeout, raise_for_status, translated
+from container_runtime.docker.border import (
+    REQUEST_SECONDS,
+    allowed,
+    build_url,
+    is_read_timeout,
+    raise_for_status,
+    translated,
+)
 from container_runtime.docker.control_group import ControlGroupMeter
 from container_runtime.docker.gpus import read_gpus
 from container_runtime.docker.log import follow_log
@@ -86,12 +92,8 @@ class EngineContainers:
     def stop(self, container_id: str, grace_seconds: float) -> None:
         # The engine's stop request accepts only whole seconds, so send the signals separately.
         for number, seconds in (("SIGTERM", grace_seconds), ("SIGKILL", _KILL_SECONDS)):
-            with translated(f"stop container {container_id}"):
-                try:
-                    self._api.kill(container_id, number)
-                except docker.errors.APIError as exc:
-                    if exc.status_code != 409:  # the container is not running
-                        raise
+            with translated(f"stop container {container_id}"), allowed(409):  # the container is not running
+                self._api.kill(container_id, number)
             if self.wait(container_id, seconds) is not None:
                 return
         raise ContainerRuntimeError(

@@ -3,6 +3,7 @@
 import logging
 import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -14,7 +15,7 @@ import docker.errors
 from docker.types import LogConfig, Ulimit
 from docker.types import Mount as EngineMount
 
-from container_runtime.docker.border import connect, reconnect, translated
+from container_runtime.docker.border import allowed, connect, reconnect, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.docker.gpus import GPUS_LABEL, EngineGpus
 from container_runtime.docker.images.image_files import copy_image_files
@@ -237,7 +238,8 @@ class DockerEngine(OneMachine, EngineContainers):
             self._left.add(container_id)
 
     def _remove_found(self, container_id: str) -> None:
-        with translated(f"remove container {container_id}"):
+        # 409: the engine is already removing it.
+        with translated(f"remove container {container_id}"), allowed(409):
             try:
                 found = self._api.inspect_container(container_id)
                 name = found["Config"]["Labels"].get(SPARE_LABEL) or found["Name"].lstrip("/")
@@ -248,9 +250,6 @@ class DockerEngine(OneMachine, EngineContainers):
                 # If the engine stopped during a start, it may have created only the sidecar for this name.
                 if self._sidecars is not None:
                     self._sidecars.remove_of(container_id)
-            except docker.errors.APIError as exc:
-                if exc.status_code != 409:  # the engine is already removing it
-                    raise
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
         with translated("list containers"):
@@ -302,18 +301,13 @@ class DockerEngine(OneMachine, EngineContainers):
             self._spares.close()
         self._left.close()
         try:
-            with translated("remove the network"):
-                try:
-                    self._remove_unstarted()
-                    if self._sidecars is not None:
-                        self._sidecars.close()
-                        return
-                    self._api.remove_network(self._network)
-                except docker.errors.NotFound:
-                    pass
-                except docker.errors.APIError as exc:
-                    if exc.status_code != 403:  # the network still has containers
-                        raise
+            # 403: the network still has containers.
+            with translated("remove the network"), suppress(docker.errors.NotFound), allowed(403):
+                self._remove_unstarted()
+                if self._sidecars is not None:
+                    self._sidecars.close()
+                    return
+                self._api.remove_network(self._network)
         except EngineUnavailableError as exc:
             logger.warning("The network %s stays behind: %s", self._network, exc)
         finally:

@@ -9,7 +9,7 @@ import docker
 import docker.errors
 from docker.types import IPAMConfig, IPAMPool
 
-from container_runtime.docker.border import translated
+from container_runtime.docker.border import allowed, translated
 from container_runtime.runtime import ContainerRuntimeError, FoundNetwork, Network, NetworkExhaustedError
 
 # Name that an engine gives to a container's only network interface.
@@ -47,12 +47,9 @@ def ensure_network(api: docker.APIClient, name: str, labels: Mapping[str, str]) 
         try:
             network = api.inspect_network(name)
         except docker.errors.NotFound:
-            try:
+            with allowed(409):  # another process has created it in the meantime
                 # Its containers belong to different jobs: they reach the gateway, but not each other.
                 _create(api, name, labels, options={"com.docker.network.bridge.enable_icc": "false"})
-            except docker.errors.APIError as exc:
-                if exc.status_code != 409:  # another process has created it in the meantime
-                    raise
             network = api.inspect_network(name)
     return str(network["IPAM"]["Config"][0]["Gateway"])
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import docker
 import docker.errors
 
-from container_runtime.docker.border import translated
+from container_runtime.docker.border import allowed, translated
 from container_runtime.docker.containers import EngineContainers
 from container_runtime.meter import Meter
 from container_runtime.runtime import ContainerNotFoundError, EngineUnavailableError, Exit, LogLine
@@ -215,12 +215,8 @@ class SwarmContainers:
     def _remove_task(self, container_id: str, node: str, identity: str) -> bool:
         """Remove a task's container with its volumes. Return False if its node does not answer."""
         try:
-            with translated(f"remove container {identity}"):
-                try:
-                    self._nodes.connect(node).remove_container(identity, force=True, v=True)
-                except docker.errors.APIError as exc:
-                    if exc.status_code not in (404, 409):  # it was removed, or is being removed
-                        raise
+            with translated(f"remove container {identity}"), allowed(404, 409):  # it was removed, or is being removed
+                self._nodes.connect(node).remove_container(identity, force=True, v=True)
             _remove_volumes(self._nodes.connect(node), container_id)
         except EngineUnavailableError:
             return False
@@ -305,11 +301,8 @@ class SwarmContainers:
 def _remove_volumes(node: docker.APIClient, container_id: str) -> None:
     with translated(f"remove the volumes of container {container_id}"):
         for each in node.volumes(filters={"name": f"{container_id}-"})["Volumes"] or []:
-            try:
+            with allowed(404, 409):  # already removed, or in use and removed later
                 node.remove_volume(each["Name"])
-            except docker.errors.APIError as exc:
-                if exc.status_code not in (404, 409):  # already removed, or in use and removed later
-                    raise
 
 
 def _has_run(state: Mapping[str, Any]) -> bool:
