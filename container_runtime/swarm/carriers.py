@@ -9,7 +9,7 @@ from pathlib import Path
 from container_runtime.runtime import EngineUnavailableError
 from container_runtime.swarm import agent
 from container_runtime.swarm.file_transfer.carried_folders import Carried
-from container_runtime.swarm.file_transfer.carrier import AgentContexts, Carrier
+from container_runtime.swarm.file_transfer.carrier import Carrier
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +37,8 @@ class Carriers:
         kill: Callable[[str], None],
     ) -> None:
         self._find_agent, self._user, self._lost, self._kill = find_agent, user, lost, kill
-        self._contexts = AgentContexts(
-            *(agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key, each) for each in (agent.FILES, agent.PIPES))
+        self._files, self._pipes = (
+            agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key, each) for each in (agent.FILES, agent.PIPES)
         )
         self._carriers: dict[str, Carrier] = {}
 
@@ -95,7 +95,8 @@ class Carriers:
     def _make(self, container: str, node: str, folders: Sequence[Carried]) -> Carrier:
         return Carrier(
             partial(self._find_agent, node),
-            self._contexts,
+            self._files,
+            self._pipes,
             container,
             folders,
             self._user,

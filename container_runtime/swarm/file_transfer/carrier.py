@@ -11,8 +11,8 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from threading import Event, Lock, Thread, current_thread
-from typing import NamedTuple
 
 from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.swarm.file_transfer.carried_folders import BEGIN_FILE, Carried, list_volumes
@@ -32,25 +32,13 @@ _LEAST_SECONDS, _MOST_SECONDS = 0.1, 0.3
 _LEAST_WINDOW, _FIRST_WINDOW, _MOST_WINDOW = 1 << 18, 1 << 19, 1 << 26
 
 
-class AgentContexts(NamedTuple):
-    """TLS contexts for connections to a node's agent.
-
-    Attributes:
-        files: for connections that transfer files.
-        pipes: for connections that serve a named pipe.
-    """
-
-    files: ssl.SSLContext
-    pipes: ssl.SSLContext
-
-
 class Carrier:
     """Copies the folders of one container to its node and back.
 
     Args:
         find_agent: function that returns IP address and port of the node's agent. It raises ContainerRuntimeError while
             there is none.
-        contexts: TLS contexts for connections to the agent.
+        files, pipes: TLS contexts for connections to the agent that transfer files, and that serve a named pipe.
         container: id of the container.
         folders: folders of the container.
         user: uid and gid that the container runs as.
@@ -60,14 +48,15 @@ class Carrier:
     def __init__(
         self,
         find_agent: Callable[[], tuple[str, int]],
-        contexts: AgentContexts,
+        files: ssl.SSLContext,
+        pipes: ssl.SSLContext,
         container: str,
         folders: Sequence[Carried],
         user: tuple[int, int],
         on_broken_pipe: Callable[[], None],
     ) -> None:
-        self._find_agent, self._contexts, self._user = find_agent, contexts, user
-        self._on_broken_pipe = on_broken_pipe
+        self._find_agent, self._context, self._user = find_agent, files, user
+        self._build_pipe = partial(PipeSender, find_agent, pipes, user=user, on_error=on_broken_pipe)
         self._pipes: list[PipeSender] = []
         names = list_volumes(container, folders)
         # If this process is root, the container's files get its user as owner here as well.
@@ -92,11 +81,7 @@ class Carrier:
         with self._lock, translated_link_errors():
             link = self._open()
             for volume, tree, path in self._folders.send_all(link):
-                self._pipes.append(
-                    PipeSender(
-                        self._find_agent, self._contexts.pipes, volume, self._user, tree, path, self._on_broken_pipe
-                    )
-                )
+                self._pipes.append(self._build_pipe(volume=volume, tree=tree, path=path))
                 self._pipes[-1].start()
             link.ask({"do": "sync"})
             last = len(self._volumes) - 1
@@ -206,7 +191,7 @@ class Carrier:
     def _open(self) -> FileLink:
         """Return the connection. A new connection first sends the agent the state of the files on this machine."""
         if self._link is None:
-            self._link = FileLink(self._find_agent(), self._contexts.files, self._volumes, self._user)
+            self._link = FileLink(self._find_agent(), self._context, self._volumes, self._user)
             self._folders.send_known(self._link)
         return self._link
 
