@@ -19,14 +19,14 @@ Record = TrainingJob | RuleEvaluation | ProcessingJob | TuningJob | PipelineExec
 # The kinds of jobs that are a request and a status.
 R = TypeVar("R", ProcessingJob, TuningJob, PipelineExecution)
 K = TypeVar("K", TrainingJob, RuleEvaluation, ProcessingJob, TuningJob, PipelineExecution)
-_TABLES: dict[type[Record], Table] = {
+TABLES: dict[type[Record], Table] = {
     TrainingJob: tables.training_jobs,
     RuleEvaluation: tables.rule_evaluations,
     ProcessingJob: tables.processing_jobs,
     TuningJob: tables.tuning_jobs,
     PipelineExecution: tables.pipeline_executions,
 }
-_FIELDS: dict[type[Record], list[str]] = {kind: [field.name for field in fields(kind)] for kind in _TABLES}
+_FIELDS: dict[type[Record], list[str]] = {kind: [field.name for field in fields(kind)] for kind in TABLES}
 
 
 def build_row(table: Table, record: Record) -> dict[str, Any]:
@@ -41,4 +41,4 @@ def load_record(kind: type[K], row: Row[Any]) -> K:
 
 def find_table(kind: type[Record]) -> Table:
     """Return the table of a kind of record."""
-    return _TABLES[kind]
+    return TABLES[kind]

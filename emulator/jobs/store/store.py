@@ -24,14 +24,13 @@ from emulator.jobs.store.jobs_by_prefix import JobsByPrefix
 from emulator.jobs.store.messages import MessageStore
 from emulator.jobs.store.newest import NewestJobs
 from emulator.jobs.store.pages import JobPages
-from emulator.jobs.store.rows import K, find_table, load_record
+from emulator.jobs.store.rows import TABLES, K, find_table, load_record
 from emulator.jobs.store.transaction import StoreTransaction
 
 # A store up to this size is checked when it is opened, which takes about 0.1 s.
 _CHECKED_BYTES = 64 * 1024**2
 # The kinds of jobs that clients can delete.
 D = TypeVar("D", TrainingJob, ProcessingJob, TuningJob)
-_TABLES_WITH_ARNS = (tables.training_jobs, tables.rule_evaluations, tables.processing_jobs, tables.tuning_jobs)
 
 
 class JobStore:
@@ -205,7 +204,7 @@ class JobStore:
         """Return whether a job in this store has the ARN."""
         with self._engine.connect() as connection:
             return any(
-                connection.execute(select(table.c.arn).where(table.c.arn == arn)).first() for table in _TABLES_WITH_ARNS
+                connection.execute(select(table.c.arn).where(table.c.arn == arn)).first() for table in TABLES.values()
             )
 
     def list_tags(self, arn: str) -> list[dict[str, str]]:

@@ -88,6 +88,17 @@ def test_jobs_of_a_pipeline_are_in_the_experiment_that_it_names(service: Service
         assert component["Status"]["PrimaryStatus"] == "Completed"
 
 
+def test_an_execution_can_be_tagged(service: Service) -> None:
+    client = service.client()
+    create(service, "tagged", define(fail("End")))
+    arn = client.start_pipeline_execution(PipelineName="tagged")["PipelineExecutionArn"]
+    tags = [{"Key": "team", "Value": "vision"}]
+    assert client.add_tags(ResourceArn=arn, Tags=tags)["Tags"] == tags
+    assert client.list_tags(ResourceArn=arn)["Tags"] == tags
+    client.delete_tags(ResourceArn=arn, TagKeys=["team"])
+    assert client.list_tags(ResourceArn=arn)["Tags"] == []
+
+
 def test_a_fail_step_without_a_message_has_no_reason(service: Service) -> None:
     steps = run(service, "silent", fail("End"))
     assert steps["End"]["StepStatus"] == "Failed"
