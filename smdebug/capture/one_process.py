@@ -3,8 +3,11 @@
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class LeavesToParent(Protocol):

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.format.locations import TEMP_SUFFIX
 from smdebug.storage.output import S3_SCHEME, LocalOutput, Output, S3Output
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["SMDEBUG_TEMP_PATH_SUFFIX", "TSAccessFile", "TSAccessS3", "get_temp_path"]
 

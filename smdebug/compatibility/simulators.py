@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from smdebug.capture.singleton import del_hook
 from smdebug.config.json_config import get_json_config_as_dict
@@ -17,6 +17,9 @@ from smdebug.environment import (
     TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
     TRAINING_JOB_NAME_ENV_STR,
 )
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _VARIABLES = (CONFIG_FILE_PATH_ENV_STR, TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, TRAINING_JOB_NAME_ENV_STR)
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from smdebug.storage.s3 import get_path_text
 from smdebug.writing.selected_tensor import write_value
 from smdebug.writing.step_writer import StepWriter
 from smdebug.writing.summary_file import SummaryFile
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class FileWriter:

@@ -1,5 +1,6 @@
 """Tests of smdebug's public names: importable, documented and listed."""
 
+import ast
 import importlib
 import inspect
 import subprocess
@@ -248,3 +249,28 @@ def test_importing_every_name_starts_nothing_and_loads_no_framework() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# Names that the standard library has from 3.11 on; the library runs on 3.10.
+NEWER_NAMES = {
+    "contextlib": {"chdir"},
+    "datetime": {"UTC"},
+    "enum": {"ReprEnum", "StrEnum", "verify"},
+    "typing": {"LiteralString", "Never", "NotRequired", "Required", "Self", "TypeVarTuple", "Unpack", "assert_never"},
+}
+
+
+def test_the_library_imports_no_name_that_python_3_10_lacks() -> None:
+    package = Path(importlib.import_module("smdebug").__path__[0])
+    found = []
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        checks = [
+            node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        ]
+        for_annotations = {inner for node in checks for inner in ast.walk(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node not in for_annotations:
+                newer = NEWER_NAMES.get(node.module or "", set()) & {alias.name for alias in node.names}
+                found += [f"{path.relative_to(package)}: {name}" for name in newer]
+    assert not found
