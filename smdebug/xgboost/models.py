@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import xgboost
@@ -19,38 +19,6 @@ _PLACE = re.compile(r"^\[[\d:]+\] \S+: ")
 # Upstream's name of the last SHAP value: the prediction of a model without any feature.
 BIAS = "bias"
 IMPORTANCE_TYPES = ("weight", "gain", "cover", "total_gain", "total_cover")
-
-
-class Model(Protocol):
-    """The values of a model that the hook saves."""
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features; f0, f1, ... if the data has none."""
-        ...
-
-    def get_labels(self) -> NDArray[Any] | None:
-        """Return the float32 labels of the validation data, one row per sample; None without such data."""
-        ...
-
-    def predict(self) -> NDArray[Any] | None:
-        """Return the float32 predictions for the validation data; None without such data."""
-        ...
-
-    def get_importances(self, kind: str) -> dict[str, Any]:
-        """Return the share of each used feature in the total importance of a type."""
-        ...
-
-    def get_contributions(self) -> NDArray[Any] | None:
-        """Return float32 SHAP values of shape (rows[, classes], features + 1); None without training data.
-
-        The last column is the bias.
-        """
-        ...
-
-    def get_newest_trees(self) -> dict[str, Any]:
-        """Return the columns of the trees of the newest round."""
-        ...
 
 
 class SingleModel:
@@ -70,11 +38,11 @@ class SingleModel:
         return list(self._booster.feature_names or (f"f{at}" for at in range(self._booster.num_features())))
 
     def get_labels(self) -> NDArray[Any] | None:
-        """Return the labels of the validation data; None without such data."""
+        """Return the float32 labels of the validation data, one row per sample; None without such data."""
         return None if self._validation_data is None else self._validation_data.get_label()
 
     def predict(self) -> NDArray[Any] | None:
-        """Return the predictions for the validation data; None without such data."""
+        """Return the float32 predictions for the validation data; None without such data."""
         data = self._validation_data
         return None if data is None else ask(lambda: self._booster.predict(data))
 
@@ -83,7 +51,10 @@ class SingleModel:
         return normalise(ask(lambda: self._booster.get_score(importance_type=kind)))
 
     def get_contributions(self) -> NDArray[Any] | None:
-        """Return the SHAP values of the training data; None without such data."""
+        """Return float32 SHAP values of shape (rows[, classes], features + 1); None without training data.
+
+        The last column is the bias.
+        """
         data = self._train_data
         return None if data is None else ask(lambda: self._booster.predict(data, pred_contribs=True))
 
@@ -134,9 +105,10 @@ class CrossValidation:
         raise SMDebugValueError(f"a cross-validation has {len(self._folds)} models, and no trees of its own")
 
 
-def make_model(
-    model: Any, train_data: xgboost.DMatrix | None, validation_data: xgboost.DMatrix | None
-) -> SingleModel | CrossValidation:
+Model = SingleModel | CrossValidation
+
+
+def make_model(model: Any, train_data: xgboost.DMatrix | None, validation_data: xgboost.DMatrix | None) -> Model:
     """Wrap the model that XGBoost passes to a callback."""
     if isinstance(model, xgboost.Booster):
         return SingleModel(model, train_data, validation_data)
