@@ -36,27 +36,6 @@ __all__ = ["Collection", "CollectionKeys", "CollectionManager", "Hook"]
 _OLDEST = (1, 7)
 
 
-class Wishes:
-    """Caches, for each step plan, which groups of tensors its collections want."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[StepPlan, str], bool] = {}
-
-    def include(self, plan: StepPlan, group: str, get_names: Callable[[], Iterable[str]]) -> bool:
-        """Return whether a step with this plan wants any tensor of a group.
-
-        Args:
-            plan: plan of the step.
-            group: name of the group, unique within the training.
-            get_names: returns the possible names of the tensors; called once for each plan.
-        """
-        wanted = self._known.get((plan, group))
-        if wanted is None:
-            wanted = any(collection.matches(name) for name in get_names() for collection in plan.due)
-            self._known[plan, group] = wanted
-        return wanted
-
-
 class Hook(BaseHook, TrainingCallback):
     """A callback that saves metrics, predictions, importances, SHAP values and trees of boosters.
 
@@ -111,7 +90,8 @@ class Hook(BaseHook, TrainingCallback):
         self.hyperparameters = hyperparameters
         self.train_data = get_matrix(train_data, "train_data")
         self.validation_data = get_matrix(validation_data, "validation_data")
-        self._wishes = Wishes()
+        # Whether a step with a plan wants any tensor of a group.
+        self._wanted: dict[tuple[StepPlan, str], bool] = {}
         self._known_metrics: set[str] = set()
         self._said: set[str] = set()
         if reduction_config is not None:
@@ -137,7 +117,7 @@ class Hook(BaseHook, TrainingCallback):
 
     def before_training(self, model: Any) -> Any:
         """Return the model unchanged, and reset the cache: features may differ from those of the previous training."""
-        self._wishes = Wishes()
+        self._wanted.clear()
         return model
 
     def after_training(self, model: Any) -> Any:
@@ -183,13 +163,11 @@ class Hook(BaseHook, TrainingCallback):
 
     @guarded("predictions")
     def _save_predictions(self, model: Model, plan: StepPlan) -> None:
-        if self._wishes.include(plan, "predictions", lambda: ["predictions"]):
-            self._save_found("predictions", model.predict(), "validation_data")
+        self._save_of_validation(plan, "predictions", model.predict)
 
     @guarded("labels")
     def _save_labels(self, model: Model, plan: StepPlan) -> None:
-        if self._wishes.include(plan, "labels", lambda: ["labels"]):
-            self._save_found("labels", model.get_labels(), "validation_data")
+        self._save_of_validation(plan, "labels", model.get_labels)
 
     def _save_importances(self, model: Model, plan: StepPlan) -> None:
         for kind in IMPORTANCE_TYPES:
@@ -204,7 +182,7 @@ class Hook(BaseHook, TrainingCallback):
 
     @guarded("trees")
     def _save_trees(self, model: Model, plan: StepPlan) -> None:
-        if self._wishes.include(plan, "trees", lambda: [f"trees/{column}" for column in COLUMNS]):
+        if self._wants(plan, "trees", lambda: [f"trees/{column}" for column in COLUMNS]):
             for column, values in model.get_newest_trees().items():
                 self.recorder.save(f"trees/{column}", values)
 
@@ -230,11 +208,24 @@ class Hook(BaseHook, TrainingCallback):
             for at, feature in enumerate(features):
                 self.recorder.save(f"{average}{feature}", means[at : at + 1])
 
-    def _save_found(self, name: str, values: np.ndarray[Any, Any] | None, needed: str) -> None:
+    def _save_of_validation(
+        self, plan: StepPlan, name: str, get_values: Callable[[], np.ndarray[Any, Any] | None]
+    ) -> None:
+        if not self._wants(plan, name, lambda: [name]):
+            return
+        values = get_values()
         if values is None:
-            self._say_missing(name, needed)
+            self._say_missing(name, "validation_data")
         else:
             self.recorder.save(name, values)
+
+    def _wants(self, plan: StepPlan, group: str, get_names: Callable[[], Iterable[str]]) -> bool:
+        """Return whether a step with this plan wants any tensor of a group; its names are asked for once a plan."""
+        wanted = self._wanted.get((plan, group))
+        if wanted is None:
+            wanted = any(collection.matches(name) for name in get_names() for collection in plan.due)
+            self._wanted[plan, group] = wanted
+        return wanted
 
     def _wants_features(self, plan: StepPlan, prefix: str, get_features: Callable[[], list[str]]) -> bool:
         def get_names() -> list[str]:
@@ -246,7 +237,7 @@ class Hook(BaseHook, TrainingCallback):
                     self._add_name(collection, name)
             return [*names, f"{prefix}{BIAS}"]
 
-        return self._wishes.include(plan, prefix, get_names)
+        return self._wants(plan, prefix, get_names)
 
     def _add_name(self, collection_name: str, name: str) -> None:
         collection = self.collection_manager.get(collection_name)
