@@ -28,21 +28,17 @@ def get_storable(hyperparameters: Mapping[str, Any] | list[tuple[str, Any]]) -> 
 
 
 def _make_storable(value: Any) -> Any:
+    # An integer that does not fit into 64 bits.
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return str(value)
     if isinstance(value, (str, bool, int, float, np.number, np.bool_)):
-        return _fit(value)
+        return value
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return value
     if isinstance(value, (list, tuple)) and value:
         items = [_make_storable(item) for item in value]
-        kinds = {str if isinstance(item, str) else float for item in items if np.ndim(item) == 0}
+        kinds = {str if isinstance(item, str) else float for item in items}
         if len(kinds) == 1 and all(np.ndim(item) == 0 for item in items):
             return items
         return [str(item) for item in value]
     return str(value)
-
-
-def _fit(value: Any) -> Any:
-    # An integer that does not fit into 64 bits.
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return str(value)
-    return value

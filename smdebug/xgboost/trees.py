@@ -96,10 +96,9 @@ def _get_rows(
 
 
 def _find_reachable(left: list[int], right: list[int]) -> list[int]:
-    reached, found = [0], 0
-    while found < len(reached):
-        node = reached[found]
-        found += 1
+    reached = [0]
+    # It grows while it is walked.
+    for node in reached:
         if left[node] >= 0:
             reached += [left[node], right[node]]
     return reached
