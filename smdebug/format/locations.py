@@ -5,10 +5,10 @@ import re
 import socket
 from pathlib import Path
 
-from smdebug.exceptions import SMDebugNotImplementedError
 from smdebug.format.tensor_location import TensorLocation as TensorLocation
 from smdebug.format.tensor_location import TensorShape as TensorShape
 from smdebug.mode_keys import ModeKeys
+from smdebug.unsupported import make_unsupported
 
 EVENTS_DIR = "events"
 INDEX_DIR = "index"
@@ -186,14 +186,7 @@ class TensorboardFileLocation:
         return _join(base_dir, path)
 
 
-class TraceFileLocation:
-    """A placeholder for smdebug's class of this name, which always raises an error."""
-
-    def __init__(self, *_arguments: object, **_named: object) -> None:
-        """Raise SMDebugNotImplementedError."""
-        raise SMDebugNotImplementedError(
-            "TraceFileLocation is not supported: this library writes no trace files of smdebug's profiler."
-        )
+TraceFileLocation = make_unsupported("TraceFileLocation", "this library writes no trace files of smdebug's profiler.")
 
 
 def _join(folder: str, path: str) -> str:
