@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from smdebug.tracing.configuration import TracingConfig
 
@@ -17,20 +17,8 @@ _TIMERS: dict[str, Callable[[], float]] = {
 }
 
 
-class PythonProfiler(Protocol):
-    """Profiles the calling thread from `start` to `stop`."""
-
-    name: str
-
-    def start(self) -> None:
-        """Start profiling."""
-
-    def stop(self) -> Callable[[Path], None]:
-        """Stop profiling, and return a function that writes the profile into a folder."""
-
-
 class CProfiler:
-    """Profiles with cProfile, using one of AWS's timers."""
+    """Profiles the calling thread with cProfile, using one of AWS's timers."""
 
     name = "cprofile"
 
@@ -53,7 +41,7 @@ class CProfiler:
 
 
 class Pyinstrument:
-    """Profiles with pyinstrument; raises ImportError if it is not installed."""
+    """Profiles the calling thread with pyinstrument; raises ImportError if it is not installed."""
 
     name = "pyinstrument"
 
@@ -84,7 +72,7 @@ class Pyinstrument:
 class PythonProfiles:
     """The profiles of one process, each in a folder named by the points between which it was taken."""
 
-    def __init__(self, profiler: PythonProfiler) -> None:
+    def __init__(self, profiler: CProfiler | Pyinstrument) -> None:
         """Set the profiler; `place` sets the output folder before the first profile ends."""
         self._profiler = profiler
         self._folder = Path()

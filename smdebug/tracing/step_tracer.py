@@ -312,8 +312,6 @@ class StepTracer:
 
     def _leave_to_parent(self) -> None:
         """Trace nothing in a newly forked child: its files belong to the parent, which continues to write them."""
-        if self._timeline is not None:
-            self._timeline.leave_to_parent()
         self._timeline = self._python = self._step = self.config = None
         self._look_at = float("inf")
 

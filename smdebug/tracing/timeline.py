@@ -4,7 +4,6 @@ Perfetto and chrome://tracing open them.
 """
 
 import json
-import os
 import threading
 import time
 from pathlib import Path
@@ -140,9 +139,3 @@ class Timeline:
         folder = self._framework / "pevents" / hour
         folder.mkdir(parents=True, exist_ok=True)
         self._path.rename(folder / f"{self._end_us}_{self._node}_{SUFFIX}")
-
-    def leave_to_parent(self) -> None:
-        """Discard, in a newly forked child, the data that the parent continues to write."""
-        self._lock = threading.Lock()
-        self._events, self._file = [], None
-        self._node = f"{os.getpid()}-{self._node.partition('-')[2]}"
