@@ -78,28 +78,17 @@ class ReductionConfig:
         """
         if not isinstance(params, Mapping):
             raise SMDebugValueError(f"ReductionConfig.from_dict takes a dict, not {params!r}.")
-        reductions: list[str] = []
-        abs_reductions: list[str] = []
-        norms: list[str] = []
-        abs_norms: list[str] = []
         text = params.get("reductions") or ""
         if not isinstance(text, str):
             raise SMDebugValueError(f"reductions is a text of names with commas between them, not {text!r}.")
-        for item in text.split(","):
-            name = item.strip()
-            if not name:
-                continue
-            is_abs = name.startswith(_ABS_PREFIX)
+        groups: dict[str, list[str]] = {}
+        for name in filter(None, map(str.strip, text.split(","))):
             base = name.removeprefix(_ABS_PREFIX)
-            if base.endswith(_NORM_SUFFIX):
-                (abs_norms if is_abs else norms).append(base.removesuffix(_NORM_SUFFIX))
-            else:
-                (abs_reductions if is_abs else reductions).append(base)
+            kind = "norms" if base.endswith(_NORM_SUFFIX) else "reductions"
+            parameter = kind if base == name else f"{_ABS_PREFIX}{kind}"
+            groups.setdefault(parameter, []).append(base.removesuffix(_NORM_SUFFIX))
         return cls(
-            reductions,
-            abs_reductions,
-            norms,
-            abs_norms,
+            **groups,
             save_raw_tensor=params.get("save_raw_tensor", False),
             save_shape=params.get("save_shape", False),
         )
