@@ -16,6 +16,17 @@ COLLECTIONS_KEY = "collections"
 META_KEY = "_meta"
 NUM_WORKERS_KEY = "num_workers"
 
+# The regexes of collections that several frameworks have from the start.
+BIASES_REGEX = "^(?!gradient).*bias"
+GRADIENTS_REGEX = "^gradient"
+PARAMETER_COLLECTIONS: Mapping[str, tuple[str, ...]] = {
+    CollectionKeys.ALL: (),
+    CollectionKeys.DEFAULT: (),
+    CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
+    CollectionKeys.BIASES: (BIASES_REGEX,),
+    CollectionKeys.GRADIENTS: (GRADIENTS_REGEX,),
+}
+
 
 class CollectionManager:
     """Collections by name, with the number of workers that write the run."""

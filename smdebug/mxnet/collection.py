@@ -8,7 +8,7 @@ from mxnet import gluon
 from smdebug.capture.part_capture import INPUT_SUFFIX, OUTPUT_SUFFIX
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_manager import FrameworkCollectionManager
+from smdebug.config.collection_manager import PARAMETER_COLLECTIONS, FrameworkCollectionManager
 from smdebug.mxnet.blocks import get_block_name
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
@@ -31,10 +31,6 @@ class CollectionManager(FrameworkCollectionManager):
 
     collection_class = Collection
     default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
+        **PARAMETER_COLLECTIONS,
         CollectionKeys.LOSSES: (".*loss._(?!input).*output",),
     }

@@ -7,7 +7,7 @@ from torch import nn
 
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_manager import FrameworkCollectionManager
+from smdebug.config.collection_manager import PARAMETER_COLLECTIONS, FrameworkCollectionManager
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
@@ -35,10 +35,6 @@ class CollectionManager(FrameworkCollectionManager):
 
     collection_class = Collection
     default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
+        **PARAMETER_COLLECTIONS,
         CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output",),
     }

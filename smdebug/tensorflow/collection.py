@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_manager import FrameworkCollectionManager
+from smdebug.config.collection_manager import BIASES_REGEX, GRADIENTS_REGEX, FrameworkCollectionManager
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
@@ -52,8 +52,8 @@ class CollectionManager(FrameworkCollectionManager):
         CollectionKeys.ALL: (),
         CollectionKeys.DEFAULT: (),
         CollectionKeys.WEIGHTS: (),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
+        CollectionKeys.BIASES: (BIASES_REGEX,),
+        CollectionKeys.GRADIENTS: (GRADIENTS_REGEX,),
         CollectionKeys.LOSSES: (),
         CollectionKeys.METRICS: (),
         CollectionKeys.INPUTS: (r"^inputs(_\d+)?$",),

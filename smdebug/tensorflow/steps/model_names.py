@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_BIAS = re.compile("^(?!gradient).*bias")
+from smdebug.config.collection_manager import BIASES_REGEX
+
+_BIAS = re.compile(BIASES_REGEX)
 
 
 class ModelNames:
