@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -129,14 +129,6 @@ class CollectionManager:
         }
         loaded._meta = dict(content[META_KEY])
         return loaded
-
-    def matching(self, tensor_name: str) -> list[Collection]:
-        """Return the collections that a tensor belongs to."""
-        return [collection for collection in self.collections.values() if collection.matches(tensor_name)]
-
-    def names(self) -> Iterable[str]:
-        """Return the names of all collections."""
-        return self.collections.keys()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CollectionManager) and self.to_json_dict() == other.to_json_dict()

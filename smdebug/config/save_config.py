@@ -1,7 +1,7 @@
 """Save config: the steps to save, for each mode."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
@@ -221,15 +221,6 @@ class SaveConfig:
         if isinstance(obj, dict):
             return cls.from_dict(obj)
         raise SMDebugTypeError(f"A save config is a SaveConfig, a SaveConfigMode or a dict by mode, not {obj!r}.")
-
-    def distinct(self, modes: Iterable[ModeKeys] = ModeKeys) -> list[SaveConfigMode]:
-        """Return the configs of `modes` that are set, without duplicates."""
-        found: list[SaveConfigMode] = []
-        for mode in modes:
-            conf = self.mode_save_configs[mode]
-            if conf is not None and conf not in found:
-                found.append(conf)
-        return found
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SaveConfig) and self.mode_save_configs == other.mode_save_configs

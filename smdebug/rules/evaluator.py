@@ -259,7 +259,8 @@ def describe_values(rule: BuiltInRule, report: RuleReport) -> str:
     intervals = []
     for name in wanted:
         config = saved[name].save_config if name in saved else None
-        interval = 1 if config is None else max(mode.save_interval for mode in config.distinct())
+        modes = config.mode_save_configs.values() if config else ()
+        interval = max((mode.save_interval for mode in modes if mode), default=1)
         if interval > 1:
             intervals.append(f"collection {name} is saved every {interval} steps")
     return "; ".join([f"values in {' and '.join(by_mode)}", *intervals])

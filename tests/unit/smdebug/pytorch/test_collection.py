@@ -6,7 +6,7 @@ from smdebug.pytorch.hook import Hook
 
 def test_a_manager_begins_with_the_collections_of_the_hook() -> None:
     manager = CollectionManager()
-    assert set(manager.names()) == {"all", "default", "weights", "biases", "gradients", "losses"}
+    assert set(manager.collections) == {"all", "default", "weights", "biases", "gradients", "losses"}
     assert {name: tuple(found.include_regex) for name, found in manager.collections.items()} == Hook.default_collections
     assert isinstance(manager.get("weights"), Collection)
     assert CollectionManager(create_default=False).collections == {}
