@@ -16,15 +16,14 @@ COLLECTIONS_KEY = "collections"
 META_KEY = "_meta"
 NUM_WORKERS_KEY = "num_workers"
 
-# The regexes of collections that several frameworks have from the start.
+# Collections that every framework with parameters has from the start, with their regexes.
 BIASES_REGEX = "^(?!gradient).*bias"
-GRADIENTS_REGEX = "^gradient"
 PARAMETER_COLLECTIONS: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.ALL: (),
     CollectionKeys.DEFAULT: (),
     CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
     CollectionKeys.BIASES: (BIASES_REGEX,),
-    CollectionKeys.GRADIENTS: (GRADIENTS_REGEX,),
+    CollectionKeys.GRADIENTS: ("^gradient",),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection import CollectionKeys
-from smdebug.config.collection_manager import BIASES_REGEX, GRADIENTS_REGEX, FrameworkCollectionManager
+from smdebug.config.collection_manager import PARAMETER_COLLECTIONS, FrameworkCollectionManager
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
@@ -49,11 +49,9 @@ class CollectionManager(FrameworkCollectionManager):
 
     collection_class = Collection
     default_collections: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
+        **PARAMETER_COLLECTIONS,
+        # Listed by their names.
         CollectionKeys.WEIGHTS: (),
-        CollectionKeys.BIASES: (BIASES_REGEX,),
-        CollectionKeys.GRADIENTS: (GRADIENTS_REGEX,),
         CollectionKeys.LOSSES: (),
         CollectionKeys.METRICS: (),
         CollectionKeys.INPUTS: (r"^inputs(_\d+)?$",),
