@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import threading
+from pathlib import Path
 
 from smdebug.environment import WARNINGS_PATH_ENV_STR
 from smdebug.logger import get_logger
@@ -50,18 +51,12 @@ def warn_user(
         if (code, text) in _written or len(_written) >= _MOST_LINES:
             return
         _written.add((code, text))
+    line = f"{json.dumps({'Code': code, 'Text': text})}\n".encode()
     try:
-        _append(path, f"{json.dumps({'Code': code, 'Text': text})}\n".encode())
+        # One system call, because the processes of a distributed training share the file.
+        with Path(path).open("ab", buffering=0) as file:
+            if file.tell() + len(line) <= _MOST_BYTES:
+                file.write(line)
     except OSError as error:
         # The training continues without the report.
         get_logger().info("The warning was not reported to the service: %s", error)
-
-
-def _append(path: str, line: bytes) -> None:
-    """Append a line with one system call, because the processes of a distributed training share the file."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        if os.fstat(descriptor).st_size + len(line) <= _MOST_BYTES:
-            os.write(descriptor, line)
-    finally:
-        os.close(descriptor)

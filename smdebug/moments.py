@@ -33,11 +33,7 @@ def report_moment(name: str) -> None:
     if name == STEP:
         _reported.add(name)
     line = f"{name} {time.time_ns() // 1_000_000}\n".encode()
-    with suppress(OSError):
-        # One system call, because the processes of a distributed training share the file.
-        descriptor = os.open(Path(path).with_name(FILE), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            if os.fstat(descriptor).st_size + len(line) <= _MOST_BYTES:
-                os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+    # One system call, because the processes of a distributed training share the file.
+    with suppress(OSError), Path(path).with_name(FILE).open("ab", buffering=0) as file:
+        if file.tell() + len(line) <= _MOST_BYTES:
+            file.write(line)

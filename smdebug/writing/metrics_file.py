@@ -41,11 +41,8 @@ class MetricsFile:
         except ValueError:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._folder / f"{os.getpid()}.json", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        try:
-            os.write(descriptor, f"{line}\n".encode())
-        finally:
-            os.close(descriptor)
+        with (self._folder / f"{os.getpid()}.json").open("ab", buffering=0) as file:
+            file.write(f"{line}\n".encode())
 
 
 def find_metrics_file() -> MetricsFile | None:
