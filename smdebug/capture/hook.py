@@ -23,8 +23,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.tracing.step_tracer import StepTracer
 from smdebug.writing.run_writer import check_out_dir
-from smdebug.writing.summaries import Scalar
-from smdebug.writing.tensorboard import get_tensorboard_dir
+from smdebug.writing.summaries import Scalar, get_tensorboard_dir
 
 if TYPE_CHECKING:
     from typing import Self

@@ -3,17 +3,29 @@
 A failure here loses only the summary: the files of the run do not depend on it.
 """
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.barrier import guarded
-from smdebug.config.collection import SM_METRIC_COLLECTIONS, Collection
+from smdebug.config.collection import SCALAR_COLLECTIONS, SM_METRIC_COLLECTIONS, Collection
+from smdebug.format.locations import TENSORBOARD_DIR
 from smdebug.mode_keys import ModeKeys
+from smdebug.storage.s3 import get_path_text
 from smdebug.writing.metrics_file import find_metrics_file
-from smdebug.writing.tensorboard import TensorboardWriter
+from smdebug.writing.summary_file import SummaryFile
+
+
+def get_tensorboard_dir(
+    out_dir: str, export_tensorboard: bool, tensorboard_dir: str | os.PathLike[str] | None
+) -> str | None:
+    """Return the folder or `s3://` prefix of TensorBoard files; None to write none."""
+    if tensorboard_dir:
+        return get_path_text(tensorboard_dir)
+    return f"{out_dir.rstrip('/')}/{TENSORBOARD_DIR}" if export_tensorboard else None
 
 
 class Scalar(NamedTuple):
@@ -40,47 +52,47 @@ class Scalar(NamedTuple):
 
 
 class Summaries:
-    """Receives every saved number and tensor, and passes it to TensorBoard files and SageMaker metrics if enabled."""
+    """Receives every saved number and tensor, and passes it to TensorBoard files and SageMaker metrics if enabled.
+
+    Each step and mode has its own TensorBoard file, with valid checksums. One is open at a time.
+    """
 
     def __init__(self, tensorboard_dir: str | None, report: Callable[[str, Exception], None]) -> None:
         """Initialize with the folder of TensorBoard files (None for no files), and a callback that reports failures."""
-        self._tensorboard = TensorboardWriter(tensorboard_dir) if tensorboard_dir else None
+        self._tensorboard_dir = tensorboard_dir
+        self._file: SummaryFile | None = None
+        self._step_of_file: tuple[ModeKeys, int] | None = None
         self._metrics = find_metrics_file()
-        self._report = report
+        self.report_loss = report
         self._modes_with_graph: set[ModeKeys] = set()
 
     @property
     def wants_tensors(self) -> bool:
         """Whether whole tensors are used."""
-        return self._tensorboard is not None
+        return self._tensorboard_dir is not None
 
     def wants(self, size: int) -> bool:
         """Return whether a tensor with `size` elements is used."""
-        return self._tensorboard is not None or (self._metrics is not None and size == 1)
-
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Report a failure."""
-        self._report(lost, error)
+        return self._tensorboard_dir is not None or (self._metrics is not None and size == 1)
 
     @guarded("a tensor's summary")
     def add_tensor(
         self,
         name: str,
         array: NDArray[Any],
-        collections: Iterable[Collection],
+        collections: tuple[Collection, ...],
         mode: ModeKeys,
         step: int,
         mode_step: int,
     ) -> None:
         """Add a tensor saved for some collections; a single number of a loss or metric is also a SageMaker metric."""
-        found = tuple(collections)
-        if self._tensorboard:
-            self._tensorboard.add_tensor(name, array, found, mode, step)
+        if self._tensorboard_dir is not None:
+            self._show(name, array, collections, mode, step)
         if (
             self._metrics
             and array.size == 1
             and array.dtype.kind in "biuf"
-            and any(collection.name in SM_METRIC_COLLECTIONS for collection in found)
+            and any(collection.name in SM_METRIC_COLLECTIONS for collection in collections)
         ):
             self._metrics.add(name, float(array.reshape(()).astype(np.float64)), mode, mode_step)
 
@@ -97,25 +109,45 @@ class Summaries:
         if scalar.array.dtype.kind not in "biuf":
             return
         number = float(scalar.array.item())
-        if self._tensorboard:
-            self._tensorboard.add_scalar(scalar.name, number, mode, step)
+        if self._tensorboard_dir is not None:
+            self._open_file(mode, step).add_number(scalar.name, number, step)
         if self._metrics and scalar.is_metric:
             self._metrics.add(scalar.name, number, scalar.mode, metric_step, scalar.timestamp)
 
     @guarded("a graph")
     def add_graph(self, encode: Callable[[], bytes], mode: ModeKeys, step: int) -> None:
         """Add what `encode` returns, a GraphDef, unless the mode has a graph already."""
-        if self._tensorboard and mode not in self._modes_with_graph:
+        if self._tensorboard_dir is not None and mode not in self._modes_with_graph:
             self._modes_with_graph.add(mode)
-            self._tensorboard.add_graph(encode(), mode, step)
+            self._open_file(mode, step).add_graph(encode())
 
     def leave_to_parent(self) -> None:
         """Forget, in a forked child, the file that the parent has open."""
-        if self._tensorboard:
-            self._tensorboard.leave_to_parent()
+        self._file = None
 
     @guarded("a step's TensorBoard file")
     def close_step(self) -> None:
-        """Make the step's summaries visible."""
-        if self._tensorboard:
-            self._tensorboard.close()
+        """Make the step's summaries visible; later ones of the step are added to its file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _show(
+        self, name: str, array: NDArray[Any], collections: tuple[Collection, ...], mode: ModeKeys, step: int
+    ) -> None:
+        """Show numbers of scalar collections as scalars, and other tensors as histograms if a collection wants it."""
+        for collection in collections:
+            if collection.name in SCALAR_COLLECTIONS:
+                if array.size == 1:
+                    number = float(array.reshape(()).astype(np.float64))
+                    self._open_file(mode, step).add_number(name, number, step)
+            elif collection.save_histogram and array.size and array.dtype.kind in "iuf":
+                self._open_file(mode, step).add_histogram(f"{collection.name}/{name}", array, step)
+
+    def _open_file(self, mode: ModeKeys, step: int) -> SummaryFile:
+        if self._file is None or self._step_of_file != (mode, step):
+            if self._file is not None:
+                self._file.close()
+            assert self._tensorboard_dir is not None
+            self._step_of_file = (mode, step)
+            self._file = SummaryFile(self._tensorboard_dir, mode.name, step)
+        return self._file
