@@ -6,7 +6,7 @@ Each host trains with its own rows.
 import json
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 
 import xgboost
 from xgboost import RabitTracker, collective
+
+from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 
 _PORT = 9099
 # Another host may start later. The attempts follow after 2, 4, 6 … seconds, a quarter of an hour in total.
@@ -110,6 +112,14 @@ def exchange(own: Any) -> list[Any]:
     ]
 
 
-def keep(hosts: Hosts, kept: Sequence[bool]) -> Hosts:
-    """Return the hosts whose entry in ``kept`` is true."""
-    return Hosts(tuple(name for name, is_kept in zip(hosts.names, kept, strict=True) if is_kept), hosts.current)
+def meet(hosts: Hosts, port: int, own: Any) -> tuple[Hosts, list[Any]]:
+    """Tell the other hosts what this one has; return those that have something, and what each host has.
+
+    Raises:
+        JobError: no host has anything.
+    """
+    with join(hosts, port):
+        found = exchange(own)
+    if not any(found):
+        raise JobError("No host of the job has data.")
+    return Hosts(tuple(name for name, has in zip(hosts.names, found, strict=True) if has), hosts.current), found

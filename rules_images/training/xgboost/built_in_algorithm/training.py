@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from rules_images.training.xgboost.built_in_algorithm.errors import (
     summarise_xgboost_error,
 )
 from rules_images.training.xgboost.built_in_algorithm.folds import cross_validate, write_predictions
-from rules_images.training.xgboost.built_in_algorithm.hosts import Hosts, choose_port, exchange, join, keep, read_hosts
+from rules_images.training.xgboost.built_in_algorithm.hosts import Hosts, choose_port, join, meet, read_hosts
 from rules_images.training.xgboost.built_in_algorithm.hyperparameters import JobHyperparameters, parse_hyperparameters
 from rules_images.training.xgboost.built_in_algorithm.metrics import MAXIMISED, make_metric
 
@@ -68,20 +69,13 @@ def _train_on_hosts(training: _Training, hosts: Hosts) -> None:
         matrices = {}
         _say(f"{error} Host {hosts.current} takes no part in the training.")
     port = choose_port()
-    with join(hosts, port):
-        # libsvm files do not contain the number of features.
-        columns = exchange(matrices[TRAIN].num_col() if matrices else 0)
-    if not any(columns):
-        raise JobError("No host of the job has data.")
+    hosts, columns = meet(hosts, port, matrices[TRAIN].num_col() if matrices else 0)
     if not matrices:
         return
     if matrices[TRAIN].num_col() < max(columns):
+        # libsvm files do not contain the number of features.
         matrices = read_channels(base, csv_weights=csv_weights, columns=max(columns))
-    hosts = keep(hosts, [count > 0 for count in columns])
-    if len(hosts.names) == 1:
-        training.run(matrices)
-        return
-    with join(hosts, port + 1):
+    with join(hosts, port + 1) if len(hosts.names) > 1 else nullcontext():
         training.run(matrices, writes=hosts.is_first)
 
 

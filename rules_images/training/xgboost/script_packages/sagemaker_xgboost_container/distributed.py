@@ -2,10 +2,10 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
-from rules_images.training.xgboost.built_in_algorithm.errors import JobError
-from rules_images.training.xgboost.built_in_algorithm.hosts import Hosts, choose_port, exchange, join, keep
+from rules_images.training.xgboost.built_in_algorithm.hosts import Hosts, choose_port, join, meet
 
 
 def wait_hostname_resolution(sm_hosts: Sequence[str]) -> None:
@@ -43,18 +43,10 @@ def rabit_run(
     Raises:
         JobError: no host has rows.
     """
-    together = Hosts(tuple(sorted(hosts)), current_host)
     port = first_port or choose_port()
-    with join(together, port):
-        included = exchange(bool(include_in_training))
-    if not any(included):
-        raise JobError("No host of the job has data.")
+    together, _ = meet(Hosts(tuple(sorted(hosts)), current_host), port, bool(include_in_training))
     if not include_in_training:
         raise SystemExit(0)
-    together = keep(together, included)
     arguments = {**args, "is_master": together.is_first} if update_rabit_args else args
-    if len(together.names) == 1:
-        exec_fun(**arguments)
-        return
-    with join(together, second_port or port + 1):
+    with join(together, second_port or port + 1) if len(together.names) > 1 else nullcontext():
         exec_fun(**arguments)
