@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from smdebug.capture.zero_script_change import UnattendedHook
 from smdebug.tensorflow.collection import Collection, CollectionKeys, CollectionManager
 from smdebug.tensorflow.keras_in_use import IS_ON_TENSORFLOW
 
@@ -11,3 +12,7 @@ else:
     from smdebug.tensorflow.keras_on_others import KerasHook
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager", "KerasHook"]
+
+
+class UnattendedKerasHook(UnattendedHook, KerasHook):
+    """A hook created without script changes."""

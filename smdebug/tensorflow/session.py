@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from smdebug.barrier import guarded
 from smdebug.capture.saving_plan import StepPlan
+from smdebug.capture.zero_script_change import UnattendedHook
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugNotImplementedError
 from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
@@ -201,6 +202,10 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
                 HOOK_SAVED_NOTHING,
                 "Nothing was saved: no session called the hook. Give it to MonitoredTrainingSession in `hooks`.",
             )
+
+
+class UnattendedSessionHook(UnattendedHook, SessionHook):
+    """A hook created without script changes."""
 
 
 class EstimatorHook(SessionHook):

@@ -52,7 +52,7 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
                 self._is_making = False
 
     def _make(self) -> None:
-        from smdebug.tensorflow.untouched.unattended_hook import UnattendedKerasHook
+        from smdebug.tensorflow.keras import UnattendedKerasHook
 
         self.hook = UnattendedKerasHook.create_from_json_file()
         self.say_capturing("Keras", self.hook)

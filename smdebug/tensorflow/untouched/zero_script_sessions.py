@@ -45,7 +45,7 @@ class SessionWatch(ZeroScriptChange["SessionHook"]):
                 # The script has its own hook.
                 self.stop()
                 return
-            from smdebug.tensorflow.untouched.unattended_session_hook import UnattendedSessionHook
+            from smdebug.tensorflow.session import UnattendedSessionHook
 
             self.hook = UnattendedSessionHook.create_from_json_file()
             self.say_capturing("sessions", self.hook)
