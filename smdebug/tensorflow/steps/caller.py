@@ -55,9 +55,7 @@ def put_first_in_session(hook: object) -> None:
 
 def _is_in_loop(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_name in _KERAS_LOOPS and frame.f_globals.get("__name__", "").startswith(
-            ("keras.", "tf_keras.")
-        ):
+        if frame.f_code.co_name in _KERAS_LOOPS and frame.f_globals.get("__name__", "").startswith(_KERAS):
             return True
         frame = frame.f_back
     return False

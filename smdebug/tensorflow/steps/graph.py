@@ -74,7 +74,7 @@ class FetchedGraph:
             self.trainable = [variable.name for variable in v1.trainable_variables()]
         self.optimizer_variables = [variable.name for variable in variables if variable.name.partition(":")[0] in kept]
         # A separate operation reads each variable; the value gets the variable's name.
-        self._variables = {variable.name: _get_read(variable) for variable in variables}
+        self._variables = {variable.name: variable.value() for variable in variables}
         self._computed: dict[Any, dict[str, Any]] = {}
         # By ids of the fetched objects, which are kept alive so that no other object gets their id.
         self._recalled: dict[Any, tuple[list[Any], NamedTensors]] = {}
@@ -195,10 +195,6 @@ def _get_operations(graph: Any, fetches: Any) -> list[Any]:
         element = graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
         operations.append(element.op if isinstance(element, tf.Tensor) else element)
     return operations
-
-
-def _get_read(variable: Any) -> Any:
-    return variable.value()
 
 
 def _holds_numbers(tensor: Any) -> bool:

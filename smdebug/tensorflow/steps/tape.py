@@ -100,33 +100,32 @@ class TapeCapture:
         else:
             self._begin_traced()
 
+    @guarded("a step")
     def on_pop(self) -> None:
         """Handle the end of recording; layers are tapped while a tape records."""
         self._recording.depth = max(self._recording.depth - 1, 0)
         if not self._recording.depth:
             self._recording.taps.close()
 
+    @guarded("what is traced of a forward pass")
     def on_forward_end(self) -> None:
         """Record the end of the forward pass: gradients are about to be computed."""
-        if self._is_timed:
-            assert self._tracer is not None
-            self._tracer.end_forward(self._name_model())
+        timer = self._get_timer()
+        if timer is not None:
+            timer.end_forward(self._name_model())
 
+    @guarded("what is traced of a backward pass")
     def on_backward_end(self) -> None:
         """Record that gradients have been computed."""
-        if self._is_timed:
-            assert self._tracer is not None
-            self._tracer.end_backward(self._name_model())
+        timer = self._get_timer()
+        if timer is not None:
+            timer.end_backward(self._name_model())
 
-    @property
-    def _is_timed(self) -> bool:
-        """Whether passes are timed now; this is not the case while a function is only being traced."""
-        return (
-            self._tracer is not None
-            and self._tracer.config is not None
-            and self._recording.is_step
-            and tf.executing_eagerly()
-        )
+    def _get_timer(self) -> StepTracer | None:
+        """Return what passes are timed by now; None if nothing is traced, or a function is only being built."""
+        tracer = self._tracer
+        is_timed = tracer is not None and tracer.config is not None and self._recording.is_step
+        return tracer if is_timed and tf.executing_eagerly() else None
 
     def _name_model(self) -> str:
         return str(getattr(self.models.model, "name", "model"))
@@ -156,9 +155,9 @@ class TapeCapture:
     @guarded("optimizer variables")
     def on_applied(self, optimizer: Any) -> None:
         """Record that an optimizer has updated the model; from then on its variables are saved with the gradients."""
-        if self._is_timed:
-            assert self._tracer is not None
-            self._tracer.end_update()
+        timer = self._get_timer()
+        if timer is not None:
+            timer.end_update()
         if id(optimizer) in self._optimizers:
             return
         self.add_optimizer(optimizer)

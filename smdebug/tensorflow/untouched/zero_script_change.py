@@ -80,7 +80,7 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
             callbacks.append(hook)
 
     @property
-    def _tapes(self) -> "TapeCapture | None":
+    def tapes(self) -> "TapeCapture | None":
         """The hook's capture of tapes; None without a hook, or if Keras does not run on TensorFlow."""
         return getattr(self.hook, "tape_capture", None)
 
@@ -91,32 +91,8 @@ class KerasWatch(ZeroScriptChange["KerasHook"]):
 
         if not is_inside_keras_loop():
             self.get_hook(make=is_new)
-        if self._tapes is not None:
-            self._tapes.on_push(is_new=is_new)
-
-    @guarded("a step")
-    def on_pop(self) -> None:
-        """Handle the end of a tape's recording."""
-        if self._tapes is not None:
-            self._tapes.on_pop()
-
-    @guarded("what is traced of a forward pass")
-    def on_forward_end(self) -> None:
-        """Handle the end of the forward pass: gradients are about to be computed."""
-        if self._tapes is not None:
-            self._tapes.on_forward_end()
-
-    @guarded("what is traced of a backward pass")
-    def on_backward_end(self) -> None:
-        """Handle the end of the backward pass: gradients have been computed."""
-        if self._tapes is not None:
-            self._tapes.on_backward_end()
-
-    @guarded("gradients, weights and loss of a step")
-    def on_gradient(self, target: Any, sources: Any, gradients: Any) -> None:
-        """Save the gradients requested from a tape."""
-        if self._tapes is not None:
-            self._tapes.on_gradient(target, sources, gradients)
+        if self.tapes is not None:
+            self.tapes.on_push(is_new=is_new)
 
 
 _capture = KerasWatch()
@@ -169,13 +145,17 @@ def watch_tapes(tape_class: Any) -> None:
 
     def pop_tape(self: Any) -> None:
         pop(self)
-        _capture.on_pop()
+        if _capture.tapes is not None:
+            _capture.tapes.on_pop()
 
     def compute(self: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-        _capture.on_forward_end()
+        tapes = _capture.tapes
+        if tapes is None:
+            return gradient(self, target, sources, *args, **kwargs)
+        tapes.on_forward_end()
         result = gradient(self, target, sources, *args, **kwargs)
-        _capture.on_backward_end()
-        _capture.on_gradient(target, sources, result)
+        tapes.on_backward_end()
+        tapes.on_gradient(target, sources, result)
         return result
 
     push_tape.smdebug_original = push  # type: ignore[attr-defined]
