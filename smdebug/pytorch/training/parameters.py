@@ -1,6 +1,7 @@
 """Parameters before the forward pass, and gradients of the backward pass."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -96,22 +97,37 @@ class ParameterCapture:
         """
         for name, parameter in parameters:
             gradient_name = f"{self._gradient_prefix}{name}"
-            capture = _CapturedGradient(self._save_gradient, gradient_name)
             if parameter.requires_grad:
                 if plan.select(gradient_name):
                     self._awaited = self._awaited or are_expected
-                    self._handles.append(_register(capture, parameter))
+                    self._handles.append(self._register(gradient_name, parameter))
             elif _can_be_thawed(parameter) and any(found.matches(gradient_name) for found in plan.due):
                 # torch registers a hook only on a tensor that requires a gradient.
                 parameter.requires_grad = True
                 try:
-                    self._handles.append(parameter.register_hook(capture))  # type: ignore[no-untyped-call]
+                    self._handles.append(self._register(gradient_name, parameter))
                 finally:
                     parameter.requires_grad = False
         if self._handles:
             # Includes scaler classes that were defined after the model was registered.
             self._loss_scales.start()
             self._loss_scales.is_watching = True
+
+    def _register(self, name: str, parameter: torch.Tensor) -> RemovableHandle:
+        if not is_sharded(parameter):
+            hook = partial(self._save_gradient, name)
+            return cast("RemovableHandle", parameter.register_hook(hook))  # type: ignore[no-untyped-call]
+        # fully_shard() sets a parameter's gradient itself, and calls only hooks of this kind. Ours must run before
+        # those of a script whose optimizers step within the backward pass.
+        sharded = cast("Any", parameter)
+        handle: RemovableHandle = sharded.register_post_accumulate_grad_hook(partial(self._save_accumulated, name))
+        sharded._post_accumulate_grad_hooks.move_to_end(handle.id, last=False)  # noqa: SLF001 - there is no other way
+        return handle
+
+    def _save_accumulated(self, name: str, parameter: torch.Tensor) -> None:
+        """Save the gradient accumulated over the parameter's backward passes."""
+        if parameter.grad is not None:
+            self._save_gradient(name, parameter.grad)
 
     def _save_gradient(self, name: str, gradient: torch.Tensor) -> None:
         self._seen = True
@@ -163,17 +179,6 @@ def _name_parameters(model_name: str, model: nn.Module) -> Iterator[tuple[str, t
         yield f"{model_name}_{path}", sharded.get(id(parameter), parameter)
 
 
-def _register(capture: "_CapturedGradient", parameter: torch.Tensor) -> RemovableHandle:
-    if not is_sharded(parameter):
-        return cast("RemovableHandle", parameter.register_hook(capture))  # type: ignore[no-untyped-call]
-    # fully_shard() sets a parameter's gradient itself, and calls only hooks of this kind. Ours must run before those of
-    # a script whose optimizers step within the backward pass.
-    sharded = cast("Any", parameter)
-    handle: RemovableHandle = sharded.register_post_accumulate_grad_hook(capture.save_accumulated)
-    sharded._post_accumulate_grad_hooks.move_to_end(handle.id, last=False)  # noqa: SLF001 - there is no other way
-    return handle
-
-
 def _can_be_thawed(parameter: torch.Tensor) -> bool:
     return (
         (parameter.is_floating_point() or parameter.is_complex())
@@ -181,19 +186,3 @@ def _can_be_thawed(parameter: torch.Tensor) -> bool:
         and parameter.is_leaf
         and not parameter.is_inference()
     )
-
-
-class _CapturedGradient:
-    """A tensor hook that saves one gradient and does not change it."""
-
-    def __init__(self, save: Callable[[str, torch.Tensor], None], name: str) -> None:
-        self._save = save
-        self._name = name
-
-    def __call__(self, gradient: torch.Tensor) -> None:
-        self._save(self._name, gradient)
-
-    def save_accumulated(self, parameter: torch.Tensor) -> None:
-        """Save the gradient accumulated over the parameter's backward passes."""
-        if parameter.grad is not None:
-            self._save(self._name, parameter.grad)
