@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
@@ -25,19 +24,16 @@ _watched: WeakSet[LeavesToParent] = WeakSet()
 
 def watch_forks(watched: LeavesToParent) -> None:
     """Call `watched.leave_to_parent()` in every child forked from now on, as long as the object is referenced."""
-    _register()
     _watched.add(watched)
-
-
-@cache
-def _register() -> None:
-    if hasattr(os, "fork"):  # Windows has no such call
-        os.register_at_fork(after_in_child=_leave_all_to_parent)
 
 
 def _leave_all_to_parent() -> None:
     for watched in list(_watched):
         watched.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no such call
+    os.register_at_fork(after_in_child=_leave_all_to_parent)
 
 
 class KeptOutOfCopies:
