@@ -36,9 +36,17 @@ class PartCapture(Generic[Part]):
     def __contains__(self, part: Part) -> bool:
         return part in self._names
 
-    def iterate_tensors(self, values: object) -> Iterator[Any]:
-        """Yield the tensors in a value that are numbered separately."""
+    def is_tensor(self, value: object) -> bool:
+        """Return whether a value is a tensor to save."""
         raise NotImplementedError
+
+    def iterate_tensors(self, values: object) -> Iterator[Any]:
+        """Yield the tensors in a value, including those in lists and tuples, which are numbered separately."""
+        if self.is_tensor(values):
+            yield values
+        elif isinstance(values, (list, tuple)):
+            for value in values:
+                yield from self.iterate_tensors(value)
 
     def add(self, part: Part, name: str) -> None:
         """Register a part under a name; a part keeps its first name."""

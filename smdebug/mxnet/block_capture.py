@@ -1,6 +1,6 @@
 """Capture of blocks' inputs and outputs, by hooks set for single steps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from mxnet import gluon, nd
@@ -18,13 +18,9 @@ class BlockCapture(PartCapture[gluon.Block]):
         super().__init__(save, report)
         self._handles: dict[gluon.Block, Any] = {}
 
-    def iterate_tensors(self, values: object) -> Iterator[nd.NDArray]:
-        """Yield the arrays in a value and in nested lists and tuples; symbols of a traced block are not arrays."""
-        if isinstance(values, nd.NDArray):
-            yield values
-        elif isinstance(values, (list, tuple)):
-            for value in values:
-                yield from self.iterate_tensors(value)
+    def is_tensor(self, value: object) -> bool:
+        """Return whether a value is an array; symbols of a traced block are none."""
+        return isinstance(value, nd.NDArray)
 
     def wants(self, plan: StepPlan) -> list[gluon.Block]:
         """Return the blocks of which a step with this plan may save tensors."""

@@ -1,6 +1,6 @@
 """Capture of modules' inputs and outputs, by hooks set for single steps."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterable, MutableMapping
 from contextlib import nullcontext
 from functools import partial
 from itertools import count
@@ -45,16 +45,9 @@ class ModuleCapture(PartCapture[nn.Module]):
         super().__init__(save, report)
         self._handles: list[RemovableHandle] = []
 
-    def iterate_tensors(self, values: object) -> Iterator[torch.Tensor]:
-        """Yield the tensors in a value, including those in lists and tuples.
-
-        Dicts and subclasses of Tensor are skipped, except tensors of several workers.
-        """
-        if type(values) is torch.Tensor or (isinstance(values, torch.Tensor) and is_of_workers(values)):
-            yield values
-        elif isinstance(values, (list, tuple)):
-            for value in values:
-                yield from self.iterate_tensors(value)
+    def is_tensor(self, value: object) -> bool:
+        """Return whether a value is a plain tensor, or one of several workers; other subclasses are skipped."""
+        return type(value) is torch.Tensor or (isinstance(value, torch.Tensor) and is_of_workers(value))
 
     @property
     def is_empty(self) -> bool:
