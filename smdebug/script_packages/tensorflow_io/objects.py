@@ -201,10 +201,5 @@ def move(client: Any, source: str, target: str) -> None:
 
 def _list_pages(client: Any, path: str, options: dict[str, Any]) -> Iterator[Any]:
     bucket, key = split(path)
-    options = {**options, "Bucket": bucket, "Prefix": f"{key}/" if key else ""}
-    while True:
-        page = client.list_objects_v2(**options)
-        yield page
-        if not page.get("IsTruncated") or "MaxKeys" in options:
-            return
-        options["ContinuationToken"] = page["NextContinuationToken"]
+    prefix = f"{key}/" if key else ""
+    return iter(client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, **options))
