@@ -1,7 +1,6 @@
 """Local files and S3 objects that become visible when they are closed."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from smdebug.exceptions import SMDebugValueError
@@ -49,9 +48,7 @@ class WholeFile:
     def __enter__(self) -> "Self":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
 

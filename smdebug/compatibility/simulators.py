@@ -6,7 +6,6 @@
 import os
 import shutil
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from smdebug.capture.singleton import del_hook
@@ -37,9 +36,7 @@ class ScriptSimulator:
         del_hook()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         del_hook()
         self._empty()
 
@@ -89,9 +86,7 @@ class SagemakerSimulator(ScriptSimulator):
         del_hook()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         del_hook()
         for name, value in self._before.items():
             if value is None:
