@@ -1,6 +1,6 @@
 """Matplotlib plots of tensors over steps."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -185,7 +185,10 @@ def _draw_lines(axes: "Axes", lines: Mapping[_LineKey, tuple[list[int], list[flo
     modes = sorted({key.mode for key in lines}, key=lambda mode: mode.value)
     workers = sorted({key.worker for key in lines})
     subjects = list(dict.fromkeys((key.name, key.worker) for key in lines))
-    for key, (steps, numbers) in sorted(lines.items(), key=lambda line: _make_sort_key(line[0], subjects)):
+    # The lines of a subject are together.
+    keys = sorted(lines, key=lambda key: (subjects.index((key.name, key.worker)), key.mode.value))
+    for key in keys:
+        steps, numbers = lines[key]
         style = choose_style(key.mode, subjects.index((key.name, key.worker)), len(subjects))
         axes.plot(
             steps,
@@ -198,19 +201,13 @@ def _draw_lines(axes: "Axes", lines: Mapping[_LineKey, tuple[list[int], list[flo
         )
 
 
-def _make_sort_key(key: _LineKey, subjects: Sequence[tuple[str, str]]) -> tuple[int, int]:
-    return subjects.index((key.name, key.worker)), key.mode.value
-
-
 def _make_axes() -> "Axes":
     try:
-        from matplotlib.figure import Figure
         from matplotlib.pyplot import subplots
     except ImportError as error:
         raise SMDebugError("Plots need matplotlib: pip install 'smdebug-emulator[analysis]', or matplotlib.") from error
-    figure, axes = subplots(figsize=_SIZE_INCHES, layout="constrained")
-    assert isinstance(figure, Figure)
-    made: Axes = axes
+    made: Axes
+    _, made = subplots(figsize=_SIZE_INCHES, layout="constrained")
     return made
 
 
