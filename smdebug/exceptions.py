@@ -205,9 +205,6 @@ class IndexReaderException(SMDebugError):  # noqa: N818 -- smdebug's name
         super().__init__(message)
         self.message = message
 
-    def __str__(self) -> str:
-        return self.message
-
 
 class RuleEvaluationConditionMet(SMDebugError):  # noqa: N818 -- smdebug's name
     """A rule returned True at a step: its condition is met.

@@ -120,10 +120,6 @@ class Hook(BaseHook, TrainingCallback):
         self._wanted.clear()
         return model
 
-    def after_training(self, model: Any) -> Any:
-        """Return the model unchanged."""
-        return model
-
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - XGBoost's signature
         """Count the round, and save what is due; always return False, so that training continues."""
         self._save_round(model, evals_log)

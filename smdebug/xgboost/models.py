@@ -68,7 +68,6 @@ class CrossValidation:
 
     def __init__(self, folds: list[Any]) -> None:
         """Initialize with the folds of the model that callbacks are passed."""
-        self._folds = folds
         self._models = [SingleModel(fold.bst, fold.dtest, fold.dtest) for fold in folds]
 
     @property
@@ -102,7 +101,7 @@ class CrossValidation:
         Raises:
             SMDebugValueError: always.
         """
-        raise SMDebugValueError(f"a cross-validation has {len(self._folds)} models, and no trees of its own")
+        raise SMDebugValueError(f"a cross-validation has {len(self._models)} models, and no trees of its own")
 
 
 Model = SingleModel | CrossValidation
