@@ -11,7 +11,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.keras_in_use import keras
 from smdebug.tensorflow.steps.model_names import ModelNames, get_optimizer_variables
 from smdebug.tensorflow.tensorflow_hook import TensorflowHook
-from smdebug.tensorflow.workers import trains_with_other_processes
+from smdebug.tensorflow.workers import get_rank
 
 # A module constant, because it is read at every step.
 _TRAIN = ModeKeys.TRAIN
@@ -26,7 +26,8 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         """Initialize with the arguments of BaseHook."""
         super().__init__(*args, **kwargs)
         keras.callbacks.Callback.__init__(self)
-        self._is_one_of_many = trains_with_other_processes()
+        # It shares each step with other processes, so that all must run the same functions.
+        self._is_one_of_many = get_rank() is not None
         self._times_given = 0
         self._calls_a_step = 1
         self._calls = 0

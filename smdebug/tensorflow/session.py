@@ -29,10 +29,6 @@ __all__ = ["Collection", "CollectionKeys", "CollectionManager", "EstimatorHook",
 v1 = tf.compat.v1
 
 
-def _get_no_graph() -> None:
-    """Return None, like a weak reference to a deleted graph."""
-
-
 class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc, name-defined]
     """Saves variables, gradients, losses and any other tensor of a graph, by their names in the graph.
 
@@ -50,8 +46,8 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         # Graphs of sessions: an evaluation with a separate graph may interrupt a training. The value is the mode of the
         # graph's steps, if an estimator determines it.
         self._graphs: WeakKeyDictionary[Any, ModeKeys | None] = WeakKeyDictionary()
-        # Graph of the step that was begun last.
-        self._newest_graph: Callable[[], Any] = _get_no_graph
+        # A weak reference to the graph of the step that was begun last.
+        self._newest_graph: Callable[[], Any] = lambda: None
         self._is_mode_given = False
         self._optimizers: list[Any] = []
 
@@ -115,7 +111,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
         graph = v1.get_default_graph()
         fetched = FetchedGraph.look_at(graph)
         self._graphs[graph] = None if self._is_mode_given else find_estimator_mode()
-        self._newest_graph = _get_no_graph
+        self._newest_graph = lambda: None
         collections = self.recorder.collections
         for optimizer in self._optimizers:
             self.set_optimizer_variables(optimizer.variables())
@@ -131,9 +127,6 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
             CollectionKeys.LOSSES, [tensor.name for tensor in v1.losses.get_losses()]
         )
         self.recorder.collections.forget_plan()
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        """Do nothing: the graph has been read already."""
 
     def before_run(self, run_context: Any) -> Any:
         """Begin a step, and fetch the tensors that are due."""

@@ -19,11 +19,6 @@ def get_worker() -> Worker:
     return find_horovod_worker("tensorflow")
 
 
-def trains_with_other_processes() -> bool:
-    """Return whether this process shares each step with other processes, so that all must run the same functions."""
-    return _read_cluster()[0] > 1
-
-
 def get_rank() -> int | None:
     """Return the rank of this process among those that train together; None if it trains alone."""
     hosts, rank = _read_cluster()
