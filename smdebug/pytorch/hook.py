@@ -136,9 +136,7 @@ class Hook(BaseHook):
 
     def _forget_models(self) -> None:
         self._roots.clear()
-        for handle in self._root_handles:
-            handle.remove()
-        self._root_handles.clear()
+        self._remove_root_handles()
         self._modules.forget()
         self._parameters.forget()
 
@@ -176,7 +174,7 @@ class Hook(BaseHook):
     @property
     def has_registered_loss_module(self) -> bool:
         """Return whether a loss module is registered."""
-        return not self._losses.is_empty
+        return bool(self._losses.names)
 
     def knows_loss(self, loss: nn.Module) -> bool:
         """Return whether a loss module is registered."""
@@ -271,7 +269,7 @@ class Hook(BaseHook):
         if not self._has_own_forward_hook:
             self._modules.activate(plan)
             self._losses.activate(plan)
-        self._compiled.run_as_written(self._modules.known)
+        self._compiled.run_as_written(self._modules.names)
 
     def _save_parameters(self, plan: StepPlan) -> None:
         found = self._parameters.save_new()
@@ -350,6 +348,9 @@ class Hook(BaseHook):
         self._step_end.stop()
         self._compiled.stop()
         self._loss_scales.stop()
+        self._remove_root_handles()
+
+    def _remove_root_handles(self) -> None:
         for handle in self._root_handles:
             handle.remove()
         self._root_handles.clear()

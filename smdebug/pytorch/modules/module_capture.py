@@ -1,6 +1,6 @@
 """Capture of modules' inputs and outputs, by hooks set for single steps."""
 
-from collections.abc import Callable, Collection, Iterable, MutableMapping
+from collections.abc import Callable, Collection, MutableMapping
 from contextlib import nullcontext
 from functools import partial
 from itertools import count
@@ -50,11 +50,6 @@ class ModuleCapture(PartCapture[nn.Module]):
         return type(value) is torch.Tensor or (isinstance(value, torch.Tensor) and is_of_workers(value))
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no module is registered."""
-        return not self._names
-
-    @property
     def is_active(self) -> bool:
         """Whether any module is watched in this step."""
         return bool(self._handles)
@@ -63,11 +58,6 @@ class ModuleCapture(PartCapture[nn.Module]):
     def names(self) -> MutableMapping[nn.Module, str]:
         """The names of all registered modules."""
         return self._names
-
-    @property
-    def known(self) -> Iterable[nn.Module]:
-        """All registered modules."""
-        return self._names.keys()
 
     def get_name(self, module: nn.Module) -> str | None:
         """Return the name of a registered module; None for other modules."""

@@ -44,8 +44,8 @@ class StepEndWatch:
         self._on_saved = on_saved
         self._on_new = on_new
         self._is_ours: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
-        # The optimizer that stepped last: a lookup in the WeakKeyDictionary takes ten times as long.
-        self._last_of_ours: Callable[[], Optimizer | None] = _get_none
+        # A weak reference to the optimizer that stepped last: to look it up above takes ten times as long.
+        self._last_of_ours: Callable[[], Optimizer | None] = lambda: None
         self._used: set[int] = set()
         # In a step that saves nothing, the first optimizer ends the step, which is cheaper.
         self.is_saving = False
@@ -65,7 +65,7 @@ class StepEndWatch:
     def forget_optimizers(self) -> None:
         """Forget which optimizers train registered models, because another model was registered."""
         self._is_ours.clear()
-        self._last_of_ours = _get_none
+        self._last_of_ours = lambda: None
 
     def begin_saved_step(self) -> None:
         """Begin a step that is saved, and forget the earlier ones."""
@@ -113,7 +113,3 @@ class StepEndWatch:
 
 def _get_parameter_ids(optimizer: Optimizer) -> set[int]:
     return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-
-
-def _get_none() -> None:
-    """Return None, like a weak reference to a deleted optimizer."""
