@@ -22,10 +22,6 @@ class BlockCapture(PartCapture[gluon.Block]):
         """Return whether a value is an array; symbols of a traced block are none."""
         return isinstance(value, nd.NDArray)
 
-    def wants(self, plan: StepPlan) -> list[gluon.Block]:
-        """Return the blocks of which a step with this plan may save tensors."""
-        return [wanted.part for wanted in self.find_wanted(plan)]
-
     def activate(self, plan: StepPlan) -> None:
         """Watch the blocks of which a step with this plan may save tensors."""
         for wanted in self.find_wanted(plan):

@@ -11,7 +11,6 @@ from smdebug.barrier import guarded
 from smdebug.capture.framework import check_version, find_horovod_worker
 from smdebug.capture.hook import BaseHook
 from smdebug.capture.part_capture import OUTPUT_SUFFIX
-from smdebug.capture.saving_plan import StepPlan
 from smdebug.config.collection import CollectionKeys
 from smdebug.exceptions import SMDebugError
 from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
@@ -122,7 +121,7 @@ class Hook(BaseHook):
         self._is_watching = True
         self._blocks.activate(plan)
         self._losses.activate(plan)
-        if self._wants_inside(block, plan):
+        if any(wanted.part is not block for wanted in self._blocks.find_wanted(plan)):
             self._eager.begin(block, inputs)
 
     def _on_gradients_used(self) -> None:
@@ -146,10 +145,6 @@ class Hook(BaseHook):
         if not collection.matches(f"{name}{OUTPUT_SUFFIX}0"):
             # Upstream's regex does not match the name of a loss whose number has two digits.
             collection.include(f"^{re.escape(name)}{OUTPUT_SUFFIX}")
-
-    def _wants_inside(self, root: gluon.Block, plan: StepPlan) -> bool:
-        wanted = self._blocks.wants(plan)
-        return any(block is not root for block in wanted)
 
     def _save_parameters(self) -> None:
         if self.recorder.plan is not None and not self._parameters_saved:

@@ -22,47 +22,17 @@ from smdebug.writing.step_writer import StepWriter
 from smdebug.writing.summaries import Summaries
 
 
-class ReductionQueue:
-    """Reductions that are written together at the end of their step; std and variance divide by the element count."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[type, tuple[list[str], list[Any]]] = {}
-
-    def add(self, name: str, array: NDArray[Any], operations: tuple[tuple[str, bool], ...]) -> None:
-        """Compute the reductions of an array; norms are those of the flattened array, as in MXNet.
-
-        Args:
-            name: name of the tensor.
-            array: values of the tensor.
-            operations: pairs (operation, whether it is applied to absolute values).
-        """
-        array = array.reshape(-1)
-        for reduction_name, (operation, is_abs) in zip(get_reduction_names(name, operations), operations, strict=True):
-            number = get_numpy_reduction(operation, array, is_abs)
-            names, numbers = self._waiting.setdefault(type(number), ([], []))
-            names.append(reduction_name)
-            numbers.append(number)
-
-    def write(self, writer: StepWriter) -> None:
-        """Write all reductions to the step's file, each as an array of one element, like upstream."""
-        waiting, self._waiting = self._waiting, {}
-        for names, numbers in waiting.values():
-            storable, true_dtype = get_storable_array(np.array(numbers))
-            data_type = DATA_TYPE_NUMBERS[storable.dtype.name]
-            writer.add_numbers(names, data_type, get_content(storable), true_dtype, shape=(1,))
-
-    def clear(self) -> None:
-        """Discard the reductions, if there is no file to write them to."""
-        self._waiting.clear()
-
-
 class MxnetTensorWriter(TensorWriter):
-    """Writes MXNet arrays directly from MXNet's memory, and their reductions together at the end of the step."""
+    """Writes MXNet arrays directly from MXNet's memory, and their reductions together at the end of the step.
+
+    std and variance divide by the element count; norms are those of the flattened array, as in MXNet.
+    """
 
     def __init__(self, summaries: Summaries, report: Callable[[str, Exception], None]) -> None:
         """Initialize with the arguments of TensorWriter."""
         super().__init__(summaries, report)
-        self._reductions = ReductionQueue()
+        # Names and numbers of the reductions that wait for the end of the step, by the type of the numbers.
+        self._waiting: dict[type, tuple[list[str], list[Any]]] = {}
 
     @gives_back_failures
     def to_array(self, value: Any) -> NDArray[Any]:
@@ -85,13 +55,24 @@ class MxnetTensorWriter(TensorWriter):
         if selection.shape:
             writer.add_shape(name, array.shape)
         if selection.operations:
-            self._reductions.add(name, array, selection.operations)
+            self._reduce(name, array.reshape(-1), selection.operations)
         self._show(writer, name, array, selection)
 
+    def _reduce(self, name: str, array: NDArray[Any], operations: tuple[tuple[str, bool], ...]) -> None:
+        for reduction_name, (operation, is_abs) in zip(get_reduction_names(name, operations), operations, strict=True):
+            number = get_numpy_reduction(operation, array, is_abs)
+            names, numbers = self._waiting.setdefault(type(number), ([], []))
+            names.append(reduction_name)
+            numbers.append(number)
+
     def flush(self, writer: StepWriter) -> None:
-        """Write the waiting reductions."""
-        self._reductions.write(writer)
+        """Write the waiting reductions, each as an array of one element, like upstream."""
+        waiting, self._waiting = self._waiting, {}
+        for names, numbers in waiting.values():
+            storable, true_dtype = get_storable_array(np.array(numbers))
+            data_type = DATA_TYPE_NUMBERS[storable.dtype.name]
+            writer.add_numbers(names, data_type, get_content(storable), true_dtype, shape=(1,))
 
     def clear(self) -> None:
         """Discard the waiting reductions."""
-        self._reductions.clear()
+        self._waiting.clear()
