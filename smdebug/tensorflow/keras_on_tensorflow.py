@@ -187,7 +187,7 @@ class KerasHook(BatchHook):
         key = (id(names), plan)
         wants = self._wants.get(key)
         if wants is None:
-            wants = self._wants[key] = choose_wants(names, plan, self.INPUT_TENSOR_SUFFIX, self.OUTPUT_TENSOR_SUFFIX)
+            wants = self._wants[key] = choose_wants(names, plan)
         return wants
 
 

@@ -39,15 +39,8 @@ class Wants(NamedTuple):
         return not any(self)
 
 
-def choose_wants(names: ModelNames | RegisteredModels, plan: StepPlan, input_suffix: str, output_suffix: str) -> Wants:
-    """Return the tensors that a plan wants of a model.
-
-    Args:
-        names: names of the model or models.
-        plan: plan of the step.
-        input_suffix: suffix that turns a layer's name into the name of its inputs.
-        output_suffix: suffix that turns a layer's name into the name of its outputs.
-    """
+def choose_wants(names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
+    """Return the tensors that the plan of a step wants of a model or models."""
 
     def is_gradient_wanted(name: str) -> bool:
         return any(collection.matches(name) for collection in plan.due)
@@ -56,10 +49,10 @@ def choose_wants(names: ModelNames | RegisteredModels, plan: StepPlan, input_suf
         return is_gradient_wanted(name) or plan.wants_numbered(f"{name}_")
 
     def is_input_wanted(layer: str) -> bool:
-        return is_wanted(f"{layer}{input_suffix}")
+        return is_wanted(f"{layer}/inputs")
 
     def is_output_wanted(layer: str) -> bool:
-        return is_wanted(f"{layer}{output_suffix}")
+        return is_wanted(f"{layer}/outputs")
 
     batch = frozenset(name for name in ("inputs", "labels", "predictions") if is_wanted(name))
     if names.is_built:
