@@ -18,9 +18,8 @@ class Reductions:
     mean, std, variance and norms of integers are computed as float64.
     """
 
-    def __init__(self, tensor: torch.Tensor) -> None:
-        """Initialize with a tensor that has at least one element."""
-        detached = tensor.detach()
+    def __init__(self, detached: torch.Tensor) -> None:
+        """Initialize with a detached tensor that has at least one element."""
         if detached.layout != torch.strided:
             detached = detached.to_dense()
         if detached.dtype == torch.bool:
@@ -115,19 +114,14 @@ def reduce_tensor(tensor: torch.Tensor, operations: Sequence[tuple[str, bool]]) 
     """
     if is_large(tensor, operations):
         return reduce_large(tensor, operations)
-    plain: Reductions | None = None
-    absolute: Reductions | None = None
+    source = tensor.detach()
+    # By whether they are of absolute values.
+    found: dict[bool, Reductions] = {}
     results = []
     for operation, is_abs in operations:
-        if is_abs:
-            if absolute is None:
-                source = tensor.detach()
-                # Booleans and unsigned numbers equal their absolute values.
-                has_sign = source.is_floating_point() or source.is_complex() or source.dtype.is_signed
-                absolute = Reductions(source.abs() if has_sign else source)
-            results.append(absolute.compute(operation))
-        else:
-            if plain is None:
-                plain = Reductions(tensor)
-            results.append(plain.compute(operation))
+        if is_abs not in found:
+            # Booleans and unsigned numbers equal their absolute values.
+            differs = is_abs and (source.is_floating_point() or source.is_complex() or source.dtype.is_signed)
+            found[is_abs] = Reductions(source.abs() if differs else source)
+        results.append(found[is_abs].compute(operation))
     return results
