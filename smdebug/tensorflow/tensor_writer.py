@@ -28,9 +28,8 @@ class TensorflowTensorWriter(TensorWriter):
 
     def to_array(self, value: Any) -> np.ndarray[Any, Any]:
         """Convert a tensor, a variable or any other value to an array; raises the errors of TensorWriter."""
-        if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, str, list, tuple)):
-            return super().to_array(value)
-        if not hasattr(value, "numpy") and not tf.is_tensor(value):
+        is_plain = isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, str, list, tuple))
+        if is_plain or not (hasattr(value, "numpy") or tf.is_tensor(value)):
             return super().to_array(value)
         array = to_array(value)[0]
         return array.reshape(1) if array.ndim == 0 else array

@@ -126,7 +126,7 @@ class StepTracer:
         if step is None or step.forward_ended is not None:
             return
         step.forward_ended = step.ended = time.time()
-        self._record("Forward", name, step.began, step.forward_ended)
+        self.record_pass("Forward", name, step.began, step.forward_ended)
         self._split_profile(step, "forwardpassend")
 
     @guarded("what is traced of a backward pass")
@@ -135,7 +135,7 @@ class StepTracer:
         step = self._step
         if step is not None and step.forward_ended is not None and step.ended == step.forward_ended:
             step.ended = time.time()
-            self._record("Backward(post-forward)", name, step.forward_ended, step.ended)
+            self.record_pass("Backward(post-forward)", name, step.forward_ended, step.ended)
 
     def note_compilation(self) -> None:
         """Record that the current step compiles a function of the hook, for which it takes longer than others."""
@@ -163,9 +163,10 @@ class StepTracer:
             self._begin_profile(point, "stepend")
 
     def record_pass(self, phase: str, name: str, start: float, end: float) -> None:
-        """Record a pass of the current step that was timed elsewhere; times in seconds since the epoch."""
+        """Record a pass of the current step; times in seconds since the epoch."""
         if self._step is not None:
-            self._record(phase, name, start, end)
+            args = {"step_num": str(self._step.mode_step), "pid": self._pid}
+            self.record(phase, name, start, end - start, args)
 
     def record(
         self, phase: str, name: str, start: float, duration: float, args: dict[str, Any], kind: str = "X"
@@ -297,10 +298,6 @@ class StepTracer:
             if step.compiles:
                 args["compiles"] = True
             self.record(phase, phase, step.began, step.ended - step.began, args)
-
-    def _record(self, phase: str, name: str, start: float, end: float) -> None:
-        assert self._step is not None
-        self.record(phase, name, start, end - start, {"step_num": str(self._step.mode_step), "pid": self._pid})
 
     def _build_node(self) -> str:
         rank = self._get_rank()

@@ -216,9 +216,7 @@ class RunWriter:
     def _is_last_to_end(self) -> bool:
         if self._worker is None or self._dry_run:
             return True
-        if not self.all_workers:
-            return self.may_write
-        if self._worker.count == 1:
+        if not self.all_workers or self._worker.count == 1:
             return self.may_write
         # Trials stop loading at the end-of-job file, so it must not exist before the slowest worker's last step.
         own = serialize_tf_device(self._worker.name)

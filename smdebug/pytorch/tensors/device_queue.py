@@ -45,19 +45,14 @@ class DeviceQueue:
         if copies:
             torch.cuda.synchronize()
         for name, copy in copies:
-            storable = get_storable(copy)
-            writer.add_tensor(name, *storable)
+            writer.add_tensor(name, *get_storable(copy))
         numbers, self._numbers = self._numbers, {}
         for found in numbers.values():
-            _write_numbers(writer, found)
+            stacked = get_storable(torch.stack([number for _, number in found]))
+            writer.add_numbers([name for name, _ in found], stacked.data_type, stacked.content, stacked.true_dtype)
 
     def clear(self) -> None:
         """Forget everything."""
         self._copies.clear()
         self._copied_bytes = 0
         self._numbers.clear()
-
-
-def _write_numbers(writer: StepWriter, found: list[tuple[str, torch.Tensor]]) -> None:
-    stacked = get_storable(torch.stack([number for _, number in found]))
-    writer.add_numbers([name for name, _ in found], stacked.data_type, stacked.content, stacked.true_dtype)

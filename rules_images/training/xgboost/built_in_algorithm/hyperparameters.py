@@ -79,6 +79,8 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
     elif asked:
         # Otherwise XGBoost adds the metric of the objective to the requested ones.
         values["disable_default_eval_metric"] = True
+    deprecated = [name for name in values if name in _DEPRECATED]
+    notes += [f"{name} is deprecated, and has no effect in this version of XGBoost" for name in deprecated]
     return JobHyperparameters(
         rounds=values.pop("num_round"),
         metrics=tuple(name for name in asked if name in NAMES),
@@ -89,7 +91,7 @@ def parse_hyperparameters(given: Mapping[str, str]) -> JobHyperparameters:
         folds=values.pop("_kfold", None),
         repeats=values.pop("_num_cv_round", 1),
         booster={name: value for name, value in values.items() if name not in _WITHOUT_EFFECT},
-        notes=(*notes, *(_describe_without_effect(name) for name in values if name in _DEPRECATED)),
+        notes=tuple(notes),
     )
 
 
@@ -109,10 +111,6 @@ def _translate_deprecated(given: dict[str, str]) -> tuple[dict[str, str], list[s
             notes.append(f"{name} {values[name]} is deprecated: {now} is used in its place")
             values[name] = now
     return values, notes
-
-
-def _describe_without_effect(name: str) -> str:
-    return f"{name} is deprecated, and has no effect in this version of XGBoost"
 
 
 def _find_contradictions(given: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
