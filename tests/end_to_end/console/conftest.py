@@ -53,7 +53,8 @@ def running(start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
     build_console()
     with pytest.MonkeyPatch.context() as patch:
         # The emulator's own command finds it there.
-        environment = {**os.environ, "PYTHONPATH": str(build_tensorboard())}
+        path = os.pathsep.join(filter(None, [str(build_tensorboard()), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": path}
         patch.setattr("sdk_compat.emulator_process._build_environment", lambda: environment)
         emulator = start_emulator("process")
     s3 = emulator.client("s3")
