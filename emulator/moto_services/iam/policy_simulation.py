@@ -125,8 +125,9 @@ def _holds(statement: Mapping[str, Any], context: Mapping[str, str]) -> bool:
 def _is_unknown(name: str, key: str, context: Mapping[str, str]) -> bool:
     if not is_operator(name):
         return True
-    # An absent key equals no value, so negated operators hold. Operators with IfExists hold as well.
-    holds_without = "Not" in name or name.endswith("IfExists")
+    # Without the key, operators with IfExists hold. Negated ones hold, too, because an absent key equals no value; not
+    # with ForAnyValue, which needs a value.
+    holds_without = name.endswith("IfExists") or ("Not" in name and not name.startswith("ForAnyValue:"))
     return not (key in context or key in _OPTIONAL_KEYS or holds_without)
 
 

@@ -91,6 +91,8 @@ def test_a_job_is_named_by_the_body() -> None:
         ("Allow", {"IpAddress": {"aws:SourceIp": "10.1.0.0/16"}}, "allowed"),
         ("Deny", {"NotIpAddress": {"aws:SourceIp": "10.1.0.0/16"}}, "implicitDeny"),
         ("Allow", {"NumericLessThanEquals": {"s3:max-keys": "10"}}, "implicitDeny"),
+        ("Deny", {"ForAnyValue:StringNotEquals": {"aws:Unheard": "x"}}, "explicitDeny"),
+        ("Deny", {"ForAnyValue:StringNotEquals": {"s3:prefix": "x"}}, "implicitDeny"),
         ("Allow", {"StringLike": {"aws:RequestedRegion": "${aws:RequestedRegion}"}}, "allowed"),
     ],
 )
