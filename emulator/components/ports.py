@@ -1,4 +1,4 @@
-"""Components of a process: state folder, replica, ports, keys and certificates."""
+"""Components of a process: state folder, replica, ports, faults, announcement."""
 
 from __future__ import annotations
 
