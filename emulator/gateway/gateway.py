@@ -176,7 +176,7 @@ class Gateway:
         """Set the account in the header that both moto and the emulator's own services read."""
         environ, services = request.environ, self._services
         if services.guard is not None:
-            environ.pop(ACCOUNT_HEADER, None)  # the signature determines it
+            environ.pop(ACCOUNT_HEADER, None)  # not the client, but the key that signed determines it
         account = None if services.keys is None else note_session(environ, services.keys)
         environ.setdefault(ACCOUNT_HEADER, account or services.find_account(read_access_key(environ)))
 
@@ -195,6 +195,7 @@ class Gateway:
         return None
 
     def _run_operation(self, request: Request) -> WSGIApplication | None:
+        """Answer an operation that the emulator implements; check the request of any other, which moto answers."""
         if request.operation is None:
             return None
         with self._services.sagemaker.use(_START_SECONDS) as sagemaker:

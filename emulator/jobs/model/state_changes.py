@@ -21,7 +21,7 @@ _DETAIL_TYPES: Mapping[type[Any], str] = {
     PipelineExecution: "SageMaker Model Building Pipeline Execution Status Change",
 }
 
-# Every member of the two descriptions that is a time; an event has them in milliseconds.
+# Every member of the descriptions that is a time; an event has them in milliseconds.
 _TIMES = frozenset(
     {
         "CreationTime",

@@ -16,7 +16,7 @@ class JobContext:
     """Constants of a job.
 
     Attributes:
-        services: The emulator's services.
+        services: The account's services.
         arn: The job's ARN.
         name: The job's name.
         region: The job's region.

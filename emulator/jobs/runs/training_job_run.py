@@ -63,7 +63,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
 
         Args:
             job: The job as it is, or will be, stored.
-            services: The emulator's services.
+            services: The account's services.
             containers: See ``Attempt``.
         """
         context = JobContext(
@@ -96,7 +96,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         if self._attempt.is_complete:
             self.context.services.admission.reattach(self.arn, len(self.context.hosts))
         else:
-            self._attempt.prepare(self._wait_for_capacity())
+            self._attempt.prepare(self._wait_for_slots())
             self._download(self._enter("Downloading"))
         self._await_preparation()
         return self._train(self._enter("Training")) or self._upload(self._enter("Uploading"))
@@ -114,10 +114,10 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
 
         return self._change(advance)
 
-    def _wait_for_capacity(self) -> TrainingJob:
-        """Wait for instances, then for a slot on this machine; return the job, which is Starting then.
+    def _wait_for_slots(self) -> TrainingJob:
+        """Wait for instances if they were taken, then for the hosts' slots; return the job, which is Starting then.
 
-        An interrupted job waits for instances, as Interrupted or Restarting. A job that waits for a slot is Pending.
+        An interrupted job waits for instances, as Interrupted or Restarting. A job that waits for slots is Pending.
 
         Raises:
             StopAsked: The job was stopped, or MaxWaitTimeInSeconds is over.
@@ -157,7 +157,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         self._attempt.start(job, self._stop.check)
 
     def _await_preparation(self) -> None:
-        """Follow the containers, and wait until each has begun its command: some first make what their image holds."""
+        """Follow the containers, and wait until each has begun its command: some first install their image."""
         job, now_ms = self.job, self.context.services.ledger.now_ms()
         if self._attempt.is_complete:
             self._attempt.locate(job)
@@ -290,6 +290,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         remove_work_folder(self.context.folder)
 
     def _follow_containers(self) -> None:
+        """Follow the containers, and begin to upload what they save."""
         super()._follow_containers()
         with self._lock:
             if self._attempt.spot.interrupted:

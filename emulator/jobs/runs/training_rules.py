@@ -34,7 +34,7 @@ def end_rules(job: TrainingJob, uploads: LiveUploads | None, services: Services)
     Args:
         job: The training job, which has ended.
         uploads: Uploads of its last attempt, if there were any.
-        services: The emulator's services.
+        services: The account's services.
     """
     ledger = services.ledger
     for evaluation in ledger.store.list_rule_evaluations_of(job):

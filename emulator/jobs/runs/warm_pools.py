@@ -17,7 +17,7 @@ def keep_instances_ready(job: TrainingJob, services: Services, spec: ContainerSp
 
     Args:
         job: a training job; nothing is done if its warm pool is not Available.
-        services: the emulator's services.
+        services: the account's services.
         spec: spec of the job's container; None if it is not known any more.
     """
     seconds = count_seconds_left(job, services.ledger.now_ms())

@@ -1,4 +1,4 @@
-"""Containers of a training job's hosts: parallel start, common end."""
+"""Containers of a job's hosts: parallel start, common end."""
 
 import signal
 import time
@@ -60,7 +60,8 @@ class HostContainers:
         self._containers: dict[Host, JobContainer] = {}
         self._ended: SimpleQueue[Host] = SimpleQueue()
         self._exits: list[HostExit] = []
-        self._running_on: frozenset[Host] = frozenset()
+        # Those whose containers were stopped because another host had failed.
+        self._stopped_hosts: frozenset[Host] = frozenset()
         self._stop_asked = False
 
     @property
@@ -144,9 +145,9 @@ class HostContainers:
                 return None
             exit_status = self._containers[host].wait()
             assert exit_status is not None
-            self._exits.append(HostExit(host, exit_status, host in self._running_on))
+            self._exits.append(HostExit(host, exit_status, host in self._stopped_hosts))
             if exit_status.code != 0 and not self._stop_asked:
-                self._running_on = frozenset(
+                self._stopped_hosts = frozenset(
                     each for each, container in self._containers.items() if not container.has_ended
                 )
                 self.ask_stop(FAILURE_GRACE_SECONDS)

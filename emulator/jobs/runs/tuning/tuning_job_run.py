@@ -39,7 +39,7 @@ class TuningJobRun:
 
         Args:
             job: The job as stored.
-            services: The emulator's services.
+            services: The account's services.
             create_training_job: Creates a training job; takes region and request.
             stop_training_job: Stops a training job; takes region and name.
         """
