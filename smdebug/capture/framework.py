@@ -18,7 +18,7 @@ from smdebug.writing.run_writer import Worker
 
 
 class Framework(KeptOutOfCopies):
-    """Base class of a hook, with the members that the recorder uses.
+    """Base class of `BaseHook`: the members by which the recorder uses a hook.
 
     The attributes are read whenever the saving plan is recomputed, so scripts may change them.
 

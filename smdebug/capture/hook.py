@@ -341,11 +341,17 @@ class BaseHook(Framework):
             self.detach()
             self.recorder.close()
 
+    # Called by the hooks of frameworks, and by `guarded`.
+
     def trace_step(self) -> None:
         """Switch tracing to the step that has begun."""
         if self.tracer is not None:
             mode, counters = self.recorder.mode, self.recorder.counters
             self.tracer.begin_step(mode, counters.mode_steps.get(mode, 0), counters.step)
+
+    def report_loss(self, lost: str, error: Exception) -> None:
+        """Report a loss once; a step whose file cannot be written is dropped."""
+        self.recorder.report_loss(lost, error)
 
     # Called for the profiler by AWS's builds of the frameworks, and by scripts that trace their own events.
 
@@ -383,10 +389,6 @@ class BaseHook(Framework):
 
     def profiling_end(self) -> None:
         """Do nothing: there is no profile to end."""
-
-    def report_loss(self, lost: str, error: Exception) -> None:
-        """Report a loss once; a step whose file cannot be written is dropped."""
-        self.recorder.report_loss(lost, error)
 
 
 # smdebug's name for the base class of hooks that frameworks call back.

@@ -36,7 +36,7 @@ class StepRecorder(KeptOutOfCopies):
         saves_late: whether the script saves values after its step seemed over; such steps end when the next one begins.
         is_closed: whether the run has ended; nothing is saved after that.
         counters: number of steps so far; a step dropped by `discard` is not counted.
-        summaries: what the run shows besides its files.
+        summaries: the TensorBoard files and SageMaker metrics that are written besides the run's files.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class StepRecorder(KeptOutOfCopies):
         all_workers: bool,
         dry_run: bool,
     ) -> None:
-        """Initialize with the checked folder or `s3://` prefix of the run.
+        """Initialize with the hook, and the checked folder or `s3://` prefix of the run.
 
         Nothing is written before the first saved step.
         """

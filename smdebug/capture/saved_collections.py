@@ -18,6 +18,7 @@ class SavedCollections:
     """
 
     def __init__(self, framework: Framework) -> None:
+        """Initialize with the hook, whose collections these are."""
         self._framework = framework
         self.plan: SavingPlan | None = None
         self._is_checked = False
