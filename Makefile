@@ -98,13 +98,10 @@ soak: .venv/.tests ## run the soak tests (hours); SOAK_ARGS="kills --runtime pro
 	@$(MAKE) --no-print-directory images-if-engine
 	@$(BIN)/python -m tests.soak $(SOAK_ARGS)
 
-COVERED ?= tests/unit tests/integration tests/contract
+COVERED ?= tests
 
 coverage: .venv/.tests ## run tests and print their line and branch coverage by package; COVERED=tests/unit selects tests
-	@$(PIP) --quiet --group coverage
-	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses 4 --cov --cov-report= $(COVERED) $(PYTEST_ARGS); \
-		code=$$?; $(BIN)/python -m tests.covered && exit $$code
+	@$(BIN)/python -m tests.covered --numprocesses 4 $(COVERED) $(PYTEST_ARGS)
 
 MUTANTS ?=
 

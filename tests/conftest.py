@@ -134,12 +134,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("no Docker engine answers (make engine starts one)")
 
 
-@pytest.fixture
-def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `make coverage` not measure what a test starts: another user's process cannot write where it does."""
-    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
-
-
 @pytest.fixture(scope="session")
 def recorded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the runs that the real smdebug recorded, by their names; to be read only."""

@@ -51,7 +51,6 @@ finally:
 """
 
 
-@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
 @pytest.mark.parametrize(
     ("program", "printed"), [(AS_NOBODY, f"{NOBODY} ['lo']\n"), (JOINING_AS_NOBODY, f"{NOBODY} True ['lo']\n")]

@@ -127,7 +127,6 @@ def test_requests_are_served_in_their_order() -> None:
 
 
 @needs_other_user
-@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("detach", [["-d"], []])
 @pytest.mark.parametrize("mode", [0o755, 0o700])
 def test_a_folder_of_another_user_is_one_line(detach: list[str], mode: int, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from container_runtime.docker.socket_permission import explain_refusal
 from container_runtime.machine import IMAGE_VARIABLE
 from tests.unprivileged import AS_NOBODY, needs_other_user
 
-pytestmark = [needs_other_user, pytest.mark.usefixtures("unmeasured")]
+pytestmark = needs_other_user
 # A group that Linux distributions have, and nobody is in.
 GROUP = "daemon"
 
