@@ -38,8 +38,8 @@ def programs(tmp_path: Path) -> Path:
     (tmp_path / "modules" / "imported.py").touch()
     text = f"""
 name = "tiny"
-warm_modules = ["decimal", "multiprocessing", "imported"]
-warm_variables = ["DECIMAL_"]
+warm_modules = ["colorsys", "multiprocessing", "imported"]
+warm_variables = ["COLORSYS_"]
 entrypoint = ["python", "-m"]
 [environment]
 PYTHONUNBUFFERED = "1"
@@ -139,7 +139,7 @@ def test_a_fork_ends_as_a_new_interpreter_does(
 @pytest.mark.parametrize(
     ("variables", "reason"),
     [
-        ({"DECIMAL_DIGITS": "3"}, "its environment sets DECIMAL_DIGITS, which is read when modules are imported"),
+        ({"COLORSYS_DIGITS": "3"}, "its environment sets COLORSYS_DIGITS, which is read when modules are imported"),
         ({"PYTHONHASHSEED": "3"}, "its environment sets PYTHONHASHSEED, which is read when modules are imported"),
     ],
 )
@@ -158,9 +158,9 @@ def test_a_module_that_python_imports_when_it_starts_starts_cold(warm: LocalProc
 
 
 def test_another_module_of_an_imported_name_starts_cold(warm: LocalProcesses, programs: Path) -> None:
-    (programs / "decimal.py").touch()
+    (programs / "colorsys.py").touch()
     (line, was_warm, _), code = run(warm, build_spec(programs, "sees"))
-    assert line.endswith(f"{PROGRAMS} has a module decimal, which is imported already")
+    assert line.endswith(f"{PROGRAMS} has a module colorsys, which is imported already")
     assert (was_warm, code) == ("False", 0)
 
 
@@ -206,7 +206,7 @@ def test_the_first_containers_wait_for_the_imports_of_one_interpreter(tmp_path: 
 def test_a_container_does_not_wait_for_imports_that_it_cannot_use(tmp_path: Path, programs: Path) -> None:
     (programs.parent / "modules" / "imported.py").write_text("import time\ntime.sleep(600)\n")
     runtime = make_runtime(tmp_path, "other", WarmOptions(("tiny",)))
-    lines, code = run(runtime, build_spec(programs, "sees", DECIMAL_CONTEXT="1"))
+    lines, code = run(runtime, build_spec(programs, "sees", COLORSYS_CONTEXT="1"))
     assert (lines[1], code) == ("False", 0)
     runtime.close()
 

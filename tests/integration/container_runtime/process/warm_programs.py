@@ -3,7 +3,7 @@
 PROGRAMS = "/opt/programs"
 SEES = """
 import gc, json, os, signal, sys
-is_warm = "decimal" in sys.modules
+is_warm = "colorsys" in sys.modules  # which nothing else imports
 state = {
     "argv": sys.argv[1:], "orig_argv": sys.orig_argv, "path": sys.path, "environment": dict(os.environ),
     "seen": sorted(filter(None, open("/proc/self/environ").read().split(chr(0)))),
@@ -57,10 +57,10 @@ cycle.self = cycle
 gc.collect()
 """,
     "held_elsewhere": """
-import decimal
+import colorsys
 class Said:
     def __del__(self): print("gone")
-decimal.said = Said()
+colorsys.said = Said()
 """,
     "own_module": """
 import sys, types
@@ -70,14 +70,14 @@ sys.modules["own"] = own
 del own
 """,
     "open_files": """
-import atexit, decimal, os, sys, zipfile
+import atexit, colorsys, os, sys, zipfile
 if child := os.fork():
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     print({name: os.path.getsize(name) for name in ("left", "kept", "left.zip")})
 else:
-    file, decimal.kept, archive = open("left", "w"), open("kept", "w"), zipfile.ZipFile("left.zip", "w")
+    file, colorsys.kept, archive = open("left", "w"), open("kept", "w"), zipfile.ZipFile("left.zip", "w")
     file.write("text")
-    decimal.kept.write("longer text")
+    colorsys.kept.write("longer text")
     archive.writestr("name", "text")
 """,
     "c_library": """

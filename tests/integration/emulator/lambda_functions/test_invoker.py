@@ -327,6 +327,16 @@ def test_errors_of_invoke(emulator: Emulator) -> None:
         client.invoke(FunctionName="fn", Payload=b"{no json")
     with pytest.raises(ClientError, match="RequestTooLarge"):
         client.invoke(FunctionName="fn", InvocationType="Event", Payload=json.dumps("x" * 1_100_000).encode())
+    for context in ("{}", base64.b64encode(b"{no json").decode()):
+        with pytest.raises(
+            client.exceptions.InvalidRequestContentException, match=r"Client context must be JSON, base64-encoded: "
+        ):
+            client.invoke(FunctionName="fn", ClientContext=context)
+    with pytest.raises(
+        client.exceptions.InvalidParameterValueException,
+        match=r"Value 'Later' at 'invocationType' is none of RequestResponse, Event, DryRun\.",
+    ):
+        client.invoke(FunctionName="fn", InvocationType="Later")
 
 
 # A handler that says that it has begun, on a connection to this port, and ends when that is closed.
