@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from emulator.gateway.addresses import find_own_address
+from sdk_compat.aws_variables import CA_VARIABLE, EmulatorAnswerError
 from sdk_compat.environment import EndpointError
-from sdk_compat.remote import parse_remote
+from sdk_compat.remote import find_remote, parse_remote
 from tests.end_to_end.guarded import Guarded
 from tests.running_emulator import RunningEmulator
 
@@ -204,3 +205,13 @@ def test_a_token_is_never_sent_in_the_clear(machine: OtherMachine) -> None:
 def test_what_is_not_an_address_is_refused(text: str, reason: str) -> None:
     with pytest.raises(EndpointError, match=re.escape(reason)):
         parse_remote(text)
+
+
+@pytest.mark.parametrize("content", ["", "a certificate", None])
+def test_a_file_without_certificates_is_named(content: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(EmulatorAnswerError) as refused:
+        find_remote("https://127.0.0.1:1", {CA_VARIABLE: str(file)})
+    assert str(refused.value) == f"{file} contains no certificates: set {CA_VARIABLE} to a file in PEM."
