@@ -340,6 +340,7 @@ def test_damaged_records(opt_ml: OptMl) -> None:
         (whole[:-6], f"cut: nothing of it can be read at byte {half}"),
         (whole[:20] + b"\xff" * 12 + whole[32:], "rows, record 1 is damaged"),
         (whole[:half] + whole[half:].replace(b"values", b"VALUES"), "rows, record 2 has 0 labels; one is needed"),
+        (whole[:4] + (1 << 29 | 4).to_bytes(4, "little") + b"part", "The RecordIO files hold no record"),
     ):
         (opt_ml.root / "input/data/train/rows").write_bytes(content)
         with pytest.raises(JobError, match=text):
