@@ -8,6 +8,7 @@ copies of files, as a job has of its script, and processes that a signal kills.
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -132,6 +133,7 @@ def main(options: Sequence[str]) -> None:
     """Run pytest with OPTIONS, and print the table."""
     packages = Path(sysconfig.get_path("purelib"))
     others = (CHECKOUT / ".cache").glob(f"*/*/{packages.relative_to(sys.prefix)}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no start file is left behind
     with measuring(FOLDER, [packages, *others]):
         code = subprocess.run([sys.executable, "-m", "pytest", *options], cwd=CHECKOUT, check=False).returncode
     os.chdir(CHECKOUT)
