@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from container_runtime.process.local_processes import LocalProcesses
 from emulator.exceptions import TooManyInvocationsError
@@ -313,30 +312,6 @@ def test_client_context(emulator: Emulator) -> None:
     emulator.create_function("def handler(e, c): return c.client_context.custom")
     context = base64.b64encode(json.dumps({"custom": {"a": "b"}}).encode()).decode()
     assert invoke(emulator, ClientContext=context)[0] == {"a": "b"}
-
-
-def test_errors_of_invoke(emulator: Emulator) -> None:
-    client = emulator.client("lambda")
-    with pytest.raises(client.exceptions.ResourceNotFoundException) as missing:
-        client.invoke(FunctionName="nobody")
-    assert missing.value.response["Error"]["Message"] == (
-        f"Function not found: arn:aws:lambda:{REGION}:{ACCOUNT}:function:nobody"
-    )
-    emulator.create_function("def handler(e, c): pass")
-    with pytest.raises(client.exceptions.InvalidRequestContentException):
-        client.invoke(FunctionName="fn", Payload=b"{no json")
-    with pytest.raises(ClientError, match="RequestTooLarge"):
-        client.invoke(FunctionName="fn", InvocationType="Event", Payload=json.dumps("x" * 1_100_000).encode())
-    for context in ("{}", base64.b64encode(b"{no json").decode()):
-        with pytest.raises(
-            client.exceptions.InvalidRequestContentException, match=r"Client context must be JSON, base64-encoded: "
-        ):
-            client.invoke(FunctionName="fn", ClientContext=context)
-    with pytest.raises(
-        client.exceptions.InvalidParameterValueException,
-        match=r"Value 'Later' at 'invocationType' is none of RequestResponse, Event, DryRun\.",
-    ):
-        client.invoke(FunctionName="fn", InvocationType="Later")
 
 
 # A handler that says that it has begun, on a connection to this port, and ends when that is closed.
