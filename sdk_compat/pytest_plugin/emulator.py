@@ -89,7 +89,8 @@ class SessionEmulator(EmulatorClient):
     def _list_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
         own = (job for job in self._list_summaries() if (job["region"], job["name"]) not in self._others)
         return [
-            self._describe_job(job, with_plots=with_plots) for job in sorted(own, key=lambda job: job["creationMs"])
+            self._describe_job(job["region"], job["name"], with_plots=with_plots)
+            for job in sorted(own, key=lambda job: job["creationMs"])
         ]
 
     def _list_summaries(self) -> list[dict[str, Any]]:
@@ -121,16 +122,17 @@ class SessionEmulator(EmulatorClient):
             )
         return variables
 
-    def _describe_job(self, job: dict[str, Any], *, with_plots: bool) -> dict[str, Any]:
-        region, name, created = job["region"], job["name"], job["creationMs"] / 1000
-        described = self._process.ask(f"jobs/{region}/{name}")["description"]
+    def _describe_job(self, region: str, name: str, *, with_plots: bool) -> dict[str, Any]:
+        # The list may be old by now: the plots of the jobs before this one may have been waited for.
+        job = self._process.ask(f"jobs/{region}/{name}")
+        described = job["description"]
         return {
             "name": name,
             "region": region,
             "status": job["status"],
             "reason": job["failureReason"] or "",
             "warnings": job["warnings"],
-            "test": find_test(self._tests, created),
+            "test": find_test(self._tests, job["creationMs"] / 1000),
             "state_dir": str(self._process.state_dir),
             "rules": [
                 {
