@@ -122,7 +122,7 @@ class TapeCapture:
             timer.end_backward(self._name_model())
 
     def _get_timer(self) -> StepTracer | None:
-        """Return what passes are timed by now; None if nothing is traced, or a function is only being built."""
+        """Return the tracer if passes are timed now; None if nothing is traced, or a function is only being built."""
         tracer = self._tracer
         is_timed = tracer is not None and tracer.config is not None and self._recording.is_step
         return tracer if is_timed and tf.executing_eagerly() else None

@@ -145,8 +145,10 @@ def watch_tapes(tape_class: Any) -> None:
 
     def pop_tape(self: Any) -> None:
         pop(self)
-        if _capture.tapes is not None:
-            _capture.tapes.on_pop()
+        # Asked for once: another thread may end the capture.
+        tapes = _capture.tapes
+        if tapes is not None:
+            tapes.on_pop()
 
     def compute(self: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         tapes = _capture.tapes

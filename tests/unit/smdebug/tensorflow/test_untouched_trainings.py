@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras
+from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras, watch_tapes
 from tests.unit.smdebug.scripts import WriteConfig
 from tests.unit.smdebug.written_run import WrittenRun
 
@@ -110,3 +110,21 @@ def test_a_config_that_cannot_be_read_costs_the_capture_only(
     capture.on_push(is_new=True)
     assert callbacks == []
     assert [record.levelname for record in said.records if "often" in record.getMessage()] == ["ERROR"]
+
+
+def test_a_tape_ends_well_while_another_thread_ends_the_capture(
+    capture: KerasWatch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class WatchedTape(tf.GradientTape):
+        pass
+
+    hook = smd.KerasHook(str(tmp_path / "own"))
+    found = iter([hook.tape_capture])
+    monkeypatch.setattr(KerasWatch, "on_push", lambda *_, **__: None)
+    monkeypatch.setattr(KerasWatch, "tapes", property(lambda _: next(found, None)))
+    monkeypatch.setattr("smdebug.tensorflow.untouched.zero_script_change._capture", capture)
+    watch_tapes(WatchedTape)
+    with WatchedTape():
+        pass
+    assert next(found, None) is None
+    hook.close()
