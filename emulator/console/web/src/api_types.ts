@@ -75,9 +75,7 @@ export interface components {
             account: string;
             stateDir: string;
             lastImport: string | null;
-            copy?: {
-                [key: string]: unknown;
-            };
+            copy?: string;
             runtime?: string;
             runtimeReason?: string;
             jobRegions?: string[];
