@@ -1,4 +1,4 @@
-"""Coverage by package: `make coverage` runs tests, then prints a table of lines and branches.
+"""Coverage by package: `make coverage` runs tests and prints a table.
 
 Meanwhile, a `.pth` file starts coverage in each interpreter of `.venv`, and of the environments that are in `.cache`
 before, whatever its environment variables are. Not measured are interpreters without site-packages (`python -S`),

@@ -1,4 +1,4 @@
-"""Requests that the emulator's own API refuses, with a sentence that says what to send."""
+"""Requests that the emulator's own API refuses, with a sentence on what to send."""
 
 import json
 from collections.abc import Iterator

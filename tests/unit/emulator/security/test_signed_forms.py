@@ -1,4 +1,4 @@
-"""Tests of forms that S3 refuses whatever their signature is, and of policies that it cannot read."""
+"""Forms and policies that S3 refuses whatever their signature is."""
 
 import base64
 import io
