@@ -2,8 +2,9 @@
 
 The benchmark also measures the time until a verdict on another node stops the job.
 
-It uses the Swarm of DOCKER_HOST, whose manager must have the images (`make swarm`; `docker save … | docker load`). The
-Swarm must have at least two nodes without other work. While starts are timed, the manager's node accepts no tasks, so
+It uses the Swarm of DOCKER_HOST (`make swarm`). Its manager must have all images, and every node that of the agents,
+`smdebug-emulator/sagemaker-debugger-rules` (`docker save … | docker load`). The Swarm must have at least two nodes
+without other work. While starts are timed, the manager's node accepts no tasks, so
 that each container starts on another node. The plain service runs the same image by its id, both on the node's own
 network and on a new overlay network, because each container of a job has its own overlay. Folders of jobs are copied
 between nodes, unless SMDEBUG_EMULATOR_SHARED_FOLDER names a folder that all nodes share.

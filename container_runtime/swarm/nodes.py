@@ -284,8 +284,11 @@ class Nodes:
                 logger.warning("The node %s gets no task of the image %s: %s", node.name, image, failures[node.id])
         having = [node for node in ready if node.id not in failures]
         if not having:
-            why = "; ".join(failures.values()) or "no node is ready (`docker node ls`)"
-            raise ContainerRuntimeError(f"No node of the Swarm can run the image {image}: {why}")
+            why = "; ".join([*failures.values(), *self.agents.find_failures().values()]) or "none accepts tasks"
+            raise ContainerRuntimeError(
+                f"No node of the Swarm with an agent can run the image {image}: {why}. "
+                "smdebug-emulator doctor --runtime swarm says what each node lacks."
+            )
         return having
 
     def _load(self, node: SwarmNode, image: str, say: Callable[[str], None]) -> None:
