@@ -63,7 +63,8 @@ class MotoApplication:
         found = _SIGNED_SERVICE.search(environ.get("HTTP_AUTHORIZATION", ""))
         service, operation = found["service"] if found else "s3", read_operation(environ)
         try:
-            application = self._load().get_application(environ)
+            with reading():  # moto looks at a backend to build a service's application
+                application = self._load().get_application(environ)
             service = getattr(application, "service", "")
             with ExitStack() as around:
                 around.enter_context(reading() if only_reads(environ, operation) else keeping())

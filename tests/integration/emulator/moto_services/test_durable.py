@@ -200,6 +200,8 @@ def test_reading_writes_nothing_and_changing_only_its_own_file(tmp_path: Path, m
         aws.iam.list_roles()
         aws.sts.get_caller_identity()
         assert written == ["sqs", "sns"]
+    # The end writes what was changed outside of requests.
+    assert written == ["sqs", "sns"]
 
 
 def test_what_services_deliver_is_kept_before_they_go_on(tmp_path: Path) -> None:
