@@ -7,6 +7,7 @@ Python's ``-P`` keeps the current folder off their path: a file of the user's ca
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import zlib
@@ -189,10 +190,13 @@ def _read_run(job: Job, module: str, *arguments: str) -> NoReturn:
 
 def _become(module: str, *arguments: str, environment: dict[str, str] | None = None) -> NoReturn:
     """Run a program, which Ctrl-C interrupts as well, and end as it ends."""
-    with subprocess.Popen([sys.executable, "-P", "-m", module, *arguments], env=environment) as process:
-        try:
-            process.wait()
-        except KeyboardInterrupt:
-            # It was interrupted too, and says how it ends.
-            process.wait()
-    sys.exit(process.returncode)
+    raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if raises:
+        # The program is interrupted too, and says how it ends. A KeyboardInterrupt here could lose its exit code.
+        signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        program = subprocess.run([sys.executable, "-P", "-m", module, *arguments], env=environment, check=False)
+    finally:
+        if raises:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.exit(program.returncode)
