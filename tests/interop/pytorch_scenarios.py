@@ -157,6 +157,11 @@ SCENARIOS = {
     "reductions_of_all": trained(
         f'{EACH}, save_all=True, reduction_config=smd.ReductionConfig(reductions=["min", "max"])'
     ),
+    "reductions_of_large_numbers": fit_another(
+        f'{EACH}, include_collections=["own"], reduction_config=smd.ReductionConfig(reductions={ALL_REDUCTIONS})',
+        'hook.get_collection("own").include("0_input")\nnet = nn.Sequential(nn.Linear(4, 2))',
+        "torch.linspace(-1, 2, 20).reshape(5, 4) * 1e25",
+    ),
     "reductions_of_modes": trained(
         f'{EACH}, save_all=True, reduction_config=smd.ReductionConfig(abs_reductions=["mean"])', fit=EPOCHS
     ),

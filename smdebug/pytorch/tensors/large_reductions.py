@@ -67,6 +67,15 @@ def is_large(tensor: torch.Tensor, operations: Iterable[tuple[str, bool]]) -> bo
     )
 
 
+def has_precise_squares(std: float) -> bool:
+    """Return whether a standard deviation that was computed from float32 squares is precise.
+
+    Squares of smaller numbers become 0, those of larger ones inf. torch.std computes in float64, and takes ten times as
+    long.
+    """
+    return 1e-18 < std < 1e18
+
+
 def reduce_large(tensor: torch.Tensor, operations: Sequence[tuple[str, bool]]) -> list[torch.Tensor]:
     """Return a zero-dimensional tensor of the tensor's dtype for each (operation, on absolute values).
 
@@ -75,16 +84,16 @@ def reduce_large(tensor: torch.Tensor, operations: Sequence[tuple[str, bool]]) -
     """
     flat = tensor.detach().view(-1)
     found = _measure(flat, {_get_key(operation, is_abs) for operation, is_abs in operations})
-    distances: dict[bool, float] = {}
+    stds: dict[bool, float] = {}
 
     def compute(operation: str, is_abs: bool) -> float:
         number = found[_get_key(operation, is_abs)]
         if operation == "mean":
             return number / flat.numel()
         if operation in ("std", "variance"):
-            if is_abs not in distances:
-                distances[is_abs] = _measure_distance(flat, number / flat.numel(), is_abs=is_abs)
-            std = distances[is_abs] / math.sqrt(flat.numel() - 1)
+            if is_abs not in stds:
+                stds[is_abs] = _measure_std(flat, number / flat.numel(), is_abs=is_abs)
+            std = stds[is_abs]
             return std if operation == "std" else std * std
         return number
 
@@ -109,14 +118,14 @@ def _measure(flat: torch.Tensor, keys: set[tuple[str, bool]]) -> dict[tuple[str,
     return {key: _JOINS[key[0]](numbers) for key, numbers in found.items()}
 
 
-def _measure_distance(flat: torch.Tensor, mean: float, *, is_abs: bool) -> float:
-    """Return the norm of the differences of the numbers, or of their absolute values, from their mean."""
+def _measure_std(flat: torch.Tensor, mean: float, *, is_abs: bool) -> float:
     found = []
     for piece in _cut(flat):
         memory = _get_memory(piece)
         source = torch.abs(piece, out=memory) if is_abs else piece
         found.append(_MEASURES["l2"](torch.sub(source, mean, out=memory)))
-    return _JOINS["l2"](found)
+    std = _JOINS["l2"](found) / math.sqrt(flat.numel() - 1)
+    return std if has_precise_squares(std) else float(torch.std(flat.abs() if is_abs else flat))
 
 
 def _cut(flat: torch.Tensor) -> Iterator[torch.Tensor]:

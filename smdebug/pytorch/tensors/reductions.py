@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.pytorch.tensors.large_reductions import is_large, reduce_large
+from smdebug.pytorch.tensors.large_reductions import has_precise_squares, is_large, reduce_large
 
 _HALVES = frozenset({torch.float16, torch.bfloat16})
 
@@ -103,6 +103,8 @@ class Reductions:
             else:
                 distance: torch.Tensor = torch.linalg.vector_norm(self._get_floats() - mean)
                 self._std = distance / math.sqrt(self._count - 1)
+                if self._std.is_cpu and not has_precise_squares(self._std.item()):
+                    self._std = torch.std(self._get_floats())
         return self._std
 
 

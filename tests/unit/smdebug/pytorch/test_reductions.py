@@ -56,6 +56,15 @@ def test_reductions_agree_with_numpy(tensor: torch.Tensor, is_abs: bool) -> None
         np.testing.assert_allclose(number.item(), expect(operation, values), rtol=2e-4, err_msg=operation)
 
 
+@pytest.mark.parametrize("count", [9, 40_000])
+@pytest.mark.parametrize("scale", [1e-24, 1e25])
+def test_deviations_of_numbers_whose_squares_are_no_float32_agree_with_numpy(count: int, scale: float) -> None:
+    values = torch.linspace(-1, 2, count) * scale
+    plain, of_absolute = reduce_tensor(values, [("std", False), ("std", True)])
+    assert plain.item() == pytest.approx(expect("std", values.double().numpy()), rel=1e-5, abs=0)
+    assert of_absolute.item() == pytest.approx(expect("std", values.double().abs().numpy()), rel=1e-5, abs=0)
+
+
 def test_reductions_of_a_large_tensor_stay_beside_it() -> None:
     with torch.device("meta"):
         numbers = reduce_tensor(LARGE["matrix"], [("sum", False), ("std", True)])
