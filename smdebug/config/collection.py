@@ -191,8 +191,6 @@ class Collection:
 
     @reduction_config.setter
     def reduction_config(self, config: object) -> None:
-        if isinstance(config, (str, bytes)):
-            raise SMDebugTypeError(f"A reduction config is a ReductionConfig or a dict, not {config!r}.")
         self._reduction_config = ReductionConfig.parse(config)
 
     @property

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from smdebug.exceptions import SMDebugValueError
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.format.reductions import ALLOWED_NORMS as ALLOWED_NORMS
 from smdebug.format.reductions import ALLOWED_REDUCTIONS as ALLOWED_REDUCTIONS
 
@@ -98,13 +98,14 @@ class ReductionConfig:
         """Convert a dict to a ReductionConfig; None and a ReductionConfig are returned unchanged.
 
         Raises:
-            SMDebugValueError: the value has any other type.
+            SMDebugTypeError: the value has any other type.
+            SMDebugValueError: see `from_dict`.
         """
         if reduction_config is None or isinstance(reduction_config, ReductionConfig):
             return reduction_config
         if isinstance(reduction_config, dict):
             return cls.from_dict(reduction_config)
-        raise SMDebugValueError(f"A reduction config is a ReductionConfig or a dict, not {reduction_config!r}.")
+        raise SMDebugTypeError(f"A reduction config is a ReductionConfig or a dict, not {reduction_config!r}.")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReductionConfig) and self.to_json_dict() == other.to_json_dict()

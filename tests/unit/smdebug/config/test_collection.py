@@ -134,7 +134,7 @@ def test_json_forms_come_back() -> None:
         ({"name": None}, SMDebugValueError),
         ({"name": "c", "include_regex": "("}, SMDebugValueError),
         ({"name": "c", "reduction_config": "min"}, SMDebugTypeError),
-        ({"name": "c", "reduction_config": 5}, SMDebugValueError),
+        ({"name": "c", "reduction_config": 5}, SMDebugTypeError),
         ({"name": "c", "save_config": 5}, SMDebugTypeError),
     ],
 )

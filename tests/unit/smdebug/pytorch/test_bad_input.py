@@ -127,7 +127,7 @@ def test_bad_collections_are_refused(collections: Any, from_config: Any) -> None
         ({"save_config": 3}, SMDebugTypeError),
         ({"save_config": {"TRAINING": {}}}, KeyError),
         ({"save_config": {"TRAIN": 3}}, SMDebugTypeError),
-        ({"reduction_config": "min"}, SMDebugValueError),
+        ({"reduction_config": "min"}, SMDebugTypeError),
         ({"include_regex": "["}, SMDebugValueError),
     ],
 )
