@@ -418,10 +418,10 @@ class Trial:
                 return list(index.names(step))
             index.read_all()
             return list(index.layouts.names)
-        wanted = index.mode_steps(mode) if step is None else [step]
+        steps = index.mode_steps(mode)
         if mode not in index.modes():
             raise KeyError(f"No step was saved in mode {mode.name} so far; trial.modes() lists the modes.")
-        global_steps = [index.global_step(mode, each) for each in wanted]
+        global_steps = [index.global_step(mode, each) for each in (steps if step is None else [step])]
         if step is not None and global_steps == [None]:
             raise KeyError(f"Step {step} of mode {mode.name} was not saved; see trial.steps(modes.{mode.name}).")
         return list({name: None for each in global_steps if each is not None for name in index.names(each)})

@@ -302,7 +302,9 @@ def test_a_trial_is_asked_from_several_threads(tmp_path: Path) -> None:
     assert problems == []
 
 
-@pytest.mark.parametrize("ask", ["tensor_names", "steps", "tensor_steps", "value", "has_passed_step", "global_step"])
+@pytest.mark.parametrize(
+    "ask", ["tensor_names", "names_of_step", "steps", "tensor_steps", "value", "has_passed_step", "global_step"]
+)
 def test_what_is_not_a_mode_is_refused(tmp_path: Path, ask: str) -> None:
     run = RunMaker(tmp_path)
     run.write_step(0, {"loss": 1.0}, ModeKeys.TRAIN, 0)
@@ -310,6 +312,7 @@ def test_what_is_not_a_mode_is_refused(tmp_path: Path, ask: str) -> None:
     mode: Any = "TRAIN"
     questions: dict[str, Callable[[], object]] = {
         "tensor_names": lambda: trial.tensor_names(mode=mode),
+        "names_of_step": lambda: trial.tensor_names(step=0, mode=mode),
         "steps": lambda: trial.steps(mode),
         "tensor_steps": lambda: trial.tensor("loss").steps(mode),
         "value": lambda: trial.tensor("loss").value(0, mode),
