@@ -90,7 +90,7 @@ class SavedCollections:
         self._warned.add(name)
 
     def warn_of_unmatched(self, mode_steps: Mapping[ModeKeys, int]) -> None:
-        """Warn of each collection of the script or its configuration that was due, and matched no tensor.
+        """Warn of each collection that was due and has regexes of the script or its configuration, but no tensor.
 
         Args:
             mode_steps: the last step of each mode. GLOBAL counts only without others: it has the steps of all.
@@ -101,18 +101,20 @@ class SavedCollections:
             last.pop(ModeKeys.GLOBAL, None)
         for name, collection in self.manager.collections.items():
             is_saved = name in included or CollectionKeys.ALL in included
-            if not is_saved or name in framework.default_collections or collection.tensor_names:
+            built_in = framework.default_collections.get(name, ())
+            regexes = [regex for regex in collection.include_regex if regex not in built_in]
+            if not is_saved or not regexes or collection.tensor_names:
                 continue
             config = collection.save_config or framework.save_config
             first = {mode: config.get_save_config(mode).get_next_step(0) for mode in last}
             was_due = any(step is not None and step <= last[mode] for mode, step in first.items())
-            if was_due and collection.include_regex:
+            if was_due:
                 warn_user(
                     HOOK_SAVED_NOTHING,
                     "Collection %s saved nothing: its include_regex %s matches no tensor's name. A job with "
                     "save_all shows the names.",
                     name,
-                    ", ".join(collection.include_regex),
+                    ", ".join(regexes),
                 )
 
     def include_names(self, collection_name: str, tensor_names: Iterable[str]) -> None:

@@ -216,6 +216,26 @@ def test_a_collection_that_is_only_named_or_comes_late_costs_one_warning(
     assert run.steps == [0, 1, 2]
 
 
+def test_regexes_that_match_no_tensor_are_told_at_the_end(
+    make_hook: MakeHook, training: Training, said: pytest.LogCaptureFixture
+) -> None:
+    hook = make_hook(include_regex=["relu_ouput"], include_collections=["gradients", "own", "found"])
+    hook.get_collection("own").include("convolution")
+    hook.get_collection("found").include("Loss")
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    # No step has gradients, which is no fault of the built-in regex.
+    with torch.no_grad():
+        training.model(torch.ones(2, 4))
+        training.loss(torch.ones(2, 2), torch.ones(2, dtype=torch.int64))
+    hook.close()
+    texts = [text for record in said.records if "saved nothing" in (text := record.getMessage())]
+    assert [text.partition(" matches")[0] for text in texts] == [
+        "Collection default saved nothing: its include_regex relu_ouput",
+        "Collection own saved nothing: its include_regex convolution",
+    ]
+
+
 def test_index_entries_hold_the_checksum_of_the_payload(
     make_hook: MakeHook, training: Training, run: WrittenRun
 ) -> None:
