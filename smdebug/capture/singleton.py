@@ -3,7 +3,9 @@
 import os
 from typing import Any, Protocol, TypeVar
 
+from smdebug.capture.framework import Framework
 from smdebug.environment import is_switched_on
+from smdebug.exceptions import SMDebugTypeError
 
 
 class MadeFromConfig(Protocol):
@@ -16,12 +18,18 @@ class MadeFromConfig(Protocol):
 
 HookT = TypeVar("HookT", bound=MadeFromConfig)
 
-_current: object = None
+_current: Framework | None = None
 
 
-def set_hook(custom_hook: object) -> None:
-    """Set the hook that `get_hook` returns."""
+def set_hook(custom_hook: Framework) -> None:
+    """Set the hook that `get_hook` returns.
+
+    Raises:
+        SMDebugTypeError: this is not a hook.
+    """
     global _current
+    if not isinstance(custom_hook, Framework):
+        raise SMDebugTypeError(f"set_hook takes a hook, not {custom_hook!r}. To forget the current one, call del_hook.")
     _current = custom_hook
 
 
@@ -32,7 +40,8 @@ def get_current_hook() -> object:
 
 def del_hook() -> None:
     """Forget the hook of this process; the hook stays active if other code references it."""
-    set_hook(None)
+    global _current
+    _current = None
 
 
 def find_hook(

@@ -342,7 +342,7 @@ SCENARIOS = {
         fit="fit(hook, net, criterion, each=lambda n: seen.update({n: see_hook(hook)}))\n"
         'hook.set_mode(smd.modes.EVAL)\nseen["eval"] = see_hook(hook)\nevaluate(net, criterion)\n'
         'seen["evaluated"] = see_hook(hook)\nhook.close()\nseen["closed"] = see_hook(hook)\n'
-        'seen["same"] = smd.get_hook() is hook',
+        'seen["same"] = smd.get_hook() is hook\nseen["set"] = attempt(smd.set_hook, 3)',
     ),
     "questions_of_the_hook": trained(
         f"save_config=smd.SaveConfig(save_interval=2), {WITH_GRADIENTS}",

@@ -136,6 +136,14 @@ def test_bad_arguments_of_a_hook(arguments: Any, error: Any, make_hook: MakeHook
         make_hook(**arguments)
 
 
+def test_only_a_hook_is_the_hook_of_a_process(make_hook: MakeHook) -> None:
+    hook = make_hook()
+    wrong: Any = None
+    with pytest.raises(SMDebugTypeError, match="del_hook"):
+        smd.set_hook(wrong)
+    assert smd.get_hook() is hook
+
+
 def test_unknown_modes_and_reductions(make_hook: MakeHook) -> None:
     hook = make_hook()
     for mode in ("train", None, 1):
