@@ -150,7 +150,7 @@ class BaseHook(Framework):
 
     @property
     def mode_steps(self) -> dict[ModeKeys, int]:
-        """The newest step of each mode used so far."""
+        """The newest step of each mode used so far; -1 before a mode's first step."""
         return self.recorder.counters.mode_steps
 
     @property
@@ -174,6 +174,7 @@ class BaseHook(Framework):
             SMDebugValueError: `mode` is not a mode.
         """
         self.recorder.change_mode(check_mode(mode))
+        self.mode_steps.setdefault(self.mode, self.recorder.counters.init_step)
 
     def get_collection(self, name: str, create: bool = True) -> Collection:
         """Return a collection to configure, created if it is missing. It is saved if include_collections names it.

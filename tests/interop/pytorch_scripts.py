@@ -40,7 +40,7 @@ def attempt(function, *arguments, **named):
         return f"raises {type(error).__name__}"
 
 def see_hook(hook):
-    return {"step": hook.step, "mode": hook.mode, "mode_steps": hook.mode_steps, "saved": hook.last_saved_step}
+    return {"step": hook.step, "mode": hook.mode, "mode_steps": dict(hook.mode_steps), "saved": hook.last_saved_step}
 """
 EACH = "save_config=smd.SaveConfig(save_interval=1)"
 MODEL = """

@@ -87,6 +87,7 @@ def test_steps_are_counted_for_each_mode(make_hook: MakeHook, training: Training
     assert hook.mode_steps == {smd.modes.GLOBAL: 3, smd.modes.TRAIN: 1, smd.modes.EVAL: 1}
     # PREDICT was left open, so the default of 500 stands.
     hook.set_mode(smd.modes.PREDICT)
+    assert hook.mode_steps[hook.mode] == -1
     training.step(2)
     assert run.steps == [0, 2, 3, 4]
 
