@@ -406,6 +406,8 @@ class Trial:
 
     def _resolve_collection(self, collection: str | Collection) -> Collection:
         if isinstance(collection, str):
+            if collection not in self.collection_manager.get_collections():
+                get_logger().warning("%s has no collection %s. trial.collections() lists them.", self.path, collection)
             return self.collection(collection)
         if isinstance(collection, Collection):
             return collection

@@ -181,6 +181,18 @@ def test_range(tmp_path: Path) -> None:
     assert open_run(tmp_path, range_steps=[2, 4]).steps() == [2, 3]
 
 
+def test_a_collection_that_the_run_lacks_is_told_once(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"loss": 1.0})
+    trial = open_run(tmp_path)
+    trial.collection("mine").include("^l")
+    for name in ("misspelt", "mine", "misspelt"):
+        trial.tensor_names(collection=name, step=0)
+    assert [record.getMessage() for record in said.records] == [
+        f"{tmp_path} has no collection misspelt. trial.collections() lists them."
+    ]
+
+
 def test_collections_that_grow_and_ones_of_the_reader(tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     run.write_step(0, {"odd": 1.0})
