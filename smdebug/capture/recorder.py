@@ -327,7 +327,7 @@ class StepRecorder(KeptOutOfCopies):
         """Return the writer of the current step, reopened if the step was over already."""
         if self._writer is None:
             self.saves_late = self.saves_late or not self.in_step
-            self._writer = self._runs.open_step(self.counters.step_to_write, self.mode, self._get_mode_step())
+            self._writer = self._runs.open_step(*self.counters.get_place_to_write(self.mode))
         return self._writer
 
     @guarded("what was left of the step that ended")

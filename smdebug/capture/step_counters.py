@@ -31,6 +31,7 @@ class StepCounters:
         saved = state[LATEST_GLOBAL_STEP_SAVED] if state else None
         self.last_saved_step: int | None = None if saved is None else int(saved)
         self.step = self.init_step
+        self._mode_of_step: ModeKeys | None = None
         self.mode_steps: dict[ModeKeys, int] = {ModeKeys.GLOBAL: self.init_step}
         for name, step in (state[LATEST_MODE_STEP] if state else {}).items():
             self.mode_steps[ModeKeys[name]] = int(step)
@@ -53,11 +54,17 @@ class StepCounters:
         newest = self.mode_steps.get(mode, self.init_step)
         return max(newest, 0) if self.has_begun else newest + 1
 
+    def get_place_to_write(self, mode: ModeKeys) -> tuple[int, ModeKeys, int]:
+        """Return `step_to_write`, its mode, and its number in that mode; before the first step, `mode` is its mode."""
+        mode = self._mode_of_step or mode
+        return self.step_to_write, mode, self.get_mode_step_to_write(mode)
+
     def increment(self, mode: ModeKeys) -> int:
         """Begin the next step in `mode` and return the step of that mode."""
         if self.keeps_states and self._store.is_checkpoint_updated():
             self._store.update_state(self._to_state())
         self.step = step = self.step + 1
+        self._mode_of_step = mode
         steps = self.mode_steps
         steps[_GLOBAL] = step
         if mode is not _GLOBAL:

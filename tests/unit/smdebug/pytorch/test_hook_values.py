@@ -110,6 +110,21 @@ def test_a_change_of_mode_leaves_waiting_scalars_waiting(
     assert set(run.values(2)) == {"CrossEntropyLoss_output_0", "scalar/waits"}
 
 
+def test_scalars_that_wait_to_the_end_leave_the_newest_step_in_its_mode(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.set_mode(smd.modes.TRAIN)
+    training.step(3)
+    hook.set_mode(smd.modes.EVAL)
+    hook.save_scalar("accuracy", 1)
+    hook.close()
+    meta = run.index(2)["meta"]
+    assert (meta["mode"], meta["mode_step"]) == ("TRAIN", 2)
+    assert set(run.values(2)) == {"scalar/accuracy"}
+
+
 def test_scalars_that_wait_do_not_pile_up(make_hook: MakeHook, training: Training) -> None:
     hook = make_hook(save_config=smd.SaveConfig(start_step=100))
     hook.register_module(training.model)
