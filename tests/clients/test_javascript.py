@@ -16,6 +16,8 @@ import pytest
 from benchmarks.shared.environments import build_node_modules
 from tests.running_emulator import RunningEmulator
 
+pytestmark = pytest.mark.nightly
+
 FOLDER = Path(__file__).with_name("javascript")
 IMAGE = "pytorch-training:2.13.0-cpu-py311"
 ARN = "arn:aws:{}:us-east-1:123456789012:{}"

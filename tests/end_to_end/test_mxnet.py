@@ -50,6 +50,7 @@ def read_accuracy(description: dict[str, Any]) -> float:
     return float(metric["Value"])
 
 
+@pytest.mark.any_back_end
 def test_untouched_script(train: Any, with_script: RunningEmulator) -> None:
     trial, description, model = train("train.py", epochs=4)
     assert 0.9 < read_accuracy(description) < 1
