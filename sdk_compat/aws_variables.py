@@ -286,6 +286,11 @@ def _encrypt(connection: socket, name: str) -> socket:
 def _read_element(answer: str, name: str, endpoint_url: str) -> str:
     found = re.search(f"<{name}>(.*?)</{name}>", answer)
     if found is None:
+        # Such as a full disk.
+        if refused := re.search("<Message>(.*?)</Message>", answer, re.DOTALL):
+            from html import unescape
+
+            raise EmulatorAnswerError(f"The emulator at {endpoint_url} refuses: {unescape(refused[1])}")
         raise EmulatorAnswerError(
             f"What answers at {endpoint_url} is not an emulator: start one on another port with smdebug-emulator start "
             "--port N, or give the address of one that runs."

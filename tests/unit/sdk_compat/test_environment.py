@@ -5,11 +5,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from sdk_compat.__main__ import main
+from sdk_compat.aws_variables import CREDENTIALS, EmulatorAnswerError, assume_role
 from sdk_compat.environment import (
     NODE_OPTION,
     STARTUP_FOLDER,
@@ -114,6 +116,13 @@ def other_service(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of what is not an emulator, and answers."""
     status = {"page": b"HTTP/1.1 200 OK", "missing page": b"HTTP/1.1 404 Not Found", "no HTTP": b"SSH-2.0-Other"}
     answer = status[request.param] + b"\r\nContent-Length: 4\r\nConnection: close\r\n\r\nElse"
+    with answering(answer) as address:
+        yield address
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Answer every request on an address with the same bytes."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -122,8 +131,10 @@ def other_service(request: pytest.FixtureRequest) -> Iterator[str]:
 
     with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=[0.01]).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
 
 
 @pytest.mark.parametrize("role", [["--role", "r"], []], ids=["role", "no role"])
@@ -141,6 +152,15 @@ def test_another_service_on_the_port(
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert said.err.startswith(f"What answers at {other_service} is not an emulator: start one on another port with")
+
+
+def test_why_an_emulator_refuses_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    document = b"<ErrorResponse><Error><Code>InsufficientStorage</Code><Message>Disk &amp; all full.</Message></Error>"
+    with answering(b"HTTP/1.1 507 Insufficient Storage\r\n\r\n" + document) as address:
+        with pytest.raises(EmulatorAnswerError) as refused:
+            assume_role(address, {**CREDENTIALS, "AWS_REGION": "us-east-1"}, "r")
+        assert str(refused.value) == f"The emulator at {address} refuses: Disk & all full."
 
 
 def test_exports_survive_the_shell(tmp_path: Path) -> None:
