@@ -34,6 +34,8 @@ TIME_LIMIT_SECONDS = 600
 # Of the rules' image two, because each job has two rules.
 _WARM = "pytorch-training,sagemaker-debugger-rules,sagemaker-debugger-rules,lambda"
 _END_SECONDS = 60
+# The exit code of a program that Ctrl-C ended.
+_INTERRUPTED = 130
 LOG_SECONDS = 10  # a function's log lines appear a moment after they are printed
 
 
@@ -54,12 +56,11 @@ def main() -> int:
     """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runtime", default="auto", help="container back end")
-    parser.add_argument("--output", type=Path, default=Path(".demo"), help="folder for state and tensors (emptied)")
+    parser.add_argument("--output", type=Path, default=Path(".demo"), help="folder for state and tensors")
     parser.add_argument("--stay", action="store_true", help="leave the emulator running until Ctrl-C")
     args = parser.parse_args()
 
-    shutil.rmtree(args.output, ignore_errors=True)
-    args.output.mkdir(parents=True)
+    clear_output(args.output)
     try:
         with EmulatorProcess(args.output / "state", runtime=args.runtime, warm=_WARM) as emulator:
             console.print(f"[dim]{emulator.first_line}[/dim]")
@@ -74,6 +75,26 @@ def main() -> int:
             return exit_code
     except EmulatorStartError as error:
         raise SystemExit(f"The emulator did not start: {error}") from error
+    except KeyboardInterrupt:
+        console.print("\nInterrupted.")
+        return _INTERRUPTED
+
+
+def clear_output(output: Path) -> None:
+    """Create the folder, or remove what an earlier demo wrote to it.
+
+    Raises:
+        SystemExit: the folder has other files, which may be the user's only copies.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    names = {each.name for each in output.iterdir()}
+    written = {"state.log", "state", "tensors"} if "state" in names else {"state.log"}
+    if others := sorted(names - written):
+        raise SystemExit(
+            f"{output} has files that no demo wrote, such as {others[0]}: give another folder with --output."
+        )
+    for each in ("state", "tensors"):
+        shutil.rmtree(output / each, ignore_errors=True)
 
 
 def wait_for_interrupt(emulator: EmulatorProcess) -> None:

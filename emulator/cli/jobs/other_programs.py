@@ -29,6 +29,7 @@ from emulator.cli.running import (
     read_settings,
 )
 from emulator.cli.setting_options import runtime_option
+from emulator.state.folder import find_running_emulator
 
 _OF_RUNS = ("--trial", "--other-trial")
 _REDUCTIONS = click.Choice(("min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2"))
@@ -163,9 +164,15 @@ def profile(state_dir: Path | None, name: str, *, as_json: bool) -> None:
 
 @click.command()
 @runtime_option("See start.")
-@click.option("--output", default=".demo", show_default=True, help="Folder for state and tensors; it is emptied first.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".demo",
+    show_default=True,
+    help="Folder for state and tensors; those of an earlier demo are replaced.",
+)
 @click.option("--stay", is_flag=True, help="Leave the emulator and its console running until Ctrl-C.")
-def demo(runtime: str, output: str, *, stay: bool) -> None:
+def demo(runtime: str, output: Path, *, stay: bool) -> None:
     """Run two training jobs; a rule stops one of them.
 
     Both jobs train on handwritten digits; the other one completes. Missing images or virtual environments are built
@@ -175,12 +182,17 @@ def demo(runtime: str, output: str, *, stay: bool) -> None:
     from container_runtime.runtime import ContainerRuntimeError
     from emulator.cli.images.images import build_for, choose_back_end
 
+    if running := find_running_emulator(output / "state"):
+        fail(
+            f"Another demo uses {output}; its emulator answers at {running.endpoint_url}: end it with Ctrl-C, or give "
+            "another folder with --output."
+        )
     try:
         back_end = choose_back_end(runtime)
         build_for(back_end, load_back_end(back_end).demo_images)
     except ContainerRuntimeError as error:
         fail(str(error))
-    _become("sdk_compat.demo", "--runtime", runtime, "--output", output, *(["--stay"] if stay else []))
+    _become("sdk_compat.demo", "--runtime", runtime, "--output", str(output), *(["--stay"] if stay else []))
 
 
 def _read_run(job: Job, module: str, *arguments: str) -> NoReturn:
