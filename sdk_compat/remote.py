@@ -147,7 +147,10 @@ def parse_remote(text: str) -> tuple[str, str | None]:
     except ValueError as error:
         raise EndpointError(f"{text!r} is not a URL: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.rstrip("/") or parts.query:
-        raise EndpointError(f"{text!r} is not an address of an emulator: give one like https://lab:4580#sha256:….")
+        raise EndpointError(
+            f"{text!r} is not an address of an emulator: give one like http://localhost:4580 or "
+            "https://lab:4580#sha256:…."
+        )
     if parts.username is not None:
         raise EndpointError(f"The address must not contain a user: set {TOKEN_VARIABLE}, and leave it out of the URL.")
     if not parts.fragment:
