@@ -35,6 +35,8 @@ class WarningKind:
 
 
 _REPORTED = "{said}"
+# Of a sentence, and of a text that was cut.
+_ENDS = (".", "!", "?", "…")
 
 WARNING_KINDS: Mapping[str, WarningKind] = {
     "ImageSubstituted": WarningKind(
@@ -164,9 +166,13 @@ class JobWarning:
 
 
 def build_warning(code: str, **details: str) -> JobWarning:
-    """Build a warning of a code of ``WARNING_KINDS``; ``details`` fill in the code's text."""
+    """Build a warning of a code of ``WARNING_KINDS``; ``details`` fill in the code's text.
+
+    The error of another program often ends without a full stop, which the remedy that follows needs.
+    """
     kind = WARNING_KINDS[code]
-    return JobWarning(code, _clean(kind.text.format(**details)), kind.remedy)
+    text = _clean(kind.text.format(**details))
+    return JobWarning(code, text if text.endswith(_ENDS) else f"{text}.", kind.remedy)
 
 
 def parse_reported(content: bytes) -> list[JobWarning]:

@@ -98,4 +98,4 @@ def test_the_header_is_ascii_on_one_line() -> None:
     assert list(header) == [WARNINGS_HEADER]
     assert header[WARNINGS_HEADER].isascii()
     assert header[WARNINGS_HEADER].isprintable()
-    assert json.loads(header[WARNINGS_HEADER])[0]["text"] == "größer x-injected: 1"
+    assert json.loads(header[WARNINGS_HEADER])[0]["text"] == "größer x-injected: 1."

@@ -141,7 +141,7 @@ def test_requirements_that_were_not_installed() -> None:
             "RequirementsNotInstalled",
             (
                 'The requirements.txt of the script could not be installed: ExitCode 1 ErrorMessage "No matching '
-                'distribution"'
+                'distribution".'
             ),
         )
     ]
