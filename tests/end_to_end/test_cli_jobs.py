@@ -158,7 +158,7 @@ def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
     log = command("logs", "-f", "001").stdout
     assert "\nthe last words of the script\n" in log
     assert (
-        "different parameters: save_interval of losses is 500, then 400. As on AWS, the last one counts. Correct the"
+        "different parameters: save_interval of losses is 500, then 400. As on AWS, the last one counts. SDK version 2"
         in log
     )
     of_rule = command("logs", "001", "--rule", "Vanish").stdout

@@ -36,8 +36,12 @@ def find_request_warnings(
     types = {host.instance_type for host in list_hosts(request) if host.instance_type}
     yield from _find_common_warnings(set() if hands_gpus else types, substitution, client_note)
     if differing := _find_differing_parameters(request):
-        text = f"CollectionConfigurations gives a collection different parameters: {'; '.join(differing)}. As on AWS, "
-        yield build_warning("HookParameterIgnored", said=f"{text}the last one counts.")
+        yield build_warning(
+            "HookParameterIgnored",
+            said=f"CollectionConfigurations gives a collection different parameters: {'; '.join(differing)}. As on "
+            "AWS, the last one counts. SDK version 2 sends the collections of the hook and those of each rule "
+            "(collections_to_save) in random order: give them the same parameters.",
+        )
     for slip in find_ignored(request):
         yield build_warning("HookParameterIgnored", said=slip)
     for slip in find_slips(request):

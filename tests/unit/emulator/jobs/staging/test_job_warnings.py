@@ -53,7 +53,8 @@ def test_what_is_known_when_a_job_is_created() -> None:
             "HookParameterIgnored",
             (
                 "CollectionConfigurations gives a collection different parameters: save_interval of losses is 1, then "
-                "5. As on AWS, the last one counts."
+                "5. As on AWS, the last one counts. SDK version 2 sends the collections of the hook and those of each "
+                "rule (collections_to_save) in random order: give them the same parameters."
             ),
         ),
     ]
