@@ -52,7 +52,8 @@ def find_rule_slips(request: Mapping[str, Any]) -> Iterator[str]:
                 if each in known and not _takes(known[each], value):
                     yield f"{member}: {each} of {name} is {value!r}, expected {known[each]}."
                 elif each not in known and not _READ_FOR_EVERY_RULE.fullmatch(each):
-                    yield f"{member}: {invoked} of {name} has no parameter {each!r}. {_suggest(each, known)}"
+                    rule = invoked if invoked == name else f"{invoked} of {name}"
+                    yield f"{member}: {rule} has no parameter {each!r}. {_suggest(each, known)}"
 
 
 def find_image_slips(request: Mapping[str, Any], has_image: Callable[[str], bool]) -> Iterator[str]:

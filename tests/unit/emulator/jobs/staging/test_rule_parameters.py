@@ -50,6 +50,12 @@ def test_nearly_the_name_of_a_rule_or_parameter(member: str, parameters: dict[st
     assert said in slip
 
 
+def test_a_rule_that_has_its_own_name_is_named_once() -> None:
+    rule = {"RuleConfigurationName": "AllZero", "RuleEvaluatorImage": IMAGE, "RuleParameters": {"treshold": "1"}}
+    (slip,) = find_rule_slips({DEBUG: [rule]})
+    assert slip == f"{DEBUG}: AllZero has no parameter 'treshold'. Did you mean threshold?"
+
+
 @pytest.mark.parametrize(
     ("member", "parameters"),
     [
