@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -238,7 +239,11 @@ def describe_lack(rule: BuiltInRule) -> str:
         # Hooks write each collection with a save config, and built-in ones even where they save none of them.
         is_saved = collection.save_config is not None and name not in BUILT_IN_COLLECTIONS
         if not collection.tensor_names and not is_saved:
-            lacks.append(f"Add the collection {name} to the job's DebugHookConfig.")
+            # A trial also lists the collections that a rule asked for. The rule's own names are no slips.
+            is_known = name in BUILT_IN_COLLECTIONS or name in rule.collections
+            near = () if is_known else get_close_matches(name, {*saved, *BUILT_IN_COLLECTIONS} - {name}, n=1)
+            meant = f"There is no collection {name}. Did you mean {near[0]}?" if near else ""
+            lacks.append(meant or f"Add the collection {name} to the job's DebugHookConfig.")
         elif collection.tensor_names:
             count = count_noun(len(collection.tensor_names), "tensor")
             lacks.append(f"The collection {name} was saved with {count}, none of which is what the rule looks at.")

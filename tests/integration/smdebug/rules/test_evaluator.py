@@ -232,6 +232,7 @@ def test_an_existing_collection_is_not_suggested(
             {"collection_names": "weights,mine"},
             "weights to the job's DebugHookConfig. Add the collection mine",
         ),
+        ("AllZero", {"collection_names": "wieghts"}, "There is no collection wieghts. Did you mean weights?"),
         ("DeadRelu", {"tensor_regex": "^r$,^s$"}, "was saved with a name that tensor_regex ^r$,^s$ finds."),
     ],
 )
