@@ -82,7 +82,10 @@ def _explain_no_line(job: str, rule: str | None, status: str, *, has_stream: boo
         return f"{what} has no log yet, its status is {status}: add --follow to print lines as they come."
     if has_stream:
         return f"{what} printed nothing: smdebug-emulator describe {job} says how it ended."
-    return f"{what} has no log: prune or start --retention removed it, or its containers did not start."
+    return (
+        f"{what} has no log: its containers did not start (smdebug-emulator describe {job} says why), or prune or "
+        "start --retention removed it."
+    )
 
 
 def _read_new_lines(job: Job, rule: str | None, read: dict[str, int]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -195,7 +195,7 @@ def test_a_job_without_a_line_of_log_says_why(emulator: EmulatorProcess) -> None
     # As prune does with the logs of all ended jobs.
     logs.delete_log_stream(logGroupName=group, logStreamName=stream["logStreamName"])
     for tail in ([], ["--tail", "3"]):
-        assert run(emulator, *asked, *tail, code=3).startswith("m-outb has no log: prune or start --retention removed")
+        assert run(emulator, *asked, *tail, code=3).startswith("m-outb has no log: its containers did not start")
 
 
 def test_tables_fit_80_columns(emulator: EmulatorProcess) -> None:
