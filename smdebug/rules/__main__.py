@@ -98,7 +98,7 @@ def _open(path: str, *, may_begin: bool) -> Trial:
     if not open_files(path).list_collections_files():
         if not may_begin:
             raise SMDebugValueError(f"Nothing was saved at {path}.")
-        sys.stderr.write(f"Nothing was saved at {path} yet: waiting for the run to begin.\n")
+        sys.stderr.write(f"Nothing was saved at {path} yet: waiting for the run to begin (Ctrl-C ends).\n")
         sys.stderr.flush()
     return create_trial(path)
 

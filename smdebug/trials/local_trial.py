@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from smdebug.logger import get_logger
 from smdebug.reading.run_files import LocalRunFiles
 from smdebug.reading.run_steps import DEFAULT_POLL_INTERVAL_S
 from smdebug.storage.s3 import get_path_text
@@ -39,6 +40,8 @@ class LocalTrial(Trial):
         dirname = get_path_text(dirname)
         folder = Path(dirname).expanduser()
         self.trial_dir = str(folder)
+        if not folder.is_dir():
+            get_logger().warning("There is no folder %s yet: the trial waits for a hook to create it.", folder)
         super().__init__(
             LocalRunFiles(folder),
             self.trial_dir,

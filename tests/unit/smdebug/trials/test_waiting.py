@@ -7,10 +7,12 @@ import pytest
 
 from smdebug.analysis.utils import no_refresh, refresh
 from smdebug.exceptions import MissingCollectionFiles, NoMoreData, StepUnavailable, TensorUnavailableForStep
+from smdebug.logger import get_logger
 from smdebug.reading.run_steps import StepState
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
 from tests.unit.smdebug.trials.opened_run import POLL_S, later, open_run
+from tests.waiting import wait_until
 
 
 def test_damaged_event_file_leaves_the_rest_readable(tmp_path: Path) -> None:
@@ -156,3 +158,16 @@ def test_missing_worker_at_the_end_is_given_up(tmp_path: Path, monkeypatch: pyte
     run.write_step(0, {"t": 1.0})
     run.end()
     assert open_run(tmp_path).steps() == [0]
+
+
+def test_a_folder_that_is_not_there_is_named_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    missing = tmp_path / "rnu"
+    logger = get_logger()
+    logger.addHandler(caplog.handler)
+    try:
+        thread = later(lambda: wait_until(lambda: caplog.messages), lambda: RunMaker(missing).end())
+        create_trial(str(missing))
+    finally:
+        logger.removeHandler(caplog.handler)
+    thread.join()
+    assert caplog.messages == [f"There is no folder {missing} yet: the trial waits for a hook to create it."]
