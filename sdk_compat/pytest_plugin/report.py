@@ -154,10 +154,10 @@ def draw(values: Sequence[Any]) -> str:
 
 
 def _describe_series(series: dict[str, Any]) -> str:
-    first, last = (f"{_format_number(series['Values'][end])} at step {series['Steps'][end]}" for end in (0, -1))
+    ends = dict.fromkeys(f"{_format_number(series['Values'][end])} at step {series['Steps'][end]}" for end in (0, -1))
     limit = series.get("Threshold")
     fires = "" if limit is None else f"; fires {series['FiresWhen']} {_format_number(limit)}"
-    return _escape_markdown(f"{series['Quantity']}: {first}, {last}{fires}")
+    return _escape_markdown(f"{series['Quantity']}: {', '.join(ends)}{fires}")
 
 
 def _format_number(value: Any) -> str:

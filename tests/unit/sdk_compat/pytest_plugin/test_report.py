@@ -131,6 +131,20 @@ def test_each_mode_is_drawn_by_itself(tmp_path: Path) -> None:
     assert text.endswith("- `█▁` q (TRAIN): 2 at step 0, 1 at step 2\n- `█▁` q (EVAL): 9 at step 1, 8 at step 3\n")
 
 
+def test_the_value_of_a_single_step_is_said_once(tmp_path: Path) -> None:
+    series = {
+        "Quantity": "q",
+        "Steps": [4],
+        "Values": [2.0],
+        "Modes": ["TRAIN"],
+        "Threshold": 1.0,
+        "FiresWhen": "above",
+    }
+    rule = {"name": "r", "status": "IssuesFound", "details": "", "plot": "<svg/>", "series": [series]}
+    write_report(tmp_path / "report.md", [{**BARE, "rules": [rule]}])
+    assert (tmp_path / "report.md").read_text().endswith("- `▁` q: 2 at step 4; fires above 1\n")
+
+
 @pytest.mark.parametrize(
     ("values", "drawn"),
     [([], ""), ([3, 3], "▁▁"), ([0, float("inf"), None, 7], "▁  █"), (list(range(600)), 60)],
