@@ -338,7 +338,7 @@ class Settings:
     )
     lenient_roles: bool = flag(
         "Accept jobs whose role does not exist. Otherwise they are rejected, once IAM has a role that SageMaker may "
-        "assume."
+        "assume, besides those that run and env create."
     )
     strict_versions: bool = flag(
         "Reject jobs whose framework version has no local image, instead of using the nearest version."
