@@ -114,7 +114,8 @@ def _translate_exception(service: str, environ: WSGIEnvironment, operation: str 
         return encode_error(service, environ, "InternalError", f"{error}. Run smdebug-emulator check.", 500)
     if is_disk_full(error):
         logger.error("%s failed, because the disk is full: %s", name, error)
-        text = "The disk that holds the emulator's state is full: free some space there, and try again."
+        why = f" ({error.strerror})" if isinstance(error, OSError) else ""
+        text = f"The disk that holds the emulator's state is full{why}: free some space there, and try again."
         return encode_error(service, environ, "InsufficientStorage", text, HTTPStatus.INSUFFICIENT_STORAGE)
     if isinstance(error, ImportError):
         missing = (error.name or "").partition(".")[0]

@@ -241,6 +241,7 @@ def test_a_full_disk_refuses_puts_and_lets_everything_else_be(tmp_path: Path) ->
             with pytest.raises(ClientError) as caught:
                 s3.put_object(Bucket="bodies", Key="k", Body=body)
             assert caught.value.response["Error"]["Code"] == "InsufficientStorage"
+            assert "are to stay free (--disk-reserve)" in caught.value.response["Error"]["Message"]
             assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 507
             assert caught.value.response["ResponseMetadata"]["RetryAttempts"] == 0
         assert list_files(tmp_path) == files
