@@ -220,7 +220,7 @@ time.sleep(600)
 """
     harness.jobs.training.create(REGION, harness.request(script=script), "of the client")
     wait_until_ready(harness)
-    assert harness.log(TRAINING_LOG, "job/")[0].startswith("smdebug-emulator: of the client ")
+    assert harness.log(TRAINING_LOG, "job/")[0].startswith("smdebug-emulator: of the client. ")
     assert harness.jobs.training.stop(REGION, "job").status == "Stopping"
     harness.jobs.training.stop(REGION, "job")
     done = harness.wait()
