@@ -35,6 +35,8 @@ def main() -> None:
     # A warm interpreter gives this module to the programs that it forks.
     process.subprocess = _ScriptStarter(sys.modules.get("smdebug_emulator_scripts"))
     adapt_launcher(importlib.import_module("sagemaker_training.mpi"))
+    if preloaded := sys.modules.get("smdebug.preloaded_botocore"):  # in a fork of a warm interpreter
+        preloaded.use_preloaded_files()
     train = importlib.import_module("sagemaker_training.cli.train")
     # Modules exist until the process ends, so garbage collection can skip them.
     gc.freeze()
