@@ -21,6 +21,7 @@ def test_a_client_of_s3_reads_no_file_and_has_the_settings_of_its_own_environmen
         raise AssertionError("a file is read")
 
     monkeypatch.setattr(botocore.loaders.JSONFileLoader, "_load_file", refuse)
+    monkeypatch.delenv("AWS_DATA_PATH", raising=False)  # the AWS CLI sets it in the process that imports it
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://here.example:1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-the-job")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
