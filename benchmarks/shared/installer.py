@@ -75,15 +75,17 @@ def _run(
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        while True:
-            try:
-                output, errors = process.communicate(timeout=1)
-            except subprocess.TimeoutExpired:
-                if progress:
-                    sys.stderr.write(f"\r  {time.monotonic() - started:.0f} s")
-                    sys.stderr.flush()
-            else:
-                break
+        try:
+            while True:
+                try:
+                    output, errors = process.communicate(timeout=1)
+                    break
+                except subprocess.TimeoutExpired:
+                    if progress:
+                        sys.stderr.write(f"\r  {time.monotonic() - started:.0f} s")
+                        sys.stderr.flush()
+        finally:
+            process.kill()  # unless it has ended
     if progress:
         sys.stderr.write("\r\033[K")
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
@@ -94,3 +96,5 @@ if __name__ == "__main__":
         install_packages(sys.argv[1:], progress=sys.stderr.isatty())
     except RuntimeError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
