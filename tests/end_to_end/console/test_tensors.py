@@ -1,16 +1,18 @@
 """Browser tests of the pictures of a job's tensors."""
 
 import re
+from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from sdk_compat.demo.training_job import BUCKET
 from smdebug.trials import create_trial
 from tests.end_to_end.console.jobs_from_elsewhere import CLASSES, LOG_LINES, STRANGE_NAME, import_run
 from tests.end_to_end.console.page import REGION, Console, find_violations
 from tests.end_to_end.finished_jobs import download_run
+from tests.waiting import wait_until
 
 
 def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: Path) -> None:
@@ -35,12 +37,12 @@ def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: 
         page.get_by_role("button", name="PNG").click()
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
     scale = page.get_by_role("button", name="Log scale")
-    before = page.locator("figure canvas").screenshot()
+    linear = read_picture(page)
     scale.click()
     expect(scale).to_have_attribute("aria-pressed", "true")
-    logarithmic = page.locator("figure canvas").screenshot()
+    logarithmic = wait_until(lambda: read_picture(page, but={linear}), "the picture with a logarithmic scale")
     page.get_by_label("Smoothing").fill("0.9")
-    assert len({before, logarithmic, page.locator("figure canvas").screenshot()}) == 3
+    wait_until(lambda: read_picture(page, but={linear, logarithmic}), "the picture of the smoothed values")
 
     gradient = next(name for name in trial.tensor_names(collection="gradients") if name.endswith("weight"))
     page.get_by_label("Search tensors").fill(gradient)
@@ -51,6 +53,16 @@ def test_plotted_values_are_the_trial_s(console: Console, ended: str, tmp_path: 
     expect(page.locator("dl.pairs")).to_contain_text("float32")
     page.get_by_role("button", name="confusion").click()
     expect(page.locator(".problem")).to_contain_text("labels and predictions")
+
+
+def read_picture(page: Page, but: Container[str] = ()) -> str:
+    """Read what the first figure's canvas shows, as a data URL; empty if that is in ``but`` or no canvas is there.
+
+    A figure draws itself on a new canvas after each change, so that a canvas may be gone a moment after it was found.
+    """
+    script = "() => document.querySelector('figure canvas')?.toDataURL() ?? ''"
+    picture: str = page.evaluate(script)
+    return "" if picture in but else picture
 
 
 def test_classes_importances_and_strange_tensors_are_shown(console: Console, strange: str, axe: str) -> None:
