@@ -1,6 +1,7 @@
-"""Chromium browser of the tests: Debian's package, installed on demand.
+"""Chromium browser of the tests: Debian's package of its headless shell, installed on demand.
 
-It is installed only where the machine allows that.
+It is installed only where the machine allows that. The shell starts and draws pages with less work than the browser,
+which has a window and its own pages even if nobody sees them; where only the browser is installed, it is used.
 """
 
 import fcntl
@@ -17,16 +18,14 @@ from typing import NoReturn
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+_SHELL = "chromium-headless-shell"
 _APT_SECONDS = 280
 
 
 @cache
 def find_chromium() -> str:
     """Return the path of chromium; where it cannot be had the test is skipped, and fails where CI is set."""
-    found = shutil.which("chromium")
-    if found is None:
-        found = _install()
-    return found
+    return _look() or _install()
 
 
 @contextmanager
@@ -38,17 +37,21 @@ def opened_chromium() -> Iterator[Browser]:
         browser.close()
 
 
+def _look() -> str | None:
+    return shutil.which(_SHELL) or shutil.which("chromium")
+
+
 def _install() -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        _miss("chromium is not installed, and only root may install it here (apt-get install chromium)")
+        _miss(f"chromium is not installed, and only root may install it here (apt-get install {_SHELL})")
     # Workers of one run wait for each other.
     with (Path(tempfile.gettempdir()) / "smdebug-emulator-chromium.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if (found := shutil.which("chromium")) is not None:
+        if (found := _look()) is not None:
             return found
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         said = ""
-        for command in (["update"], ["install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"]):
+        for command in (["update"], ["install", "-y", "--no-install-recommends", _SHELL, "fonts-dejavu-core"]):
             done = subprocess.run(
                 ["apt-get", "-q", *command],
                 env=environment,
@@ -59,7 +62,7 @@ def _install() -> str:
                 check=False,
             )
             said = done.stdout.decode(errors="replace")[-600:]
-    return shutil.which("chromium") or _miss(f"apt-get could not install chromium: {said}")
+    return _look() or _miss(f"apt-get could not install {_SHELL}: {said}")
 
 
 def _miss(reason: str) -> NoReturn:
