@@ -35,8 +35,8 @@ os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
 FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")
 # Each of its files would have one more worker import the framework: it is one worker's, right after whole jobs.
 FOLDER_WITH_A_FRAMEWORK = "tests/unit/smdebug/tensorflow/"
-# Its files share an emulator and a browser.
-FOLDER_OF_THE_CONSOLE = "tests/end_to_end/console/"
+# The files of each of these share what a worker starts: an emulator and a browser, an emulator and a moto_server.
+FOLDERS_THAT_SHARE = ("tests/end_to_end/console/", "tests/contract/like_moto_server/")
 TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK)
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
@@ -112,7 +112,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            for whole in (FOLDER_WITH_A_FRAMEWORK, FOLDER_OF_THE_CONSOLE):
+            for whole in (FOLDER_WITH_A_FRAMEWORK, *FOLDERS_THAT_SHARE):
                 if path.startswith(whole):
                     return whole
             if not path.startswith(FOLDERS_WITH_JOBS):

@@ -1,21 +1,18 @@
 """A harness of jobs in a process that is killed, and its recovery."""
 
+import os
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness, open_job_harness
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
-
-ROOT = Path(__file__).parents[5]
+from tests.unit.smdebug.scripts import ForkingInterpreter
 
 # Runs an emulator's job harness until a condition of its own state holds, then dies as by kill -9.
 KILLED = """
-import os, pathlib, signal, sys, json
-sys.path.insert(0, {root!r})
+import os, pathlib, signal, json
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from tests.integration.emulator.jobs.job_harness import REGION, open_job_harness
 from tests.integration.emulator.jobs.runs import test_tuning
@@ -32,6 +29,16 @@ with open_job_harness(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) 
 """
 
 
+# To import an emulator takes longer than its life here.
+_IMPORTED = (
+    "emulator.jobs.model.rule_evaluation",
+    "tests.integration.emulator.jobs.job_harness",
+    "tests.integration.emulator.jobs.runs.test_tuning",
+    "tests.unit.emulator.jobs.recording_publisher",
+)
+forking_interpreter = ForkingInterpreter(*_IMPORTED)
+
+
 def run_and_kill(
     tmp_path: Path,
     script: str,
@@ -43,7 +50,6 @@ def run_and_kill(
 ) -> str:
     """Returns the bucket of the killed harness; its S3 died with it."""
     program = KILLED.format(
-        root=str(ROOT),
         tmp=str(tmp_path),
         script=script,
         condition=condition,
@@ -51,7 +57,9 @@ def run_and_kill(
         members=members or {},
         before=before,
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    file = tmp_path / "killed.py"
+    file.write_text(program)
+    done = forking_interpreter.run(file, (), dict(os.environ), 120)
     assert done.returncode == -signal.SIGKILL, done.stderr
     return done.stdout.strip()
 
