@@ -207,9 +207,10 @@ print(halved.tolist())
 # A Swarm's nodes have the small image of the rules by this name, too: to bring this one takes a minute.
 @pytest.mark.parametrize(
     "target",
-    [pytest.param("process", marks=pytest.mark.nightly), pytest.param("docker", marks=pytest.mark.docker)],
+    ["process", pytest.param("docker", marks=pytest.mark.docker)],
     indirect=True,
 )
+@pytest.mark.nightly
 def test_training_image_computes_with_torchvision_and_torchaudio(runtime: ContainerRuntime) -> None:
     """What is compiled in both of them, on the processor."""
     ended, lines = run(runtime, python(USES_OF_VISION_AND_AUDIO, image="pytorch-training"))

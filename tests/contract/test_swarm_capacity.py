@@ -173,6 +173,7 @@ def test_what_no_node_is_large_enough_for_keeps_nobody_waiting(
             waiting.result()
 
 
+@pytest.mark.nightly
 def test_services_of_others_come_and_go_meanwhile(swarm_nodes: SwarmNodes, swarm_engine: SwarmEngine) -> None:
     ended, rounds = threading.Event(), 0
 

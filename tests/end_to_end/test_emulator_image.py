@@ -39,7 +39,9 @@ from tests.waiting import has_ended, wait_until
 
 StartContainer = Callable[..., str]
 
-pytestmark = pytest.mark.docker
+# To build the image takes minutes. By day, other tests show its parts: the wheel, jobs in containers, and requests from
+# other machines.
+pytestmark = [pytest.mark.docker, pytest.mark.nightly]
 CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "docs" / "how_to" / "run_in_a_container.md"
 README = CHECKOUT / "README.md"

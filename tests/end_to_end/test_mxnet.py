@@ -18,6 +18,8 @@ from tests.end_to_end.finished_jobs import download_model, download_run, read_lo
 from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
 
+# By day, tests/integration/smdebug/mxnet runs the hook in the same environment.
+pytestmark = pytest.mark.nightly
 NETWORK = {f"dense{layer}_{kind}" for layer in range(3) for kind in ("weight", "bias")}
 
 
@@ -50,7 +52,6 @@ def read_accuracy(description: dict[str, Any]) -> float:
     return float(metric["Value"])
 
 
-@pytest.mark.any_back_end
 def test_untouched_script(train: Any, with_script: RunningEmulator) -> None:
     trial, description, model = train("train.py", epochs=4)
     assert 0.9 < read_accuracy(description) < 1

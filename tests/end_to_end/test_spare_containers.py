@@ -58,7 +58,14 @@ def test_later_jobs_of_an_image_run_in_spare_containers(tmp_path: Path) -> None:
 WARM = [each for each in ImageCatalogue() if each.warm_modules and not each.on_demand]
 
 
-@pytest.mark.parametrize("definition", WARM, ids=lambda definition: definition.name)
+# TensorFlow's imports take long in a new container.
+@pytest.mark.parametrize(
+    "definition",
+    [
+        pytest.param(each, id=each.name, marks=[pytest.mark.nightly] if each.name == "tensorflow-training" else [])
+        for each in WARM
+    ],
+)
 def test_what_spare_containers_import_is_in_their_image(definition: ImageDefinition) -> None:
     """An image without one of the modules has no spare containers, and its environment no warm interpreter."""
     source = f"import importlib\nfor name in {definition.warm_modules!r}: importlib.import_module(name)"
