@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sdk_compat.environment import OVERRULING_VARIABLES
 from sdk_compat.startup.checked_schemas import VALIDATING_MODULES, check_schemas_once
 from sdk_compat.startup.import_patches import patch_modules
+from sdk_compat.startup.kept_endpoints import RESOLVING_MODULES, keep_endpoints
 from sdk_compat.startup.short_polls import WAITING_MODULES, shorten_polls
 
 _patched: list[bool] = []
@@ -20,7 +21,8 @@ class ProcessEnvironment:
         if not _patched:
             # Once in a process: without the variable of the polls, which `restore` takes back, the SDK waits as ever.
             patches = dict.fromkeys(WAITING_MODULES, shorten_polls)
-            patch_modules(patches | dict.fromkeys(VALIDATING_MODULES, check_schemas_once))
+            patches |= dict.fromkeys(VALIDATING_MODULES, check_schemas_once)
+            patch_modules(patches | dict.fromkeys(RESOLVING_MODULES, keep_endpoints))
             _patched.append(True)
 
     @property

@@ -1,7 +1,7 @@
 """Start-up of Python under the variables of ``smdebug-emulator run`` and ``env``.
 
-Under both, the SageMaker SDK polls jobs more often, and checks its own schemas once. Under ``run``, AWS clients are
-redirected as well: their requests reach the emulator, and none reaches AWS.
+Under both, the SageMaker SDK polls jobs more often, and checks its own schemas and reads AWS's endpoints once. Under
+``run``, AWS clients are redirected as well: their requests reach the emulator, and none reaches AWS.
 
 The folder of this module is the first in PYTHONPATH, so Python imports it at start-up in every virtual environment.
 Clients without an explicit endpoint read AWS_ENDPOINT_URL. For clients with an explicit endpoint of AWS, it is replaced
@@ -88,7 +88,9 @@ def _patch_clients() -> None:
     polls = _load_beside("short_polls")
     schemas = _load_beside("checked_schemas")
     patches = dict.fromkeys(polls.WAITING_MODULES, polls.shorten_polls)
+    endpoints = _load_beside("kept_endpoints")
     patches.update(dict.fromkeys(schemas.VALIDATING_MODULES, schemas.check_schemas_once))
+    patches.update(dict.fromkeys(endpoints.RESOLVING_MODULES, endpoints.keep_endpoints))
     if os.environ.get(_ONLY_VARIABLE):
         patches.update({"socket": refuse_aws, "botocore.session": redirect_clients})
     _load_beside("import_patches").patch_modules(patches)
