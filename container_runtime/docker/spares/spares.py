@@ -227,10 +227,12 @@ class Spares:
             kept = self._find_kept(shape, definition)
             kept.until = max(kept.until, now + self._options.idle_seconds)
             kept.started = [at for at in kept.started if now - at < _BURST_SECONDS] + [now]
-            # Whoever starts jobs one after the other, faster than a spare container is made, waits for each of them.
+            # Whoever starts jobs one after the other, faster than a spare container is made, waits for each of them:
+            # then there are as many as are made at a time.
             is_late = kept.is_used and bool(kept.spares) and not kept.ready
             is_first, kept.is_used = not kept.is_used, True
-            kept.wanted = min(max(kept.wanted + is_late, len(kept.started)), _MOST_OF_A_SHAPE)
+            in_burst = min(len(kept.started), _MOST_OF_A_SHAPE)
+            kept.wanted = max(kept.wanted, in_burst, min(kept.wanted + is_late, _MAKERS))
             self._not_before = now + _PAUSE_SECONDS
             self._changed.notify_all()
             if not kept.spares or len(kept.waiting) >= _MOST_OF_A_SHAPE:
@@ -358,8 +360,9 @@ class Spares:
         for shape, kept in sorted(self._kept.items(), key=lambda item: item[1].until, reverse=True):
             if len(kept.spares) >= kept.wanted or shape.image in self._failed:
                 continue
-            if is_awaited and len(kept.spares) >= len(kept.waiting):
-                continue  # the imports that a container waits for come first
+            # The imports that a container waits for come first, unless one import after the other is too slow.
+            if is_awaited and len(kept.spares) >= len(kept.waiting) and kept.wanted == 1:
+                continue
             free_bytes = self._options.memory_bytes - sum(
                 each.memory_bytes or self._estimate(each.shape) for some in self._kept.values() for each in some.spares
             )
