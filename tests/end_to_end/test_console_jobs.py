@@ -18,6 +18,7 @@ from emulator.console.build import build_console, install_packages
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
 from tests.chromium import opened_chromium
 from tests.end_to_end.api_answers import find_differences, list_described
+from tests.end_to_end.console.page import find_violations
 from tests.end_to_end.many_jobs import FAILED_EVERY, REGION, TRIALS, TUNING, store_jobs
 from tests.waiting import wait_until
 
@@ -418,7 +419,5 @@ def test_lists_and_pages_of_all_kinds_are_accessible_and_fit(
     for address, ready in views.items():
         page.goto(f"/console#/{address}")
         expect(page.locator(ready).first).to_be_visible(timeout=PATIENCE_MS)
-        page.evaluate(axe)
-        found = page.evaluate("async () => (await axe.run()).violations")
-        assert [(each["id"], [node["html"][:120] for node in each["nodes"]]) for each in found] == [], address
+        assert find_violations(page, axe) == [], address
         assert page.evaluate("document.documentElement.scrollWidth") <= width, address
