@@ -32,6 +32,7 @@ from tests.end_to_end.profiled_jobs import profile
 from tests.running_emulator import RunningEmulator
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
 from tests.unit.smdebug.runs import RunMaker
+from tests.waiting import wait_until
 
 HOSTILE_PAGE = (
     "<!doctype html><body onload=\"parent.document.title='taken'\"><script>top.location='/_emulator/docs'</script>"
@@ -107,12 +108,19 @@ def ended(running: RunningEmulator, healthy: str) -> str:
 
 @pytest.fixture(scope="package")
 def stopped(running: RunningEmulator) -> str:
-    """A job in which a rule has fired; test_changes has made it, if it ran."""
-    sagemaker = running.client("sagemaker")
+    """A job in which a rule has fired; test_changes has made and stopped it, if it ran."""
+    sagemaker, name = running.client("sagemaker"), "console-sick"
+
+    def has_fired() -> bool:
+        rules = sagemaker.describe_training_job(TrainingJobName=name)["DebugRuleEvaluationStatuses"]
+        return any(rule["RuleEvaluationStatus"] == "IssuesFound" for rule in rules)
+
     with suppress(sagemaker.exceptions.ResourceInUse):
-        sagemaker.create_training_job(**profile(build_request("console-sick", SICK)))
-        wait_until_ended(running, "console-sick")
-    return "console-sick"
+        sagemaker.create_training_job(**profile(build_request(name, SICK)))
+        wait_until(has_fired, "a rule to fire")
+        sagemaker.stop_training_job(TrainingJobName=name)
+        wait_until_ended(running, name)
+    return name
 
 
 @pytest.fixture(scope="package")
