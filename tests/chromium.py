@@ -1,7 +1,8 @@
-"""Chromium browser of the tests: Debian's package of its headless shell, installed on demand.
+"""Chromium of the tests: its headless shell, installed on demand.
 
-It is installed only where the machine allows that. The shell starts and draws pages with less work than the browser,
-which has a window and its own pages even if nobody sees them; where only the browser is installed, it is used.
+It is Debian's package, installed only where the machine allows that. The shell starts and draws pages with less work
+than the browser, which has a window and its own pages even if nobody sees them. Where only the browser is installed, it
+is used.
 """
 
 import fcntl
