@@ -5,12 +5,15 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import boto3
+from botocore.loaders import Loader, create_loader
 from botocore.session import Session as BotocoreSession
 
 from sdk_compat.aws_variables import CREDENTIALS
 
 # AWS_PROFILE is ignored: it may name a missing profile, and its credentials and region are not used.
 _NO_PROFILE: Any = {"profile": (None, None, None, None)}
+# By the folders in AWS_DATA_PATH. A loader keeps what it has read: SageMaker's model alone takes a tenth of a second.
+_loaders: dict[str | None, Loader] = {}
 _AWS_HOST = re.compile(r"(^|\.)amazonaws\.com(\.cn)?$")
 
 
@@ -18,12 +21,18 @@ class EmulatorSession(boto3.Session):
     """A boto3 session whose clients all use the emulator, whatever the environment variables are."""
 
     def __init__(self, endpoint_url: str, region: str = "us-east-1") -> None:
+        session = BotocoreSession(session_vars=_NO_PROFILE)
+        folders: str | None = session.get_config_variable("data_path")
+        loader = _loaders.setdefault(folders, create_loader(folders))
+        session.register_component("data_loader", loader)
         super().__init__(
             aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
             region_name=region,
-            botocore_session=BotocoreSession(session_vars=_NO_PROFILE),
+            botocore_session=session,
         )
+        # Each session of boto3 has added its own folder of models.
+        loader.search_paths[:] = dict.fromkeys(loader.search_paths)
         self._endpoint_url = endpoint_url
 
     def client(self, *args: Any, **options: Any) -> Any:
