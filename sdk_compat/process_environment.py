@@ -20,9 +20,11 @@ class ProcessEnvironment:
         self._before: dict[str, str | None] = {}
         if not _patched:
             # Once in a process: without the variable of the polls, which `restore` takes back, the SDK waits as ever.
-            patches = dict.fromkeys(WAITING_MODULES, shorten_polls)
-            patches |= dict.fromkeys(VALIDATING_MODULES, check_schemas_once)
-            patch_modules(patches | dict.fromkeys(RESOLVING_MODULES, keep_endpoints))
+            patch_modules(
+                (WAITING_MODULES, shorten_polls),
+                (VALIDATING_MODULES, check_schemas_once),
+                (RESOLVING_MODULES, keep_endpoints),
+            )
             _patched.append(True)
 
     @property

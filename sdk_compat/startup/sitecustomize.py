@@ -87,13 +87,15 @@ def _import_hidden() -> None:
 def _patch_clients() -> None:
     polls = _load_beside("short_polls")
     schemas = _load_beside("checked_schemas")
-    patches = dict.fromkeys(polls.WAITING_MODULES, polls.shorten_polls)
     endpoints = _load_beside("kept_endpoints")
-    patches.update(dict.fromkeys(schemas.VALIDATING_MODULES, schemas.check_schemas_once))
-    patches.update(dict.fromkeys(endpoints.RESOLVING_MODULES, endpoints.keep_endpoints))
+    patches = [
+        (polls.WAITING_MODULES, polls.shorten_polls),
+        (schemas.VALIDATING_MODULES, schemas.check_schemas_once),
+        (endpoints.RESOLVING_MODULES, endpoints.keep_endpoints),
+    ]
     if os.environ.get(_ONLY_VARIABLE):
-        patches.update({"socket": refuse_aws, "botocore.session": redirect_clients})
-    _load_beside("import_patches").patch_modules(patches)
+        patches += [(("socket",), refuse_aws), (("botocore.session",), redirect_clients)]
+    _load_beside("import_patches").patch_modules(*patches)
 
 
 if os.environ.get(_ENDPOINT_VARIABLE):

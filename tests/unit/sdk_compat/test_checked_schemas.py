@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import types
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
-from sdk_compat.environment import prepare_environment
 from sdk_compat.startup.checked_schemas import check_schemas_once
+from tests.unit.sdk_compat.shell_of_env import run_in_shell_of_env
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,13 +68,4 @@ def test_a_shell_with_the_variables_of_env_has_the_sdk_check_its_schema_once(tmp
         "found = {sagemaker.utils.get_sagemaker_config_value(None, path, config) for _ in range(3)}\n"
         "print(found, len(checks))"
     )
-    variables = prepare_environment("http://127.0.0.1:4580", {}, folder=tmp_path / "clients")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", source],
-        env={**variables, "HOME": str(tmp_path), "PATH": os.environ["PATH"], "SAGEMAKER_SUPPRESS_V2_WARNING": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split()[-2:] == ["{True}", "1"]
+    assert run_in_shell_of_env(source, tmp_path).split()[-2:] == ["{True}", "1"]

@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import types
 from typing import TYPE_CHECKING
 
 import pytest
 
-from sdk_compat.environment import prepare_environment
-from sdk_compat.startup.checked_schemas import VALIDATING_MODULES
-from sdk_compat.startup.kept_endpoints import RESOLVING_MODULES, keep_endpoints
-from sdk_compat.startup.short_polls import WAITING_MODULES
+from sdk_compat.startup.kept_endpoints import keep_endpoints
+from tests.unit.sdk_compat.shell_of_env import run_in_shell_of_env
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,11 +50,6 @@ def test_a_reader_that_fails_is_asked_again() -> None:
     assert module._botocore_resolver() == "endpoints"
 
 
-def test_no_module_has_two_patches() -> None:
-    """One of them would be lost."""
-    assert not set(RESOLVING_MODULES) & {*WAITING_MODULES, *VALIDATING_MODULES}
-
-
 def test_a_module_without_the_function_is_left_alone() -> None:
     module = types.SimpleNamespace(other=1)
     keep_endpoints(module)
@@ -78,16 +69,7 @@ def test_a_shell_with_the_variables_of_env_has_the_sdk_read_endpoints_once(tmp_p
         "uris = [image_uris.retrieve('xgboost', region, '1.7-1') for region in regions]\n"
         "print(json.dumps([read.count('endpoints'), uris, sagemaker.utils.aws_partition('cn-north-1')]))\n"
     )
-    variables = prepare_environment("http://127.0.0.1:4580", {}, folder=tmp_path / "clients")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", source],
-        env={**variables, "HOME": str(tmp_path), "PATH": os.environ["PATH"], "SAGEMAKER_SUPPRESS_V2_WARNING": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    count, uris, partition = json.loads(done.stdout.splitlines()[-1])
+    count, uris, partition = json.loads(run_in_shell_of_env(source, tmp_path).splitlines()[-1])
     assert count == 1
     assert [".dkr.ecr.us-east-1.amazonaws.com/" in uri for uri in uris] == [True, False, True]
     assert ".dkr.ecr.cn-north-1.amazonaws.com.cn/" in uris[1]
