@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sdk_compat.environment import OVERRULING_VARIABLES
 from sdk_compat.startup.checked_schemas import VALIDATING_MODULES, check_schemas_once
 from sdk_compat.startup.import_patches import patch_modules
-from sdk_compat.startup.kept_endpoints import RESOLVING_MODULES, keep_endpoints
+from sdk_compat.startup.kept_data_files import READING_MODULES, keep_data_files
 from sdk_compat.startup.short_polls import WAITING_MODULES, shorten_polls
 
 _patched: list[bool] = []
@@ -23,7 +23,7 @@ class ProcessEnvironment:
             patch_modules(
                 (WAITING_MODULES, shorten_polls),
                 (VALIDATING_MODULES, check_schemas_once),
-                (RESOLVING_MODULES, keep_endpoints),
+                (READING_MODULES, keep_data_files),
             )
             _patched.append(True)
 

@@ -1,7 +1,7 @@
 """Start-up of Python under the variables of ``smdebug-emulator run`` and ``env``.
 
-Under both, the SageMaker SDK polls jobs more often, and checks its own schemas and reads AWS's endpoints once. Under
-``run``, AWS clients are redirected as well: their requests reach the emulator, and none reaches AWS.
+Under both, the SageMaker SDK polls jobs more often, and checks its own schemas once, and botocore reads its data files
+once. Under ``run``, AWS clients are redirected as well: their requests reach the emulator, and none reaches AWS.
 
 The folder of this module is the first in PYTHONPATH, so Python imports it at start-up in every virtual environment.
 Clients without an explicit endpoint read AWS_ENDPOINT_URL. For clients with an explicit endpoint of AWS, it is replaced
@@ -87,11 +87,11 @@ def _import_hidden() -> None:
 def _patch_clients() -> None:
     polls = _load_beside("short_polls")
     schemas = _load_beside("checked_schemas")
-    endpoints = _load_beside("kept_endpoints")
+    data_files = _load_beside("kept_data_files")
     patches = [
         (polls.WAITING_MODULES, polls.shorten_polls),
         (schemas.VALIDATING_MODULES, schemas.check_schemas_once),
-        (endpoints.RESOLVING_MODULES, endpoints.keep_endpoints),
+        (data_files.READING_MODULES, data_files.keep_data_files),
     ]
     if os.environ.get(_ONLY_VARIABLE):
         patches += [(("socket",), refuse_aws), (("botocore.session",), redirect_clients)]

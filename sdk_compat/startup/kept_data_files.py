@@ -1,0 +1,57 @@
+"""Data files of botocore, which a process reads only once.
+
+Each session of boto3 reads the files of its services anew: SageMaker's model or the list of all endpoints take a tenth
+of a second each. The SageMaker SDK creates several sessions for an estimator. So the function that reads a file keeps
+what it has read, for as long as the file stays the same.
+
+botocore's clients of one session share what was read, too, so none of them changes it.
+
+This module imports only modules that Python's start-up has already imported, and supports the same Python versions as
+boto3.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from typing import Any
+
+READING_MODULES = ("botocore.loaders",)
+# botocore looks for a file with each of these endings, in this order.
+_ENDINGS = (".json", ".json.gz")
+
+
+def keep_data_files(module: Any) -> None:
+    """Let the module's ``JSONFileLoader`` keep the files that it reads."""
+    reader = getattr(module, "JSONFileLoader", None)
+    if reader is not None:
+        reader.load_file = _keep(reader.load_file)
+
+
+def _keep(read: Any) -> Any:
+    from functools import wraps
+
+    kept: dict[str, tuple[Any, Any]] = {}
+
+    @wraps(read)
+    def load_file(self: Any, file_path: str) -> Any:
+        state = [_read_state(file_path + ending) for ending in _ENDINGS]
+        found = kept.get(file_path)
+        if found is not None and found[0] == state:
+            return found[1]
+        content = read(self, file_path)
+        if content is not None:
+            kept[file_path] = (state, content)
+        return content
+
+    return load_file
+
+
+def _read_state(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - pathlib is slow to import
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

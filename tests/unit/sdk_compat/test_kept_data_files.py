@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import gzip
+import json
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.loaders import JSONFileLoader, Loader
+
+from sdk_compat.startup.kept_data_files import keep_data_files
+from tests.unit.sdk_compat.shell_of_env import run_in_shell_of_env
+
+
+class CountingLoader(JSONFileLoader):
+    """A reader of data files that counts what it reads, and whose class a test may change."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def _load_file(self, full_path: str, open_method: Any) -> Any:
+        found = super()._load_file(full_path, open_method)  # type: ignore[misc] # botocore's types leave it out
+        if found is not None:
+            self.read.append(Path(full_path).name)
+        return found
+
+
+@pytest.fixture
+def reader() -> CountingLoader:
+    """A reader that keeps what it reads. The test's own class: ``JSONFileLoader`` stays as it is."""
+    kind = type("KeepingLoader", (CountingLoader,), {"load_file": JSONFileLoader.load_file})
+    keep_data_files(types.SimpleNamespace(JSONFileLoader=kind))
+    made: CountingLoader = kind()
+    return made
+
+
+def test_a_file_is_read_once(reader: CountingLoader, tmp_path: Path) -> None:
+    (tmp_path / "service.json").write_text('{"metadata": {}}')
+    name = str(tmp_path / "service")
+    found = reader.load_file(name)
+    assert found == {"metadata": {}}
+    assert reader.load_file(name) is found
+    assert reader.read == ["service.json"]
+
+
+def test_loaders_share_what_one_of_them_has_read(reader: CountingLoader) -> None:
+    models = [Loader(file_loader=reader).load_service_model("sqs", "service-2") for _ in range(2)]
+    assert reader.read.count("service-2.json.gz") + reader.read.count("service-2.json") == 1
+    assert models[0] == models[1] == Loader().load_service_model("sqs", "service-2")
+
+
+def test_a_file_that_has_changed_is_read_again(reader: CountingLoader, tmp_path: Path) -> None:
+    file, name = tmp_path / "service.json", str(tmp_path / "service")
+    file.write_text('{"version": 1}')
+    assert reader.load_file(name) == {"version": 1}
+    file.write_text('{"version": 22}')
+    assert reader.load_file(name) == {"version": 22}
+    (tmp_path / "new").write_text('{"version": 33}')
+    (tmp_path / "new").replace(file)
+    assert reader.load_file(name) == {"version": 33}
+
+
+def test_a_file_that_precedes_another_one_is_found(reader: CountingLoader, tmp_path: Path) -> None:
+    name = str(tmp_path / "service")
+    (tmp_path / "service.json.gz").write_bytes(gzip.compress(b'{"packed": true}'))
+    assert reader.load_file(name) == {"packed": True}
+    (tmp_path / "service.json").write_text('{"packed": false}')
+    assert reader.load_file(name) == {"packed": False}
+
+
+def test_a_file_that_is_missing_or_broken_is_looked_for_again(reader: CountingLoader, tmp_path: Path) -> None:
+    file, name = tmp_path / "service.json", str(tmp_path / "service")
+    assert reader.load_file(name) is None
+    file.write_text("{")
+    with pytest.raises(json.JSONDecodeError):
+        reader.load_file(name)
+    file.write_text("{}")
+    assert reader.load_file(name) == {}
+    file.unlink()
+    assert reader.load_file(name) is None
+
+
+def test_a_module_without_the_class_is_left_alone() -> None:
+    module = types.SimpleNamespace(other=1)
+    keep_data_files(module)
+    assert vars(module) == {"other": 1}
+
+
+@pytest.mark.slow
+def test_a_shell_with_the_variables_of_env_has_data_files_read_once(tmp_path: Path) -> None:
+    source = (
+        "import json\n"
+        "from botocore.loaders import JSONFileLoader\n"
+        "load, read = JSONFileLoader._load_file, []\n"
+        "def load_file(self, path, open_method):\n"
+        "    found = load(self, path, open_method)\n"
+        "    read.extend([] if found is None else [path])\n"
+        "    return found\n"
+        "JSONFileLoader._load_file = load_file\n"
+        "import boto3, sagemaker.session, sagemaker.utils\n"
+        "from sagemaker import image_uris\n"
+        "regions = 'us-east-1', 'cn-north-1', 'us-east-1'\n"
+        "uris = [image_uris.retrieve('xgboost', region, '1.7-1') for region in regions]\n"
+        "for region in regions:\n"
+        "    boto3.Session().client('sagemaker', region)\n"
+        "names = ['endpoints', 'sagemaker/2017-07-24/service-2']\n"
+        "counts = [sum(f'/{name}.json' in path for path in read) for name in names]\n"
+        "print(json.dumps([counts, uris, sagemaker.utils.aws_partition('cn-north-1')]))\n"
+    )
+    counts, uris, partition = json.loads(run_in_shell_of_env(source, tmp_path).splitlines()[-1])
+    assert counts == [1, 1]
+    assert [".dkr.ecr.us-east-1.amazonaws.com/" in uri for uri in uris] == [True, False, True]
+    assert ".dkr.ecr.cn-north-1.amazonaws.com.cn/" in uris[1]
+    assert partition == "aws-cn"
