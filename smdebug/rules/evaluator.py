@@ -25,6 +25,7 @@ from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugEr
 from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, RULE_WITHOUT_COLLECTION, warn_user
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.rules.action.action import check_actions
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.container.requirements import REQUIREMENTS_FOLDER
 from smdebug.rules.container.rule_config import (
@@ -95,6 +96,7 @@ def judge(config: RuleConfig, source_folder: Path, report: RuleReport | None = N
     report = new_report(config) if report is None else report
     try:
         config.output_path.mkdir(parents=True, exist_ok=True)
+        check_actions(config.actions)
         custom = load_custom_class(config, source_folder)
         if config.profiler_uri is not None and (custom is None or issubclass(custom, ProfilerRule)):
             return judge_profile(config, config.profiler_uri, custom)

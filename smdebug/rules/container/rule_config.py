@@ -15,6 +15,8 @@ DEFAULT_RULE_CONFIG_PATH = "/opt/ml/config/ruleconfig.json"
 
 _RULE_TO_INVOKE = "rule_to_invoke"
 _SOURCE = "source_s3_uri"
+ACTIONS = "action_json"
+"""The parameter that contains a rule's built-in actions."""
 _OTHER_TRIALS = re.compile(r"other_trials|other_trial_\d+")
 
 
@@ -47,6 +49,11 @@ class RuleConfig:
     output_path: Path
     job_tensors: Mapping[str, str] = field(default_factory=dict)
     profiler_uri: str | None = None
+
+    @property
+    def actions(self) -> str:
+        """JSON of the rule's actions, or blank."""
+        return self.parameters.get(ACTIONS, "")
 
     def locate_other_trial(self, given: str) -> str:
         """Return the path of another run: an S3 path unchanged; for a job's name, the path beside the job to judge."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.action.action import check_actions
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.builtin import find_built_in_rule
 from smdebug.rules.container.custom_source import (
@@ -18,14 +17,12 @@ from smdebug.rules.container.custom_source import (
     list_arguments,
 )
 from smdebug.rules.container.requirements import install_requirements
-from smdebug.rules.container.rule_config import RuleConfig
+from smdebug.rules.container.rule_config import ACTIONS, RuleConfig
 from smdebug.rules.container.run_opening import open_other_trials
 from smdebug.rules.parameters import Parameter, convert_parameters, integer
 from smdebug.rules.rule import Rule
 from smdebug.trials import Trial
 
-# The parameter that contains a rule's built-in actions.
-_ACTIONS = "action_json"
 # Parameters that every rule accepts. A rule that declares one of these names itself receives it.
 STEPS: tuple[Parameter, ...] = (integer("start_step", 0, minimum=0), integer("end_step", None, minimum=0))
 
@@ -91,9 +88,7 @@ def prepare_rule(config: RuleConfig, custom: type | None) -> PreparedRule:
     Raises:
         SMDebugValueError: there is no such rule, it cannot use its parameters, or another trial is missing.
     """
-    given = dict(config.parameters)
-    actions = given.pop(_ACTIONS, "")
-    check_actions(actions)
+    given = {name: text for name, text in config.parameters.items() if name != ACTIONS}
     rule_class: type = find_built_in_rule(config.rule_to_invoke) if custom is None else custom
     if not issubclass(rule_class, Rule):
         file = Path(inspect.getfile(rule_class)).name
@@ -105,7 +100,7 @@ def prepare_rule(config: RuleConfig, custom: type | None) -> PreparedRule:
         check_arguments(rule_class, {**arguments, **({"other_trials": None} if config.other_trials else {})})
         arguments = convert_arguments(rule_class, arguments)
     others = open_other_trials(config)
-    return PreparedRule(rule_class, arguments, others, actions, start_step, end_step)
+    return PreparedRule(rule_class, arguments, others, config.actions, start_step, end_step)
 
 
 def split_steps(rule_class: type[Rule], given: Mapping[str, str]) -> tuple[dict[str, Any], int, int | None]:

@@ -64,6 +64,12 @@ def test_custom_rule(custom: Any, run: RunMaker) -> None:
     )
 
 
+def test_actions_that_are_not_json_are_reported_before_the_code_is_loaded(custom: Any, storage: Storage) -> None:
+    storage.put("rules/my_rule.py", f"{CUSTOM}\nraise RuntimeError('imported')\n".encode())
+    assert custom().details.startswith("RuntimeError: imported")
+    assert custom(action_json="{").details.startswith("SMDebugValueError: A rule's actions are not JSON")
+
+
 def test_custom_rule_with_other_trials(custom: Any, run: RunMaker, tmp_path: Path) -> None:
     run.write_steps("loss", {0: 3.0})
     run.end()
