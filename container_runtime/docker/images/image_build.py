@@ -8,7 +8,6 @@ key is up to date is not rebuilt.
 import json
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,6 +19,7 @@ import docker.errors
 import requests.exceptions
 
 from container_runtime.docker.border import connect
+from container_runtime.docker.images.base_image import PROGRAM, STEP_SECONDS, build_base_image
 from container_runtime.docker.images.emulator_images import EMULATOR, TAGS, build_tag, list_tags
 from container_runtime.docker.images.image_content import hash_parts, key_of_contents, read_files, write_context
 from container_runtime.docker.images.image_origin import ensure_origin
@@ -45,12 +45,8 @@ _ENGINE_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ORIGIN = f"{NAMESPACE}/origin:bookworm"
 # Stage of a Dockerfile that depends on its base image alone.
 _TRIMMED = "trimmed"
-# Label of the stages of a base image; its value is different in each build.
-_BUILD_LABEL = "smdebug-emulator.build"
-# Longest time of one step of a build, which ends if it prints nothing for so long.
-_STEP_SECONDS = 1800
 # Age at which an image without a name is not the last step of a build that still runs.
-_LEFT_AFTER_SECONDS = 2 * _STEP_SECONDS
+_LEFT_AFTER_SECONDS = 2 * STEP_SECONDS
 
 
 class Build(NamedTuple):
@@ -196,23 +192,11 @@ def _build_bases(
             report(definition.name, f"fetching wheels: {describe_build(cache, 'docker', definition, requirements)}")
             fetched[base] = pool.submit(fetch_wheels, requirements, cache)
         for base, definition in missing.items():
-            started, build_id = time.monotonic(), uuid.uuid4().hex
+            started = time.monotonic()
             wheels = fetched[base].result()
             report(definition.name, "installing its requirements")
-            try:
-                with tempfile.TemporaryFile() as context:
-                    write_context(context, {"wheels": wheels, "Dockerfile": catalogue.base_folder / "Dockerfile"})
-                    _run_build(
-                        api,
-                        context,
-                        tag=base,
-                        arguments={"ORIGIN": origin.result(), "BUILD": build_id},
-                        labels={IMAGE_LABEL: "base", KEY_LABEL: base.rpartition(":")[2]},
-                    )
-            finally:
-                # The stage that held the wheels: gigabytes, which may be all that the disk has.
-                for image in api.images(filters={"label": f"{_BUILD_LABEL}={build_id}", "dangling": True}):
-                    _remove_image(api, image["Id"])
+            labels = {IMAGE_LABEL: "base", KEY_LABEL: base.rpartition(":")[2]}
+            build_base_image(api, base, labels, origin.result(), catalogue.base_folder / PROGRAM, wheels, cache)
             record_build(cache, "docker", definition.name, time.monotonic() - started)
 
 
@@ -275,7 +259,7 @@ def _run_build(
             rm=True,
             forcerm=True,
             decode=True,
-            timeout=_STEP_SECONDS,
+            timeout=STEP_SECONDS,
         )
         for step in steps:
             last = [*last, str(step.get("stream") or step.get("error") or "").rstrip()][-15:]

@@ -170,7 +170,7 @@ def write_checkout(folder: Path, dockerfile: str) -> Path:
     (folder / "smdebug").mkdir()
     (folder / "smdebug" / "autoload.pth").touch()
     (folder / "rules_images" / "base").mkdir(parents=True)
-    (folder / "rules_images" / "base" / "Dockerfile").write_text("ARG ORIGIN\nFROM ${ORIGIN}\nRUN exit 41\n")
+    (folder / "rules_images" / "base" / "install.sh").write_text("echo 'No space left'\nexit 41\n")
     image = folder / "rules_images" / "test-image"
     image.mkdir()
     (image / "Dockerfile").write_text(f"ARG BASE\n{dockerfile}")
@@ -185,7 +185,9 @@ def write_checkout(folder: Path, dockerfile: str) -> Path:
 @pytest.mark.docker
 def test_failing_build_shows_its_last_lines(tmp_path: Path) -> None:
     checkout = write_checkout(tmp_path, "FROM ${BASE}\n")
-    with pytest.raises(ContainerRuntimeError, match=r"(?s)Building smdebug-emulator/base:.*RUN exit 41.*code: 41"):
+    with pytest.raises(
+        ContainerRuntimeError, match=r"(?s)Building smdebug-emulator/base:.*exit code 41.*No space left"
+    ):
         build_images(root=checkout, cache=checkout / ".cache")
     api = connect()
     try:
