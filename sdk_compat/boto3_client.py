@@ -12,7 +12,8 @@ from sdk_compat.aws_variables import CREDENTIALS
 
 # AWS_PROFILE is ignored: it may name a missing profile, and its credentials and region are not used.
 _NO_PROFILE: Any = {"profile": (None, None, None, None)}
-# By the folders in AWS_DATA_PATH. A loader keeps what it has read: SageMaker's model alone takes a tenth of a second.
+# By the folders in AWS_DATA_PATH. A loader keeps the models that it has read, and the list of services, for which it
+# looks into hundreds of folders.
 _loaders: dict[str | None, Loader] = {}
 _AWS_HOST = re.compile(r"(^|\.)amazonaws\.com(\.cn)?$")
 

@@ -1,5 +1,5 @@
-# Installs an image's requirements into a virtual environment, from wheels, without a network. The container that runs this
-# becomes the base image. /mnt is a volume of the container, so the image does not contain the wheels.
+# Installs an image's requirements into a virtual environment, from wheels, without a network. The container that runs
+# this becomes the base image. /mnt is a volume of the container, so the image does not contain the wheels.
 set -e
 export PYTHONDONTWRITEBYTECODE=1
 requirements=/mnt/wheels/requirements.txt
@@ -11,6 +11,6 @@ if grep --quiet -e --hash= $requirements; then checks="--no-deps --require-hashe
 # Nobody compiles when a container starts, for its root is read-only.
 /mnt/uv/*.data/scripts/uv pip install --python /opt/venv/bin/python --no-config --no-cache --no-index --quiet \
   --find-links /mnt/wheels --compile-bytecode --requirement $requirements $checks
-# Where the root is not read-only, a script's requirements.txt is installed by whoever started the emulator: so every user may
-# write.
+# Where the root is not read-only, a script's requirements.txt is installed by whoever started the emulator: so every
+# user may write.
 chmod -R a+rwX /opt/venv
