@@ -39,7 +39,8 @@ Every request to SageMaker is checked against the model first: types, required m
 patterns. A member that the model does not have is left alone, as on AWS. Of what the model has,
 
 - *acted on* is what something is done with; if Describe shows it on AWS, it does here,
-- *echoed* is what Describe shows as it came, and nothing else is done with, and
+- *echoed* is what Describe returns unchanged; it may be validated or compared with other jobs, as for a warm pool, but
+  it does not change how the job runs, and
 - *refused* is what gets an error that says why. Nothing is accepted and dropped; a test looks.
 
 A member stands for all that is in it, where all of that fares alike.

@@ -29,7 +29,9 @@ def create_training_job(request: Request, context: Context) -> Response:
     return {"TrainingJobArn": job.arn}
 
 
-@declare_members(acts_on=frozenset({"TrainingJobName", "ProfilerConfig", "ProfilerRuleConfigurations"}))
+@declare_members(
+    acts_on=frozenset({"TrainingJobName", "ProfilerConfig", "ProfilerRuleConfigurations", "ResourceConfig"})
+)
 def update_training_job(request: Request, context: Context) -> Response:
     """Change the profiler, RemoteDebugConfig and ResourceConfig.KeepAlivePeriodInSeconds of a job that has not ended.
 

@@ -25,6 +25,7 @@ ACTS_ON = frozenset(
         "AppSpecification",
         "Environment",
         "NetworkConfig.EnableNetworkIsolation",
+        "RoleArn",
         "Tags",
     }
 )

@@ -26,6 +26,7 @@ ACTS_ON = frozenset(
         "AlgorithmSpecification.MetricDefinitions",
         "AlgorithmSpecification.ContainerEntrypoint",
         "AlgorithmSpecification.ContainerArguments",
+        "RoleArn",
         "InputDataConfig.ChannelName",
         "InputDataConfig.DataSource.S3DataSource.S3DataType",
         "InputDataConfig.DataSource.S3DataSource.S3Uri",
