@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import click
 
+from emulator.api.jobs.short_names import choose_named
 from emulator.cli.jobs.jobs import NO_SUCH_JOB, STATUSES, refuse_several
 from emulator.cli.own_api import ask
 from emulator.cli.running import Emulator, connect, emulator_option, fail, json_option
@@ -38,7 +39,7 @@ _name_argument = click.argument("name", required=False)
 def processing(state_dir: Path | None, name: str | None, limit: int, status: str | None, *, as_json: bool) -> None:
     """Show the latest processing jobs and what they judge.
 
-    With NAME, a job's name or its beginning, the job is shown with its inputs and outputs.
+    With NAME, a job's name, a part of it, or REGION/NAME, the job is shown with its inputs and outputs.
     """
     emulator = connect(state_dir)
     if name is not None:
@@ -66,7 +67,7 @@ def processing(state_dir: Path | None, name: str | None, limit: int, status: str
 def tuning(state_dir: Path | None, name: str | None, limit: int, status: str | None, *, as_json: bool) -> None:
     """Show the latest tuning jobs, or the trials of one.
 
-    With NAME, a tuning job's name or its beginning, its trials are shown, the best first.
+    With NAME, a tuning job's name, a part of it, or REGION/NAME, its trials are shown, the best first.
     """
     emulator = connect(state_dir)
     if name is not None:
@@ -94,7 +95,7 @@ def tuning(state_dir: Path | None, name: str | None, limit: int, status: str | N
 def pipelines(state_dir: Path | None, name: str | None, limit: int, status: str | None, *, as_json: bool) -> None:
     """Show the latest pipeline executions, or the steps of one.
 
-    With NAME, an execution's id or its beginning, its steps are shown with their jobs.
+    With NAME, an execution's id, a part of it, or REGION/ID, its steps are shown with their jobs.
     """
     emulator = connect(state_dir)
     if name is not None:
@@ -118,10 +119,10 @@ def _list(emulator: Emulator, path: str, limit: int, status: str | None) -> list
 
 
 def _describe(emulator: Emulator, command: str, path: str, kind: str, name: str) -> dict[str, Any]:
-    """Find a job by its name or the beginning of it; end the command if there is none, or several."""
-    listed = ask(emulator, path, [("nameContains", name), ("limit", _MOST_JOBS)])["jobs"]
-    found = [each for each in listed if each["name"] == name]
-    found = found or [each for each in listed if each["name"].startswith(name)]
+    """Find a job by its name or a part of it, or by REGION/NAME; end the command if there is none, or several."""
+    region, _, text = name.rpartition("/")
+    listed = ask(emulator, path, [("region", region), ("nameContains", text), ("limit", _MOST_JOBS)])["jobs"]
+    found = choose_named(text, listed, lambda each: each["name"])
     if not found:
         fail(f"There is no {kind} {name}: smdebug-emulator {command} lists them.", NO_SUCH_JOB)
     if len(found) > 1:

@@ -7,12 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 from emulator.cli.commands import main
+from emulator.cli.jobs.jobs import NO_SUCH_JOB
 from sdk_compat.demo.training_job import ROLE_ARN, build_training_job
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
 from tests.waiting import ENDED, wait_until
 
 BUCKET = "other-kinds"
+REGION = "us-east-1"
 TRIAL = ("RoleArn", "OutputDataConfig", "ResourceConfig", "StoppingCondition")
 
 
@@ -95,3 +97,14 @@ def test_a_pipeline_execution_and_its_steps(emulator: EmulatorProcess) -> None:
     assert row.split(maxsplit=4)[:4] == ["Refuse", "Fail", "Failed", "-"]
     assert "no data" in row
     assert json.loads(run(emulator, "pipelines", name, "--json"))["stepList"][0]["name"] == "Refuse"
+
+
+def test_names_in_short(emulator: EmulatorProcess) -> None:
+    whole = run(emulator, "tuning", "search")
+    assert [run(emulator, "tuning", name) for name in ("arc", f"{REGION}/search", f"{REGION}/arc")] == [whole] * 3
+    (execution,) = json.loads(run(emulator, "pipelines", "--json"))
+    run(emulator, "pipelines", f"{REGION}/{execution['name']}")
+    for name in ("eu-west-3/search", f"{REGION}/"):
+        done = CliRunner().invoke(main, ["tuning", name, "--state-dir", str(emulator.state_dir)])
+        assert done.exit_code == NO_SUCH_JOB
+        assert f"There is no tuning job {name}" in done.output
