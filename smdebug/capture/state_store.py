@@ -26,7 +26,7 @@ class StateStore:
         """Find the checkpoint folder; without a checkpoint config, all methods do nothing."""
         self._folder = _get_checkpoint_folder()
         self._states = self._read() if self._folder else []
-        self._seen: dict[str, int] = self._get_checkpoint_files() if self._folder else {}
+        self._seen: dict[str, tuple[int, int]] = self._get_checkpoint_files() if self._folder else {}
 
     @property
     def is_in_use(self) -> bool:
@@ -38,7 +38,7 @@ class StateStore:
         return max(reversed(self._states), key=lambda state: int(state[LATEST_GLOBAL_STEP_SEEN]), default=None)
 
     def is_checkpoint_updated(self) -> bool:
-        """Return whether the checkpoint files changed in name, number or size since the last call."""
+        """Return whether the checkpoint files changed in name, number, size or time since the last call."""
         if not self._folder:
             return False
         files = self._get_checkpoint_files()
@@ -68,20 +68,22 @@ class StateStore:
             get_logger().warning("%s holds entries that are not states of a training: they are ignored.", path)
         return whole
 
-    def _get_checkpoint_files(self) -> dict[str, int]:
+    def _get_checkpoint_files(self) -> dict[str, tuple[int, int]]:
         assert self._folder
-        sizes: dict[str, int] = {}
+        # With the time of the last change: a script that overwrites one file may never change its size.
+        files: dict[str, tuple[int, int]] = {}
         for folder, _, names in os.walk(self._folder):
             for name in names:
                 if name.startswith(METADATA_FILENAME) or UPLOADED_SUFFIX in name:
                     continue
                 path = Path(folder) / name
                 try:
-                    sizes[str(path)] = path.stat().st_size
+                    found = path.stat()
                 except FileNotFoundError:
                     # The training may replace its checkpoints at any time.
                     continue
-        return sizes
+                files[str(path)] = found.st_size, found.st_mtime_ns
+        return files
 
 
 def _is_state(state: object) -> bool:

@@ -283,6 +283,21 @@ def test_steps_go_on_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert restarted.step == 4
 
 
+def test_a_checkpoint_that_is_overwritten_leaves_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "checkpointconfig.json"
+    config.write_text(json.dumps({"LocalPath": str(tmp_path / "checkpoints")}))
+    monkeypatch.setenv("CHECKPOINT_CONFIG_FILE_PATH", str(config))
+    (tmp_path / "checkpoints").mkdir()
+    checkpoint = tmp_path / "checkpoints" / "model.bin"
+    counters = StepCounters()
+    for step in range(3):
+        counters.increment(ModeKeys.TRAIN)
+        checkpoint.write_bytes(b"x")
+        os.utime(checkpoint, (step, step))
+    counters.increment(ModeKeys.TRAIN)
+    assert StepCounters().step == 2
+
+
 @pytest.mark.parametrize("kept", ["newest", "no_saved_step"])
 def test_of_states_at_one_step_the_newest_counts_and_one_without_a_saved_step_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
