@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -111,12 +112,11 @@ class BaseHook(Framework):
         # Set by frameworks whose steps can be traced, in a job that may be profiled.
         self.tracer: StepTracer | None = None
         set_hook(self)
-        atexit.register(self._cleanup)
+        atexit.register(self._cleanup_at_exit)
         # Processes forked by multiprocessing skip atexit and run multiprocessing's own finalizers instead.
         self._finalizer: Any = None
-        processes = sys.modules.get("multiprocessing.process")
-        if processes is not None and processes.parent_process() is not None:
-            self._finalizer = sys.modules["multiprocessing.util"].Finalize(self, self._cleanup, exitpriority=0)
+        if _is_child():
+            self._finalizer = sys.modules["multiprocessing.util"].Finalize(self, self._cleanup_at_exit, exitpriority=0)
 
     # Public API for scripts.
 
@@ -237,17 +237,19 @@ class BaseHook(Framework):
             name: name of the scalar.
             value: any value with exactly one element.
             sm_metric: also write the number to SageMaker's metrics file; see `smdebug.writing.metrics_file`.
-            timestamp: seconds since the epoch; None for the current time.
+            timestamp: seconds since the epoch; None for the time of the call.
 
         Raises:
             SMDebugTypeError: the name is not a string, the timestamp is not a number, or the value does not have
                 exactly one element.
         """
         check_name(name)
+        if timestamp is None:
+            timestamp = time.time()
         array = self.recorder.tensors.to_array(value)
         if array.size != 1:
             raise SMDebugTypeError(f"save_scalar takes one number; {name!r} has {array.size}.")
-        if timestamp is not None and not isinstance(timestamp, (int, float)):
+        if not isinstance(timestamp, (int, float)):
             raise SMDebugTypeError(f"A timestamp is a number of seconds since the epoch, not {timestamp!r}.")
         scalar = Scalar(f"{self.SCALAR_PREFIX}{name}", array.copy(), sm_metric, timestamp, self.mode)
         self.recorder.save_scalar(scalar)
@@ -277,7 +279,7 @@ class BaseHook(Framework):
         """End the step in progress and the run; the hook saves nothing afterwards."""
         if self.tracer is not None and not self.recorder.is_closed and self.recorder.is_own_process:
             self.tracer.close()
-        atexit.unregister(self._cleanup)
+        atexit.unregister(self._cleanup_at_exit)
         if self._finalizer is not None:
             self._finalizer.cancel()
         self._cleanup()
@@ -342,6 +344,11 @@ class BaseHook(Framework):
             self.detach()
             self.recorder.close()
 
+    def _cleanup_at_exit(self) -> None:
+        """Clean up, unless this is a child process that has made the hook by importing the script, and not used it."""
+        if not (self.recorder.is_unused and _is_child()):
+            self._cleanup()
+
     # Called by the hooks of frameworks, and by `guarded`.
 
     def trace_step(self) -> None:
@@ -356,11 +363,13 @@ class BaseHook(Framework):
 
     # Called for the profiler by AWS's builds of the frameworks, and by scripts that trace their own events.
 
+    @guarded("a trace event")
     def record_trace_events(
         self,
+        /,
         timestamp: float,
-        training_phase: str,
-        op_name: str,
+        training_phase: str = "",
+        op_name: str = "",
         phase: str = "X",
         duration: float = 1,
         **args: Any,
@@ -394,6 +403,12 @@ class BaseHook(Framework):
 
 # smdebug's name for the base class of hooks that frameworks call back.
 CallbackHook = BaseHook
+
+
+def _is_child() -> bool:
+    """Return whether multiprocessing started this process, which imports the script to run a function of it."""
+    processes = sys.modules.get("multiprocessing.process")
+    return processes is not None and processes.parent_process() is not None
 
 
 def _flatten(names: Any) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from smdebug.capture.step_counters import StepCounters
 from smdebug.config.collection import Collection
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.storage.outage import ObjectStoreError
 from smdebug.storage.output import get_outage
 from smdebug.writing.run_writer import RunWriter
 from smdebug.writing.selected_tensor import Selection, write_value
@@ -40,13 +41,7 @@ class StepRecorder(KeptOutOfCopies):
     """
 
     def __init__(
-        self,
-        framework: Framework,
-        out_dir: str,
-        tensorboard_dir: str | None,
-        *,
-        all_workers: bool,
-        dry_run: bool,
+        self, framework: Framework, out_dir: str, tensorboard_dir: str | None, *, all_workers: bool, dry_run: bool
     ) -> None:
         """Initialize with the hook, and the checked folder or `s3://` prefix of the run.
 
@@ -70,7 +65,8 @@ class StepRecorder(KeptOutOfCopies):
         self._idle_plan: SavingPlan | None = None
         # The step that scalars join at once, while it is the newest one.
         self._open_to_scalars: int | None = None
-        self._waiting_scalars: list[Scalar] = []
+        # In the order of the calls. By name, as below; SageMaker's metrics file gets every value of a metric.
+        self._waiting_scalars: dict[str | int, Scalar] = {}
         # By name: if a tensor is saved again before its step begins, the last value counts, as it does within a step.
         self._waiting_tensors: dict[str, tuple[Any, tuple[str, ...]]] = {}
         # The last step for which a tensor had waited, by its name.
@@ -254,7 +250,13 @@ class StepRecorder(KeptOutOfCopies):
         finally:
             self.is_closed = True
             self._idle_steps = 0
-            self._runs.end()
+            if self._framework.is_main_process():
+                self._runs.end()
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no step has begun, and the script has saved nothing."""
+        return not (self.counters.has_begun or self._runs.has_written or self._waiting_scalars or self._waiting_tensors)
 
     @property
     def is_own_process(self) -> bool:
@@ -271,8 +273,9 @@ class StepRecorder(KeptOutOfCopies):
             self._write_scalar(scalar)
             return
         with self._lock:
-            kept = [each for each in self._waiting_scalars if not scalar.replaces(each)]
-            self._waiting_scalars = [*kept, scalar]
+            key = id(scalar) if scalar.is_metric else scalar.name
+            self._waiting_scalars.pop(key, None)
+            self._waiting_scalars[key] = scalar
 
     def save_for_collections(self, name: str, value: Any, collection_names: tuple[str, ...]) -> None:
         """Save a value if one of the collections is due at the current step.
@@ -299,7 +302,7 @@ class StepRecorder(KeptOutOfCopies):
 
     def report_loss(self, lost: str, error: Exception) -> None:
         """Report a loss once; a step whose file cannot be written is dropped."""
-        if isinstance(error, OSError):
+        if isinstance(error, (OSError, ObjectStoreError)):
             self._framework.give_up_step()
             with self._lock:
                 self._drop_step()
@@ -371,8 +374,8 @@ class StepRecorder(KeptOutOfCopies):
             self._described_extent = extent
 
     def _write_waiting_scalars(self) -> None:
-        scalars, self._waiting_scalars = self._waiting_scalars, []
-        for scalar in scalars:
+        scalars, self._waiting_scalars = self._waiting_scalars, {}
+        for scalar in scalars.values():
             self._write_scalar(scalar)
 
     def _write_waiting_tensors(self) -> None:
@@ -393,12 +396,8 @@ class StepRecorder(KeptOutOfCopies):
 
     def _write_stamped(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> StepWriter:
         writer = self._open_writer()
-        # Use the mode of the step: the recorder may have changed to a mode that has no step yet.
-        if timestamp is not None:
-            writer.stamp(writer.mode, writer.mode_step, timestamp)
-        write_value(writer, name, array)
-        if timestamp is not None:
-            writer.stamp(writer.mode, writer.mode_step, None)
+        with writer.stamped(timestamp):
+            write_value(writer, name, array)
         return writer
 
     @guarded("a tensor given to save_tensor")

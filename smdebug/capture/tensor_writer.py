@@ -52,5 +52,5 @@ class TensorWriter:
 
     def _show(self, writer: StepWriter, name: str, array: np.ndarray[Any, Any], selection: Selection) -> None:
         """Add an array to the summaries; TensorBoard also shows those of which only reductions are saved."""
-        if (selection.raw or self._summaries.wants_tensors) and self._summaries.wants(array.size):
+        if (selection.raw or self._summaries.wants_tensors) and self._summaries.wants(selection.collections):
             self._summaries.add_tensor(name, array, selection.collections, writer.mode, writer.step, writer.mode_step)

@@ -98,7 +98,7 @@ class RunWriter:
         self._last: StepWriter | None = None
         # A step whose visible files must not be replaced by values that arrive after a failure.
         self._given_up: int | None = None
-        self._has_written = False
+        self.has_written = False
 
     @property
     def is_own_process(self) -> bool:
@@ -146,7 +146,7 @@ class RunWriter:
         if step == self._given_up:
             raise SMDebugRuntimeError(f"Nothing more can be added to step {step}: an earlier addition failed.")
         if self._last is None or self._last.step != step:
-            self._has_written = True
+            self.has_written = True
             self._last = StepWriter(
                 self._root, serialize_tf_device(self._worker.name), step, mode, mode_step, self._heads
             )
@@ -211,7 +211,7 @@ class RunWriter:
     @property
     def was_deleted(self) -> bool:
         """Whether the folder of the run was removed after this process wrote to it."""
-        return self._has_written and not is_s3_path(self._root) and not Path(self._root).exists()
+        return self.has_written and not is_s3_path(self._root) and not Path(self._root).exists()
 
     def _is_last_to_end(self) -> bool:
         if self._worker is None or self._dry_run:

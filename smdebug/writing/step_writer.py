@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from crc32c import crc32c
@@ -114,6 +115,16 @@ class StepWriter:
         """Set mode, mode step and time (seconds since the epoch, None for the current time) of later records."""
         self._event_fields = encode_event_fields(time.time() if timestamp is None else timestamp, self.step)
         self._metadata = encode_metadata(mode, mode_step)
+
+    @contextmanager
+    def stamped(self, timestamp: float | None) -> Iterator[None]:
+        """Give the records added within the block a time, in seconds since the epoch; None for the current time."""
+        # The mode is that of the step: the training may have changed to a mode that has no step yet.
+        self.stamp(self.mode, self.mode_step, timestamp)
+        try:
+            yield
+        finally:
+            self.stamp(self.mode, self.mode_step, None)
 
     @property
     def is_empty(self) -> bool:

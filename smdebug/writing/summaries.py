@@ -35,7 +35,7 @@ class Scalar(NamedTuple):
         name: name of the tensor in the run.
         array: array with exactly one element.
         is_metric: whether the number is also written to SageMaker's metrics file.
-        timestamp: seconds since the epoch; None for the time of writing.
+        timestamp: seconds since the epoch.
         mode: the mode in which the script gave the number, which names the metric. As upstream: the tensor may wait for
             a step of another mode.
     """
@@ -43,12 +43,8 @@ class Scalar(NamedTuple):
     name: str
     array: NDArray[Any]
     is_metric: bool
-    timestamp: float | None
+    timestamp: float
     mode: ModeKeys
-
-    def replaces(self, other: "Scalar") -> bool:
-        """Return whether only this one is saved of two that wait for a step; SageMaker's metrics file gets both."""
-        return self.name == other.name and not self.is_metric and not other.is_metric
 
 
 class Summaries:
@@ -71,9 +67,9 @@ class Summaries:
         """Whether whole tensors are used."""
         return self._tensorboard_dir is not None
 
-    def wants(self, size: int) -> bool:
-        """Return whether a tensor with `size` elements is used."""
-        return self._tensorboard_dir is not None or (self._metrics is not None and size == 1)
+    def wants(self, collections: tuple[Collection, ...]) -> bool:
+        """Return whether a tensor saved for some collections is used."""
+        return self._tensorboard_dir is not None or (self._metrics is not None and _is_metric(collections))
 
     @guarded("a tensor's summary")
     def add_tensor(
@@ -85,16 +81,11 @@ class Summaries:
         step: int,
         mode_step: int,
     ) -> None:
-        """Add a tensor saved for some collections; a single number of a loss or metric is also a SageMaker metric."""
+        """Add a tensor saved for some collections; the mean of a loss or metric is also a SageMaker metric."""
         if self._tensorboard_dir is not None:
             self._show(name, array, collections, mode, step)
-        if (
-            self._metrics
-            and array.size == 1
-            and array.dtype.kind in "biuf"
-            and any(collection.name in SM_METRIC_COLLECTIONS for collection in collections)
-        ):
-            self._metrics.add(name, float(array.reshape(()).astype(np.float64)), mode, mode_step)
+        if self._metrics and array.size and array.dtype.kind in "biuf" and _is_metric(collections):
+            self._metrics.add(name, float(array.mean(dtype=np.float64)), mode, mode_step)
 
     @guarded("a scalar's summary")
     def add_scalar(self, scalar: Scalar, mode: ModeKeys, step: int, metric_step: int) -> None:
@@ -135,12 +126,12 @@ class Summaries:
         self, name: str, array: NDArray[Any], collections: tuple[Collection, ...], mode: ModeKeys, step: int
     ) -> None:
         """Show numbers of scalar collections as scalars, and other tensors as histograms if a collection wants it."""
-        for collection in collections:
-            if collection.name in SCALAR_COLLECTIONS:
-                if array.size == 1:
-                    number = float(array.reshape(()).astype(np.float64))
-                    self._open_file(mode, step).add_number(name, number, step)
-            elif collection.save_histogram and array.size and array.dtype.kind in "iuf":
+        others = [collection for collection in collections if collection.name not in SCALAR_COLLECTIONS]
+        if array.size == 1 and len(others) < len(collections):
+            number = float(array.reshape(()).astype(np.float64))
+            self._open_file(mode, step).add_number(name, number, step)
+        for collection in others:
+            if collection.save_histogram and array.size and array.dtype.kind in "iuf":
                 self._open_file(mode, step).add_histogram(f"{collection.name}/{name}", array, step)
 
     def _open_file(self, mode: ModeKeys, step: int) -> SummaryFile:
@@ -151,3 +142,7 @@ class Summaries:
             self._step_of_file = (mode, step)
             self._file = SummaryFile(self._tensorboard_dir, mode.name, step)
         return self._file
+
+
+def _is_metric(collections: tuple[Collection, ...]) -> bool:
+    return any(collection.name in SM_METRIC_COLLECTIONS for collection in collections)

@@ -72,7 +72,7 @@ class TorchTensorWriter(TensorWriter):
 
     def _write_tensor(self, writer: StepWriter, name: str, value: torch.Tensor, selection: Selection) -> None:
         if selection.raw:
-            is_shown = self._summaries.wants(value.numel())
+            is_shown = self._summaries.wants(selection.collections)
             if value.is_cuda and not is_shown:
                 self._queue.add_copy(name, value)
             else:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -17,10 +17,15 @@ import pytest
 from smdebug import ReductionConfig, SaveConfig, modes
 from smdebug.capture.hook import BaseHook
 from smdebug.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
+from smdebug.format.locations import END_OF_JOB_FILE
 from smdebug.reading.reader import FileReader
+from smdebug.storage.outage import ObjectStoreError
+from smdebug.tracing.step_tracer import StepTracer
 from smdebug.trials import Trial, create_trial
+from smdebug.writing import step_writer
 from smdebug.writing.run_writer import Worker
 from tests.unit.smdebug.hooks import closing_hooks
+from tests.unit.smdebug.scripts import build_script_runner
 
 
 class PlainHook(BaseHook):
@@ -303,3 +308,81 @@ def test_numbers_that_tensorboard_cannot_hold_are_infinite_there(
     shown = FileReader(path).read_events(check="full")
     assert [(each["name"], each["value"]) for each in shown] == [("scalar/large", -np.inf)]
     assert not said.text
+
+
+SPAWNING = """
+import multiprocessing, pathlib, sys
+from smdebug.capture.hook import BaseHook
+from smdebug.writing.run_writer import Worker
+
+class PlainHook(BaseHook):
+    def get_worker(self):
+        return Worker("worker_0", is_chief=True, count=1)
+
+hook = PlainHook(out_dir=sys.argv[1])
+
+def prepare():
+    pass
+
+if __name__ == "__main__":
+    for _ in range(2):
+        child = multiprocessing.get_context("spawn").Process(target=prepare)
+        child.start()
+        child.join()
+        print(child.exitcode)
+    print(sorted(path.name for path in pathlib.Path(sys.argv[1]).rglob("*")))
+"""
+
+
+def test_child_that_only_imports_the_script_ends_no_run(tmp_path: Path) -> None:
+    found = build_script_runner(sys.executable, tmp_path)(SPAWNING, str(tmp_path / "run"))
+    assert found.stdout.splitlines() == ["0", "0", "[]"], found.stderr
+    assert (tmp_path / "run" / END_OF_JOB_FILE).exists()
+
+
+def test_process_that_only_loads_data_ends_no_run(tmp_path: Path) -> None:
+    class LoadingHook(PlainHook):
+        def is_main_process(self) -> bool:
+            return False
+
+    with closing_hooks(lambda: LoadingHook(out_dir=str(tmp_path / "run"))) as make:
+        hook = make()
+        hook._increment_step()
+        hook.close()
+    assert not (tmp_path / "run").exists()
+
+
+def test_metrics_that_wait_for_a_step_cost_no_more_the_more_they_are(make_hook: MakeHook) -> None:
+    hook = make_hook(dry_run=True)
+    began = time.monotonic()
+    for number in range(20_000):
+        hook.save_scalar("loss", number, sm_metric=True)
+    assert time.monotonic() - began < 6
+
+
+def test_outage_during_a_late_value_leaves_the_step_as_it_was(
+    make_hook: MakeHook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, *, append: bool = False) -> None:
+        raise ObjectStoreError(f"503 {path} {append}")
+
+    hook = make_hook()
+    hook._increment_step()
+    hook.save_tensor("first", np.ones(4))
+    hook.recorder.publish()
+    with monkeypatch.context() as patched:
+        patched.setattr(step_writer, "open_output", refuse)
+        hook.save_tensor("large", np.ones(20_000))
+    hook.save_tensor("late", np.ones(4))
+    hook._increment_step()
+    hook.save_tensor("next", np.ones(4))
+    hook.close()
+    assert set(read_everything(create_trial(str(tmp_path / "run")))) == {("first", 0), ("next", 1)}
+
+
+def test_trace_events_need_no_more_than_a_time_and_end_no_training(make_hook: MakeHook) -> None:
+    hook = make_hook()
+    hook.record_trace_events(1.0)
+    hook.tracer = cast("StepTracer", object())
+    hook.record_trace_events(1.0, "phase")
+    hook.tracer = None

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import smdebug.pytorch as smd
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
@@ -206,3 +207,42 @@ def test_a_tensorboard_folder_that_cannot_be_made_costs_its_files_only(
     training.step(2)
     assert run.steps == [0, 1]
     assert "CrossEntropyLoss_output_0" in run.values(1)
+
+
+def test_a_loss_of_several_numbers_is_a_metric_by_its_mean(
+    make_hook: MakeHook, training: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.save_tensor("samples", torch.tensor([1.0, 2.0, 6.0]), "losses")
+    hook.save_tensor("others", torch.tensor([1.0, 2.0]))
+    training.step()
+    hook.close()
+    lines = (tmp_path / "metrics" / f"{os.getpid()}.json").read_text().splitlines()
+    assert [(json.loads(line)["MetricName"], json.loads(line)["Value"]) for line in lines] == [("samples_GLOBAL", 3)]
+
+
+def test_a_waiting_metric_has_the_time_of_the_call(
+    make_hook: MakeHook, training: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    hook = make_hook(include_collections=[])
+    hook.register_module(training.model)
+    hook.save_scalar("accuracy", 1, sm_metric=True)
+    called = time.time()
+    time.sleep(0.01)
+    training.step()
+    hook.close()
+    (line,) = (tmp_path / "metrics" / f"{os.getpid()}.json").read_text().splitlines()
+    assert json.loads(line)["Timestamp"] <= called
+
+
+def test_a_number_of_two_collections_is_shown_once(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
+    hook = make_hook(export_tensorboard=True)
+    hook.register_module(training.model)
+    hook.save_tensor("both", torch.tensor(1.0), ["losses", "metrics"])
+    training.step()
+    hook.close()
+    (path,) = (run.path / "tensorboard" / "GLOBAL").iterdir()
+    assert [tag for _, _, tag, _ in read_board(path)] == ["both"]

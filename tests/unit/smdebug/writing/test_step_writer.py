@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +237,14 @@ def test_its_event_file_is_below_the_run(tmp_path: Path, writer: StepWriter) -> 
     assert (writer.mode, writer.mode_step) == (ModeKeys.TRAIN, 2)
     plain = StepWriter(str(tmp_path), "w", 4)
     assert (plain.mode, plain.mode_step) == (ModeKeys.GLOBAL, 4)
+
+
+def test_a_time_ends_with_its_block_even_after_an_error(tmp_path: Path, writer: StepWriter) -> None:
+    with suppress(ValueError), writer.stamped(12.5):
+        add(writer, "a", np.arange(2))
+        raise ValueError
+    add(writer, "b", np.arange(2))
+    writer.close()
+    times = {name: time for name, (_, _, _, time, _) in read_values(tmp_path).items()}
+    assert times["a"] == 12.5
+    assert times["b"] > 1e9
