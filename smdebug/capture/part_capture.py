@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from smdebug.capture.saving_plan import StepPlan
 
@@ -30,7 +31,8 @@ class PartCapture(Generic[Part]):
         self._save = save
         self._report = report
         self._names: dict[Part, str] = {}
-        self._wanted: dict[StepPlan, list[WantedPart[Part]]] = {}
+        # Weak: a script that changes collections in its loop gets a new plan at each step.
+        self._wanted: WeakKeyDictionary[StepPlan, list[WantedPart[Part]]] = WeakKeyDictionary()
         self._numbers: dict[str, int] = {}
 
     def __contains__(self, part: Part) -> bool:

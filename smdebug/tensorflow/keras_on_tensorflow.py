@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from smdebug.barrier import guarded
 from smdebug.capture.saving_plan import StepPlan
@@ -47,7 +48,8 @@ class KerasHook(BatchHook):
         """Initialize with the arguments of BaseHook."""
         super().__init__(*args, **kwargs)
         self._functions: dict[int, tuple[ModelNames, StepFunctions]] = {}
-        self._wants: dict[tuple[int, StepPlan], Wants] = {}
+        # By plan and the id of the names.
+        self._wants: WeakKeyDictionary[StepPlan, dict[int, Wants]] = WeakKeyDictionary()
         self._variables = VariableReader()
         # Id of the names that were last compared with their model, and the step of that comparison.
         self._asked_at = (0, -1)
@@ -184,10 +186,10 @@ class KerasHook(BatchHook):
     def _get_wants(self, names: ModelNames | RegisteredModels, plan: StepPlan) -> Wants:
         if isinstance(names, RegisteredModels) and names.refresh():
             self._wants.clear()
-        key = (id(names), plan)
-        wants = self._wants.get(key)
+        known = self._wants.setdefault(plan, {})
+        wants = known.get(id(names))
         if wants is None:
-            wants = self._wants[key] = choose_wants(names, plan)
+            wants = known[id(names)] = choose_wants(names, plan)
         return wants
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import xgboost
@@ -91,7 +92,7 @@ class Hook(BaseHook, TrainingCallback):
         self.train_data = get_matrix(train_data, "train_data")
         self.validation_data = get_matrix(validation_data, "validation_data")
         # Whether a step with a plan wants any tensor of a group.
-        self._wanted: dict[tuple[StepPlan, str], bool] = {}
+        self._wanted: WeakKeyDictionary[StepPlan, dict[str, bool]] = WeakKeyDictionary()
         self._known_metrics: set[str] = set()
         self._said: set[str] = set()
         if reduction_config is not None:
@@ -217,11 +218,10 @@ class Hook(BaseHook, TrainingCallback):
 
     def _wants(self, plan: StepPlan, group: str, get_names: Callable[[], Iterable[str]]) -> bool:
         """Return whether a step with this plan wants any tensor of a group; its names are asked for once a plan."""
-        wanted = self._wanted.get((plan, group))
-        if wanted is None:
-            wanted = any(collection.matches(name) for name in get_names() for collection in plan.due)
-            self._wanted[plan, group] = wanted
-        return wanted
+        known = self._wanted.setdefault(plan, {})
+        if group not in known:
+            known[group] = any(collection.matches(name) for name in get_names() for collection in plan.due)
+        return known[group]
 
     def _wants_features(self, plan: StepPlan, prefix: str, get_features: Callable[[], list[str]]) -> bool:
         def get_names() -> list[str]:

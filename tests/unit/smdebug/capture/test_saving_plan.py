@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smdebug.capture.part_capture import PartCapture
 from smdebug.capture.saving_plan import SavingPlan, StepPlan
 from smdebug.config.collection import Collection
 from smdebug.config.reduction_config import ReductionConfig
@@ -144,3 +145,11 @@ def test_numbered_tensors_may_be_wanted_by_regex_or_by_name(regex: str, names: t
     collection.add_tensor_name(names)
     plan = StepPlan([collection], [collection])
     assert [plan.wants_numbered("out_"), plan.wants_numbered("out_")] == [wanted, wanted]
+
+
+def test_parts_of_a_plan_that_is_gone_are_forgotten() -> None:
+    capture: PartCapture[str] = PartCapture(lambda _name, _value: None, lambda _lost, _error: None)
+    capture.add("part", "fc")
+    for _ in range(3):
+        assert capture.find_wanted(StepPlan([], [])) == []
+    assert len(capture._wanted) <= 1
