@@ -1,6 +1,6 @@
 """Base of the Keras hooks on any backend: one step for each batch of a loop."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from smdebug.barrier import guarded
@@ -85,7 +85,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     def _end_epoch(self, epoch: int, logs: Any) -> None:
         if logs is None:
             return
-        numbers = dict(logs)
+        numbers = _flatten(logs)
         if self._evaluated[0] == self.step and "val_loss" in numbers:
             numbers["val_batch"] = self._evaluated[1]
         self.recorder.end_with(self._read_logs(epoch, numbers))
@@ -193,10 +193,25 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
                 self.recorder.save_for(collection_name, name, value)
 
     def _read_logs(self, batch: int, logs: Any) -> Iterator[tuple[str, str, Any]]:
-        """Return the collection, name and value of each number in the logs, and of the batch or epoch number."""
-        for name, value in {**(logs if isinstance(logs, dict) else {}), "batch": batch}.items():
-            array = self.recorder.tensors.to_array(value)
+        """Return the collection, name and value of each number in the logs, and of the batch or epoch number.
+
+        A value that is no number costs itself only: a training may put anything into its logs.
+        """
+        for name, value in {**_flatten(logs), "batch": batch}.items():
+            try:
+                array = self.recorder.tensors.to_array(value)
+            except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
+                self.report_loss(f"{name} of the logs", error)
+                continue
             yield _get_collection_name(name), name, array.reshape(1) if array.ndim == 0 else array
+
+
+def _flatten(logs: Any) -> dict[str, Any]:
+    """Return logs without the dicts that group some of them, as Keras shows them; {} for what is no logs."""
+    found: dict[str, Any] = {}
+    for name, value in logs.items() if isinstance(logs, Mapping) else ():
+        found |= _flatten(value) if isinstance(value, Mapping) else {name: value}
+    return found
 
 
 def _get_collection_name(number: str) -> str:

@@ -31,7 +31,8 @@ def get_hook(
 
     Args:
         hook_type: `keras`, `session` or `estimator`. With None, the current hook may be of any type, and a new hook is
-            a Keras hook.
+            a Keras hook. Otherwise, as upstream does, a current TensorFlow hook of another type is forgotten; a
+            SessionHook serves as the hook of an estimator.
         json_config_path: config file of a new hook; None for the job's config.
         create_if_not_exists: whether to create a hook if there is none.
 
@@ -46,8 +47,19 @@ def get_hook(
         return None
     from smdebug.tensorflow.tensorflow_hook import TensorflowHook
 
-    found = find_hook(TensorflowHook, json_config_path, create_if_not_exists=False)
-    if found is None and create_if_not_exists:
-        module, name = _HOOKS[hook_type or "keras"]
-        found = find_hook(getattr(import_module(module), name), json_config_path, create_if_not_exists=True)
+    # For upstream, EstimatorHook is another name of SessionHook.
+    accepted = TensorflowHook if hook_type is None else _get_class("session" if hook_type == "estimator" else hook_type)
+    current = get_current_hook()
+    if isinstance(current, accepted):
+        return current
+    if isinstance(current, TensorflowHook):
+        del_hook()
+    if not create_if_not_exists:
+        return None
+    return find_hook(_get_class(hook_type or "keras"), json_config_path, create_if_not_exists=True)
+
+
+def _get_class(hook_type: str) -> "type[TensorflowHook]":
+    module, name = _HOOKS[hook_type]
+    found: type[TensorflowHook] = getattr(import_module(module), name)
     return found

@@ -193,9 +193,28 @@ def test_get_hook_knows_its_types(run: WrittenRun) -> None:
     hook = smd.KerasHook(str(run.path))
     try:
         assert smd.get_hook() is smd.get_hook("keras") is hook
+        assert smd.get_hook("session") is smd.get_hook() is None
+        session_hook = smd.SessionHook(str(run.path))
+        session_hook.close()
+        assert smd.get_hook("estimator") is smd.get_hook("session") is session_hook
+        smd.set_hook(hook)
+        assert smd.get_hook("estimator", str(run.path / "missing.json"), create_if_not_exists=True) is None
+        assert smd.get_hook() is None
     finally:
         hook.close()
         smd.del_hook()
+
+
+class OddLogs(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs |= {"nothing": None, "parts": {"a": 2.0 + epoch}, "last": 3.0}
+
+
+def test_a_log_value_that_is_no_number_costs_itself_only(make_hook: MakeHook, run: WrittenRun) -> None:
+    fit(make_model(), OddLogs(), make_hook())
+    values = run.values(run.steps[-1])
+    assert (values["a"].item(), values["last"].item()) == (2.0, 3.0)
+    assert not {"nothing", "parts"} & set(values)
 
 
 def test_a_keras_that_lacks_what_is_tapped_costs_the_steps_only(
