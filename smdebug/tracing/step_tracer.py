@@ -204,6 +204,9 @@ class StepTracer:
         """Log once what was lost; nothing is traced until the configuration changes."""
         self._losses.say(lost, error)
         self.config = self._step = self._python = None
+        timeline, self._timeline = self._timeline, None
+        if timeline is not None and os.getpid() == self._pid:
+            timeline.close()
 
     def _look(self, point: tuple[str, int]) -> None:
         """Check whether the configuration has changed, and apply it."""

@@ -6,6 +6,7 @@ Perfetto and chrome://tracing open them.
 import json
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -34,6 +35,8 @@ class Timeline:
         self._max_failures = max_failures
         self._lock = threading.Lock()
         self._file: TextIO | None = None
+        # Whether there is a file under the temporary name.
+        self._is_unnamed = False
         # Bytes of the open file, whose text is ASCII. To ask for its position would write its buffer.
         self._size = 0
         self._opened_at = 0.0
@@ -68,7 +71,10 @@ class Timeline:
         """Write the remaining data, and give the last file its name."""
         with self._lock:
             self._write()
-            self._close_file()
+            try:
+                self._close_file()
+            except OSError as error:
+                self._lose(error)
 
     def _write(self) -> None:
         events, self._events = self._events, []
@@ -78,10 +84,15 @@ class Timeline:
             if self._file is not None:
                 self._file.flush()
         except OSError as error:
-            self._file = None
-            self._failures_left -= 1
-            if self._failures_left in (0, self._max_failures - 1):
-                get_logger().error("Trace events are lost: %s", error)
+            self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        """Keep what the file holds so far, and report the loss of what could not be written."""
+        with suppress(OSError):
+            self._name_file()
+        self._failures_left -= 1
+        if self._failures_left in (0, self._max_failures - 1):
+            get_logger().error("Trace events are lost: %s", error)
 
     def _write_event(
         self, phase: str, name: str, kind: str, start: float, duration: float, args: dict[str, Any]
@@ -108,8 +119,10 @@ class Timeline:
 
     def _open_file(self, end_us: int) -> TextIO:
         self._framework.mkdir(parents=True, exist_ok=True)
+        # A file that could not be renamed would be overwritten.
+        self._name_file()
         self._file = file = self._path.open("w", encoding="utf-8")
-        self._failures_left = self._max_failures
+        self._failures_left, self._is_unnamed = self._max_failures, True
         self._opened_at, self._hour = end_us / 1e6, end_us // 3_600_000_000
         self._end_us, self._size = end_us, 0
         self._described.clear()
@@ -130,12 +143,29 @@ class Timeline:
         return self._framework / f"{self._node}_{SUFFIX}.tmp"
 
     def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.write("\n]\n")
+            self._name_file()
+
+    def _name_file(self) -> None:
+        """Close the file and give it its name; readers accept one whose end is missing."""
         file, self._file = self._file, None
-        if file is None:
+        if not self._is_unnamed:
             return
-        file.write("\n]\n")
-        file.close()
+        try:
+            if file is not None:
+                file.close()
+        finally:
+            self._rename()
+
+    def _rename(self) -> None:
+        if self._path.stat().st_size == 0:
+            # The disk is full since it was opened.
+            self._path.unlink()
+            self._is_unnamed = False
+            return
         hour = time.strftime("%Y%m%d%H", time.gmtime(self._end_us // 1_000_000))
         folder = self._framework / "pevents" / hour
         folder.mkdir(parents=True, exist_ok=True)
         self._path.rename(folder / f"{self._end_us}_{self._node}_{SUFFIX}")
+        self._is_unnamed = False

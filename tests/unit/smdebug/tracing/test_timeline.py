@@ -1,9 +1,11 @@
 """Tests of trace event files: names, splits and numbers as AWS's."""
 
+import errno
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from smdebug.tracing.step_tracer import StepTracer, Watch
 from smdebug.tracing.timeline import Timeline
 
 NOW = 1_700_000_000.0
@@ -64,3 +66,37 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         timeline.record("Step", "Step", NOW + number, 0.5, {})
     timeline.close()
     assert [path.name for path in tmp_path.iterdir()] == ["framework"]
+
+
+class FullDisk:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, text[:0])
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def test_a_full_disk_costs_only_what_comes_meanwhile(tmp_path: Path) -> None:
+    timeline = make(tmp_path)
+    for number in range(65):
+        timeline.record("Step", "Step", NOW + number / 1000, 0.0001, {})
+    timeline._file = FullDisk(timeline._file)  # type: ignore[assignment]
+    for number in range(65, 193):
+        timeline.record("Step", "Step", NOW + number / 1000, 0.0001, {})
+    timeline.close()
+    first, second = sorted(tmp_path.rglob("*.json"))
+    assert first.read_text().count('"dur"') == 65
+    assert sum(event["ph"] == "X" for event in json.loads(second.read_text())) == 64
+    assert list(tmp_path.rglob("*.tmp")) == []
+
+
+def test_a_tracer_that_fails_keeps_what_it_recorded(tmp_path: Path) -> None:
+    tracer = StepTracer(cast("Watch", object()), lambda: 0)
+    tracer._timeline = make(tmp_path)
+    tracer.record("Step", "Step", NOW, 0.5, {})
+    tracer.report_loss("a step", ValueError("broken"))
+    ((_, events),) = read_files(tmp_path).items()
+    assert sum(event["ph"] == "X" for event in events) == 1
