@@ -305,12 +305,12 @@ class Trial:
         return read_step_data(self, names, step, mode)
 
     def labels(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[NDArray[Any]]:
-        """Return the values of the tensors whose names begin with `labels`; otherwise as `inputs`."""
-        return read_step_data(self, self.tensor_names(regex="^labels"), step, mode)
+        """Return the values of the tensors whose names hold `label`; otherwise as `inputs`."""
+        return read_step_data(self, self.tensor_names(regex="label"), step, mode)
 
     def predictions(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[NDArray[Any]]:
-        """Return the values of the tensors whose names begin with `predictions`; otherwise as `inputs`."""
-        return read_step_data(self, self.tensor_names(regex="^predictions"), step, mode)
+        """Return the values of the tensors whose names hold `prediction`; otherwise as `inputs`."""
+        return read_step_data(self, self.tensor_names(regex="prediction"), step, mode)
 
     def has_passed_step(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> StepState:
         """Return whether a step, in the numbers of a mode, can be read, may still come, or will never come."""
