@@ -152,9 +152,9 @@ class InvalidWorker(SMDebugError):  # noqa: N818 -- smdebug's name
 
 
 class NoMoreData(SMDebugError):  # noqa: N818 -- smdebug's name
-    """The training has ended, and the requested step is at or after the last saved step."""
+    """The training has ended, and the requested step is at or after the last saved step, -1 if there is none."""
 
-    def __init__(self, step: int, mode: modes, last_step: int | None) -> None:
+    def __init__(self, step: int, mode: modes, last_step: int) -> None:
         self.step = step
         self.mode = mode
         self.last_step = last_step

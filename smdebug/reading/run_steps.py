@@ -180,7 +180,7 @@ class RunSteps:
             if state is StepState.UNAVAILABLE:
                 known = self._known(mode)
                 if self.loaded_all_steps and (not known or step >= known[-1]):
-                    raise NoMoreData(step, mode, known[-1] if known else None)
+                    raise NoMoreData(step, mode, known[-1] if known else -1)
                 raise StepUnavailable(step, mode)
             time.sleep(self.poll_interval_s)
 

@@ -49,7 +49,7 @@ def evaluate_steps(rule_obj: Rule, start_step: int, end_step: int | None) -> Ite
         if found is None:
             known = trial.steps(show_incomplete_steps=True)
             if trial.loaded_all_steps and (not known or step > known[-1]):
-                raise NoMoreData(step, ModeKeys.GLOBAL, known[-1] if known else None)
+                raise NoMoreData(step, ModeKeys.GLOBAL, known[-1] if known else -1)
             return
         outcome: SMDebugError | None = None
         try:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from smdebug.exceptions import NoMoreData
 from smdebug.mode_keys import ModeKeys
 from smdebug.reading.run_files import LocalRunFiles
 from smdebug.reading.run_index import RunIndex
@@ -98,3 +99,11 @@ def test_steps_back() -> None:
     table = make_steps(1)
     fill(table, {0: 1, 3: 1, 6: 1})
     assert list(table.steps_back_from(5, ModeKeys.GLOBAL)) == [3, 0]
+
+
+def test_last_step_of_a_run_without_steps() -> None:
+    table = make_steps(1)
+    table.close()
+    with pytest.raises(NoMoreData) as caught:
+        table.wait_for_step(0, ModeKeys.GLOBAL)
+    assert caught.value.last_step == -1
