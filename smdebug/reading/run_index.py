@@ -35,6 +35,7 @@ class RunIndex:
     Attributes:
         files: see above.
         layouts: the layouts of all index files that were read.
+        entered: the global step of each index file that was read, in the order of reading.
         damage: why the data of a worker at a step is lost, by (step, worker).
         lock: held while new files are searched or read, so that several threads can use one trial.
     """
@@ -48,6 +49,7 @@ class RunIndex:
         self._steps: dict[int, dict[str, StepIndex]] = {}
         self.layouts = Layouts()
         self._templates = IndexTemplates()
+        self.entered: list[int] = []
         self.damage: dict[tuple[int, str], str] = {}
         self._newest_steps: dict[str, int] = {}
         self._modes_of_steps: dict[int, tuple[ModeKeys, int]] = {}
@@ -232,6 +234,7 @@ class RunIndex:
         self.damage.pop((step, worker), None)
         self._enter_mode(step, index.mode, index.mode_step)
         self._steps.setdefault(step, {})[worker] = index
+        self.entered.append(step)
 
     def _enter_mode(self, step: int, mode: ModeKeys, mode_step: int) -> None:
         if mode is ModeKeys.GLOBAL:

@@ -1,6 +1,8 @@
 """Tensors of a run: their steps, values, shapes and reductions."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from numpy.typing import NDArray
@@ -25,6 +27,9 @@ from smdebug.reading.run_steps import RunSteps, StepState
 from smdebug.reading.step_index import SavedTensor
 
 __all__ = ["ModeSteps", "Step", "StepState", "Tensor"]
+
+# How many steps are looked at one by one for earlier steps of a tensor.
+_NEAR_STEPS = 16
 
 
 class Tensor:
@@ -52,6 +57,9 @@ class Tensor:
         self._steps = steps
         self._index = steps.index
         self._reader = reader
+        # The sorted steps of each mode, as far as the first index files of `entered` tell.
+        self._own_steps: dict[ModeKeys, list[int]] = {}
+        self._known_files = 0
         self._read_ahead: dict[tuple[ModeKeys, str | None], ReadAhead] = {}
 
     def __repr__(self) -> str:
@@ -231,14 +239,38 @@ class Tensor:
 
     def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
         """Return the last n steps of this tensor up to `step`; all of them if n is None or 0."""
+        check_step(step)
         self._steps.maybe_refresh()
         found: list[int] = []
-        for earlier in self._steps.steps_back_from(step, mode):
-            if n and len(found) == n:
-                break
+        # Usually they are near, and no other index file has to be read.
+        for earlier in islice(self._steps.steps_back_from(step, mode), _NEAR_STEPS if n else 0):
             if self._has(earlier, mode):
                 found.append(earlier)
+            if len(found) == n:
+                return found[::-1]
+        found.clear()
+        own = self._list_own_steps(mode)
+        for at in range(bisect_right(own, step) - 1, -1, -1):
+            if self._steps.state(own[at], mode) is StepState.AVAILABLE and self._has(own[at], mode):
+                found.append(own[at])
+            if len(found) == n:
+                break
         return found[::-1]
+
+    def _list_own_steps(self, mode: ModeKeys) -> list[int]:
+        """Return the sorted steps of a mode that have or had this tensor; index files are looked at once."""
+        self._index.read_all()
+        with self._index.lock:
+            end = len(self._index.entered)
+            for at in range(self._known_files, end):
+                global_step = self._index.entered[at]
+                if self._index.has(global_step, self.name):
+                    _insert(self._own_steps.setdefault(ModeKeys.GLOBAL, []), global_step)
+                    own_mode, mode_step = self._index.mode_step(global_step)
+                    if own_mode is not None and mode_step is not None:
+                        _insert(self._own_steps.setdefault(own_mode, []), mode_step)
+            self._known_files = end
+            return self._own_steps.get(mode, [])
 
     def step(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> None:
         """Raise SMDebugNotImplementedError, as smdebug does."""
@@ -305,3 +337,9 @@ class Tensor:
         if self.cache:
             return self._reader.read_shared(self.name, location, step_num, mode).copy()
         return self._reader.read(self.name, location, step_num, mode)
+
+
+def _insert(steps: list[int], step: int) -> None:
+    at = bisect_left(steps, step)
+    if at == len(steps) or steps[at] != step:
+        steps.insert(at, step)

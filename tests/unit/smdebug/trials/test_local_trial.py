@@ -17,6 +17,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.mode_keys import ModeKeys
+from smdebug.reading.run_index import RunIndex
 from smdebug.trials import LocalTrial, Trial, create_trial
 from smdebug.writing.file_writer import FileWriter
 from smdebug.writing.selected_tensor import write_value
@@ -392,3 +393,27 @@ def test_index_file_that_was_damaged_and_is_written_again_is_read(tmp_path: Path
     assert trial.tensor_names() == ["loss"]
     assert trial.tensor("loss").value(0) == 1
     assert not trial.run_index.damage
+
+
+def test_earlier_steps_of_a_rare_tensor_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunMaker(tmp_path)
+    for step in range(300):
+        rare = {"rare": 1.0} if step in (3, 9, 200) else {}
+        run.write_step(step, {"loss": 1.0, **rare}, ModeKeys.TRAIN if step % 2 else ModeKeys.EVAL, step // 2)
+    tensor = open_run(tmp_path).tensor("rare")
+    assert tensor.prev_steps(299, 2) == [9, 200]
+    looked_at: list[int] = []
+    has = RunIndex.has
+
+    def count(index: RunIndex, step: int, tname: str) -> bool:
+        looked_at.append(step)
+        return has(index, step, tname)
+
+    monkeypatch.setattr(RunIndex, "has", count)
+    assert tensor.prev_steps(199, 5) == tensor.prev_steps(199) == [3, 9]
+    assert tensor.prev_steps(149, 2, ModeKeys.TRAIN) == [1, 4]
+    assert tensor.prev_steps(149, 1, ModeKeys.EVAL) == [100]
+    assert len(looked_at) < 100
+    run.write_step(300, {"rare": 1.0}, ModeKeys.TRAIN, 150)
+    run.end()
+    assert tensor.prev_steps(400, 3) == [9, 200, 300]
