@@ -134,6 +134,7 @@ class DockerEngine(OneMachine, EngineContainers):
                 read_usage=self.read_usage,
                 open_ports=None if self._sidecars is None else self._sidecars.open,
                 machine_cpus=self._machine_cpus,
+                hands_gpus=self.hands_gpus,
             )
 
     @property

@@ -43,8 +43,10 @@ class EngineGpus:
                 yield [DeviceRequest(count=-1, capabilities=capabilities)], {GPUS_LABEL: _ALL}
 
     def _list_held(self) -> Iterator[list[str]]:
-        for each in self._api.containers(filters={"label": GPUS_LABEL}):
-            yield each["Labels"][GPUS_LABEL].split(",")
+        # Also of containers that are created and will be started.
+        for each in self._api.containers(all=True, filters={"label": GPUS_LABEL}):
+            if each["State"] not in ("exited", "dead"):
+                yield each["Labels"][GPUS_LABEL].split(",")
 
 
 def read_gpus(labels: Mapping[str, str]) -> tuple[str, ...] | None:

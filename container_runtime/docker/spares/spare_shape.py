@@ -57,8 +57,19 @@ def has_spares(image: LocalImage, definition: ImageDefinition | None) -> bool:
     return definition is not None and bool(definition.warm_modules) and image.resolved.local == local_name(definition)
 
 
-def find_obstacle(spec: ContainerSpec, image: LocalImage, definition: ImageDefinition) -> str | None:
-    """Return why no spare container can become the container of ``spec``, or None."""
+def find_obstacle(
+    spec: ContainerSpec, image: LocalImage, definition: ImageDefinition, *, hands_gpus: bool = False
+) -> str | None:
+    """Return why no spare container can become the container of ``spec``, or None.
+
+    Args:
+        spec: the container that is needed.
+        image: its image.
+        definition: the definition of the image.
+        hands_gpus: whether the engine gives GPUs to containers that ask for them.
+    """
+    if spec.gpus and hands_gpus:
+        return "it has GPUs"
     if spec.isolated:
         return "it has no network"
     if spec.network is not None:

@@ -81,6 +81,7 @@ class Spares:
         read_usage: measures a container.
         open_ports: opens ports in the network of the container of a name; None if containers reach this machine.
         machine_cpus: processors of the engine's machine.
+        hands_gpus: whether the engine gives GPUs to containers that ask for them; a container cannot get them later.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Spares:
         read_usage: Callable[[str], Usage | None],
         open_ports: Callable[[str, Mapping[int, Callable[[socket], None]]], None] | None,
         machine_cpus: int,
+        hands_gpus: bool,
     ) -> None:
         self._api = api
         self._options = options
@@ -109,6 +111,7 @@ class Spares:
         self._read_usage = read_usage
         self._open_ports = open_ports
         self._machine_cpus = machine_cpus
+        self._hands_gpus = hands_gpus
         self._kept: dict[Shape, KeptSpares] = {}
         # Images whose modules could not be imported; another try would end in the same way.
         self._failed: set[str] = set()
@@ -139,7 +142,7 @@ class Spares:
         definition = self._find_definition(image)
         if definition is None or not all(mount.source.is_dir() for mount in spec.mounts):
             return None, None
-        obstacle = find_obstacle(spec, image, definition)
+        obstacle = find_obstacle(spec, image, definition, hands_gpus=self._hands_gpus)
         if obstacle is not None:
             return None, obstacle
         shape = self._find_shape(spec, image)
@@ -171,7 +174,7 @@ class Spares:
             Whether a spare container can become one like it.
         """
         definition = self._find_definition(image)
-        if definition is None or find_obstacle(spec, image, definition) is not None:
+        if definition is None or find_obstacle(spec, image, definition, hands_gpus=self._hands_gpus) is not None:
             return False
         shape = self._find_shape(spec, image)
         with self._changed:
@@ -439,4 +442,8 @@ class Spares:
         if spare.container_id:
             # If it was being handed over, the job must not find it.
             self._given.forget(spare.container_id)
-            self._remove(spare.container_id)
+            try:
+                self._remove(spare.container_id)
+            except ContainerRuntimeError as error:
+                # The next emulator of the state folder removes it.
+                logger.warning("The spare container %s could not be removed: %s", spare.name, error)

@@ -57,12 +57,14 @@ class Nvml(ModuleType):
 
 
 class Engine:
-    def __init__(self, *held: str) -> None:
+    def __init__(self, *held: str, state: str = "running") -> None:
         self.held = held
+        self.state = state
 
-    def containers(self, filters: dict[str, str]) -> list[dict[str, Any]]:
+    def containers(self, *, all: bool, filters: dict[str, str]) -> list[dict[str, Any]]:  # noqa: A002 - the client's name
+        assert all
         assert filters == {"label": GPUS_LABEL}
-        return [{"Labels": {GPUS_LABEL: each}} for each in self.held]
+        return [{"Labels": {GPUS_LABEL: each}, "State": self.state} for each in self.held]
 
 
 @pytest.fixture
@@ -88,6 +90,11 @@ def test_a_container_gets_the_gpu_that_nobody_holds(nvml: Nvml) -> None:
     assert (request["DeviceIDs"], request["Capabilities"]) == (["MIG-2"], [["gpu"]])
     assert labels == {GPUS_LABEL: "MIG-2"}
     assert read_gpus(labels) == ("MIG-2",)
+
+
+@pytest.mark.parametrize(("state", "chosen"), [("created", "MIG-2"), ("exited", "GPU-0")])
+def test_a_container_that_will_be_started_holds_its_gpu(nvml: Nvml, state: str, chosen: str) -> None:
+    assert choose(Engine("GPU-0", state=state), 1)[1] == {GPUS_LABEL: chosen}
 
 
 def test_a_container_that_asks_for_more_than_there_are_gets_all(nvml: Nvml) -> None:

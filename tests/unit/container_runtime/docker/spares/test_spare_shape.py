@@ -70,6 +70,12 @@ def test_what_no_spare_container_can_become(
     assert why in (find_obstacle(build_spec(**changes), image, definition) or "")
 
 
+def test_a_spare_container_gets_no_gpus(image: LocalImage, definition: ImageDefinition) -> None:
+    spec = build_spec(gpus=1)
+    assert find_obstacle(spec, image, definition, hands_gpus=True) == "it has GPUs"
+    assert find_obstacle(spec, image, definition) is None, "the engine has none for it"
+
+
 def test_a_program_that_pip_installed_is_run_by_its_path(definition: ImageDefinition) -> None:
     assert find_program(("train", "--more"), definition) == [PYTHON, "/opt/venv/bin/train", "--more"]
     assert find_program(("python", "-P", "-m", "module"), definition) == [PYTHON, "-P", "-m", "module"]
