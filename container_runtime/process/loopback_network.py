@@ -15,6 +15,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.runtime import (
@@ -64,7 +65,7 @@ class LoopbackNetworks:
             record = {"prefix": prefix, "port": port, "labels": dict(labels)}
             if isolated:
                 record["holder"] = start_holder()
-            self._path(name).write_text(json.dumps(record), encoding="utf-8")
+            self._write(name, record)
         addresses = {host: f"{prefix}.{number}" for number, host in enumerate(hosts, start=1)}
         return Network(name, addresses, _INTERFACE, port)
 
@@ -108,6 +109,18 @@ class LoopbackNetworks:
         if holder is not None:
             _end_holder(holder)
         self._path(name).unlink(missing_ok=True)
+
+    def _write(self, name: str, record: dict[str, Any]) -> None:
+        """Write a network's file, as a whole or not at all; without it, end the process that holds its namespace."""
+        unfinished = self._folder / f"{name}.new"
+        try:
+            unfinished.write_text(json.dumps(record), encoding="utf-8")
+            unfinished.replace(self._path(name))
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            if "holder" in record:
+                _end_holder(record["holder"])
+            raise
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.json"

@@ -32,7 +32,10 @@ def restore_checkpoints(
         path = resolve_relative_key(opt_ml.root / opt_ml.checkpoints, entry.key[len(prefix) :])
         path.parent.mkdir(parents=True, exist_ok=True)
         object_store.download(location.bucket, entry.key, path)
-    _find_record(opt_ml).write_text(json.dumps(read_states(opt_ml.files.below(opt_ml.checkpoints))), encoding="utf-8")
+    record = _find_record(opt_ml)
+    unfinished = record.with_suffix(".new")
+    unfinished.write_text(json.dumps(read_states(opt_ml.files.below(opt_ml.checkpoints))), encoding="utf-8")
+    unfinished.replace(record)
 
 
 def build_checkpoint_upload(job: TrainingJob, opt_ml: OptMl, object_store: ObjectStore) -> FolderUpload:
