@@ -11,11 +11,12 @@ from container_runtime.spec import ContainerSpec
 from emulator.jobs.model.failures import ContainerFailure, RequestFailure, describe_algorithm_error
 from emulator.jobs.model.profiler_config import find_interval_seconds, is_profiled
 from emulator.jobs.model.spent_time import INPUTS, parse_moments
-from emulator.jobs.model.training_job import FinalMetric, TrainingJob
+from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.model.warnings import JobWarning, build_warning
 from emulator.jobs.runs.attempt import TRAINING_SHM_BYTES, Attempt
 from emulator.jobs.runs.containers.metrics import MetricReader
 from emulator.jobs.runs.job_context import JobContext
+from emulator.jobs.runs.job_metrics import JobMetrics
 from emulator.jobs.runs.measuring.agent_thread import AgentThread
 from emulator.jobs.runs.measuring.host_agent import MACHINE_MEMORY_BYTES
 from emulator.jobs.runs.measuring.measures import finish_measures
@@ -47,7 +48,6 @@ from emulator.jobs.uploads.artifacts import read_failure, upload_model, upload_o
 from emulator.jobs.uploads.checkpoints import restore_checkpoints
 from emulator.jobs.uploads.live import LiveUploads
 from emulator.jobs.uploads.tensors import has_saved_tensors
-from emulator.moto_services.cloudwatch.metrics import Datum
 
 _MOST_MOMENTS_BYTES = 1 << 15
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class TrainingAttempt(Attempt):
         super().__init__(context, containers, log_start_ms)
         self.spot = spot or SpotInstances()
         self.opt_mls: dict[Host, OptMl] = {}
-        self.metrics = MetricReader(())
+        self.metrics = MetricReader((), JobMetrics(context, reattached=bool(containers)).put)
         self.uploads: LiveUploads | None = None
         self.updates_closed = False
         self._monitors: dict[Host, SystemMonitor] = {}
@@ -113,7 +113,7 @@ class TrainingAttempt(Attempt):
             host: locate_opt_ml(self.context.folder / host.name, job.request) for host in self.context.hosts
         }
         definitions = job.request["AlgorithmSpecification"].get("MetricDefinitions") or ()
-        self.metrics = MetricReader(definitions, self._publish_metric)
+        self.metrics = MetricReader(definitions, self.metrics.publish)
 
     def prepare(self, job: TrainingJob) -> None:
         """Check the output buckets, create the network, and write the /opt/ml of each host.
@@ -215,7 +215,7 @@ class TrainingAttempt(Attempt):
             on_starved=partial(self._warn_of_starvation, host),
         )
         self._monitors[host] = monitor
-        read_metrics = {"on_metric": self._publish_metric, "metrics_folder": METRICS}
+        read_metrics = {"on_metric": self.metrics.publish, "metrics_folder": METRICS}
         return (*super().build_agents(host, **metrics_files, **read_metrics), monitor)
 
     def _warn_of_starvation(self, host: Host, percent: float) -> None:
@@ -224,10 +224,6 @@ class TrainingAttempt(Attempt):
     def _warn(self, *warnings: JobWarning) -> None:
         for each in self.context.services.ledger.warn(self.context.arn, warnings):
             self.log.note(each.line)
-
-    def _publish_metric(self, metric: FinalMetric) -> None:
-        datum = Datum(metric.name, metric.value, metric.timestamp_ms, {"TrainingJobName": self.context.name})
-        self.context.services.metrics_for(self.context.region).put(self.context.log_group, [datum])
 
     def require_uploads(self, job: TrainingJob) -> LiveUploads:
         """Return the attempt's uploads; the first call creates them.

@@ -44,9 +44,10 @@ class StoredLines:
         if self._first_ms is None or line.timestamp_ms < self._first_ms:
             return self._first_ms is not None
         key = line.timestamp_ms, cut_message(line.text)
-        found = self._lines[key] > 0
-        self._lines[key] -= found
-        return found
+        if not self._lines[key]:  # a Counter keeps no key that is only read
+            return False
+        self._lines[key] -= 1
+        return True
 
 
 class LogWriter:

@@ -19,16 +19,20 @@ _TIMEOUT_SECONDS = 0.05
 
 
 class MetricReader:
-    """Finds metrics in log lines, and stores their values. Thread safe."""
+    """Finds metrics in log lines, and stores their values. Thread safe.
+
+    Attributes:
+        publish: Called with each value that is found.
+    """
 
     def __init__(
-        self, definitions: Sequence[Mapping[str, Any]], publish: Callable[[FinalMetric], None] | None = None
+        self, definitions: Sequence[Mapping[str, Any]], publish: Callable[[FinalMetric], object] = lambda _: None
     ) -> None:
         """Compile the metric definitions.
 
         Args:
             definitions: ``AlgorithmSpecification.MetricDefinitions`` of the request.
-            publish: called with each value that is found.
+            publish: See the attribute.
 
         Raises:
             RequestFailure: a regular expression is invalid.
@@ -36,7 +40,7 @@ class MetricReader:
         self._patterns: dict[str, Any] = {each["Name"]: _compile(each["Name"], each["Regex"]) for each in definitions}
         self._found: dict[str, FinalMetric] = {}
         self._history: dict[str, list[float]] = {}
-        self._publish = publish
+        self.publish = publish
         self._lock = Lock()
 
     def read(self, line: LogLine) -> None:
@@ -54,8 +58,7 @@ class MetricReader:
                 with self._lock:
                     self._found[name] = metric
                     self._history.setdefault(name, []).append(value)
-                if self._publish is not None:
-                    self._publish(metric)
+                self.publish(metric)
 
     @property
     def final_metrics(self) -> tuple[FinalMetric, ...]:

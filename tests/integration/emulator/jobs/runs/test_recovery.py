@@ -238,12 +238,13 @@ def test_stopping_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away
 @pytest.mark.parametrize("ends", [False, True])
 def test_job_outlasts_an_engine_that_goes_away(harness: JobHarness, away: Event, *, ends: bool) -> None:
     """It is reattached where its container runs on, and begins again where that ended with the engine."""
-    script = "print('first', flush=True)" + WAIT_FOR_GO
+    script = "print('first', flush=True)\nprint('loss=3;', flush=True)" + WAIT_FOR_GO + "print('loss=2;', flush=True)\n"
     rules = [harness.rule("R", "pass")]
     request = harness.request(script=script, DebugHookConfig=harness.hook(), DebugRuleConfigurations=rules)
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=(.*?);"}]
     harness.jobs.training.create(REGION, request)
     harness.wait_for_stage("Training")
-    wait_until(lambda: "first" in harness.log("/aws/sagemaker/TrainingJobs", "job/"))
+    wait_until(lambda: harness.metric("loss", {"TrainingJobName": "job"}) == [3.0])
     if ends:
         (container,) = harness.runtime.find({JOB_LABEL: harness.store.list_running_jobs(TrainingJob)[0].arn})
         # As an engine that ends ends it.
@@ -262,6 +263,7 @@ def test_job_outlasts_an_engine_that_goes_away(harness: JobHarness, away: Event,
     wait_until(has_completed, harness.describe)
     assert harness.wait()["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"] == "NoIssuesFound"
     assert harness.log("/aws/sagemaker/TrainingJobs", "job/").count("first") == 1 + ends
+    assert harness.metric("loss", {"TrainingJobName": "job"}) == [3.0] * (1 + ends) + [2.0]
 
 
 def test_what_warm_pools_need_is_kept_ready_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
