@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Condition, Event, RLock, Thread
 from typing import Protocol
@@ -70,16 +71,29 @@ class RunThreads:
             keep: Stores the job, if it is new.
 
         Raises:
-            InternalFailure: The job is new, and the emulator is shutting down.
+            InternalFailure: The job is new and the emulator is shutting down, or the system's limit of threads is
+                reached.
             Exception: Any error of ``keep``; the run is not started then.
         """
         if keep is None:
             with self.lock:
                 self._runs[run.arn] = run
-        else:
+            try:
+                _start_thread(run, lambda: self._drive(run))
+            except InternalFailure:
+                self._forget(run)
+                raise
+            return
+        stored: Future[bool] = Future()
+        # First the thread, which waits: a job that is stored without one would be InProgress until the next restart.
+        _start_thread(run, lambda: self._drive(run) if stored.result() else None)
+        try:
             with self._storing(run):
                 keep()
-        self._begin(run)
+        except BaseException:
+            stored.set_result(False)
+            raise
+        stored.set_result(True)
 
     @contextmanager
     def _storing(self, run: Run) -> Iterator[None]:
@@ -103,14 +117,6 @@ class RunThreads:
                 elif self._runs.get(run.arn) is run:
                     del self._runs[run.arn]
                 self._ended.notify_all()
-
-    def _begin(self, run: Run) -> None:
-        # Without the lock: on a busy machine, starting a thread can take long.
-        try:
-            Thread(target=self._drive, args=(run,), name=f"run-{run.name}").start()
-        except RuntimeError:  # the system's limit of threads is reached
-            self._forget(run)
-            raise
 
     def find(self, arn: str) -> Run | None:
         """Return the active run of the job with this ARN, or None. Hold the lock while the answer has to stay true."""
@@ -141,7 +147,7 @@ class RunThreads:
             with self.lock:
                 runs = [run for arn, run in self._runs.items() if arn in wanted]
                 for run in runs:
-                    run.shut_down(grace_seconds)
+                    _shut_down(run, grace_seconds)
             if not runs:
                 return
             for run in runs:
@@ -169,7 +175,7 @@ class RunThreads:
             self._closing.set()
             self._ended.wait_for(lambda: not self._starting)
             for run in self._runs.values():
-                run.shut_down(grace_seconds)
+                _shut_down(run, grace_seconds)
             # No run is added from here on: new jobs are refused, and a stopping training job starts no rules.
             self._ended.wait_for(lambda: not self._runs)
 
@@ -183,3 +189,27 @@ class RunThreads:
         with self._ended:
             del self._runs[run.arn]
             self._ended.notify_all()
+
+
+def _start_thread(run: Run, drive: Callable[[], object]) -> None:
+    """Start a run's thread. Not under a lock: on a busy machine this can take long.
+
+    Raises:
+        InternalFailure: The system's limit of threads is reached.
+    """
+    try:
+        Thread(target=drive, name=f"run-{run.name}").start()
+    except RuntimeError as error:
+        raise InternalFailure(
+            f"The job {run.name} needs a thread, and the system starts no more of them ({error}). Wait until other "
+            "jobs have ended, or raise the limit (`ulimit -u`, a container's pids limit)."
+        ) from error
+
+
+def _shut_down(run: Run, grace_seconds: float) -> None:
+    """Have a run end, even if that cannot be stored: the other runs must end, too."""
+    try:
+        run.shut_down(grace_seconds)
+    except Exception:
+        logger.exception("It could not be stored that %s is stopping", run.name)
+        run.ask_stop(grace_seconds)

@@ -100,3 +100,28 @@ def test_the_end_waits_for_a_job_that_is_being_stored_and_refuses_the_next() -> 
     closing.join()
     assert run.stopped.is_set()
     assert threads.list_names() == set()
+
+
+def test_a_job_is_not_stored_if_no_thread_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    threads, stored = RunThreads(), []
+    monkeypatch.setattr(Thread, "start", refuse)
+    with pytest.raises(InternalFailure, match="The job arn needs a thread"):
+        threads.start(Run(), lambda: stored.append(1))
+    with pytest.raises(InternalFailure, match="The job arn needs a thread"):
+        threads.start(Run())
+    assert (stored, threads.list_names()) == ([], set())
+
+
+def test_a_run_whose_stop_cannot_be_stored_ends_and_so_do_the_others() -> None:
+    class Unstorable(Run):
+        def shut_down(self, grace_seconds: float) -> None:
+            raise OSError("No space left on device")
+
+    threads, runs = RunThreads(), [Unstorable("first"), Run("second")]
+    for run in runs:
+        threads.start(run)
+    threads.close(0.0)
+    assert all(run.stopped.is_set() for run in runs)
