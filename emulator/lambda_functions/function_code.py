@@ -1,8 +1,10 @@
 """Extraction of a function's zip, confined to its folder."""
 
 import io
+import lzma
 import stat
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from emulator.exceptions import UnsafeZipError
@@ -28,7 +30,7 @@ def extract_zip(content: bytes, folder: Path, limit: int = MAX_UNPACKED_BYTES) -
             for entry in archive.infolist():
                 written += _extract_entry(archive, entry, folder, limit - written)
             return written
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, zlib.error, lzma.LZMAError) as error:
         # zipfile raises RuntimeError for an encrypted entry and NotImplementedError for an unknown compression.
         raise UnsafeZipError(f"The function's code is not a zip file that can be unpacked: {error}") from error
 

@@ -10,6 +10,7 @@ import select
 import shutil
 import stat
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -117,7 +118,7 @@ class ChannelPipe:
                 epoch += 1
         except _StoppedError:
             return
-        except (RequestFailure, NoSuchBucket, NoSuchKey, OSError, EOFError) as error:
+        except (RequestFailure, NoSuchBucket, NoSuchKey, OSError) as error:
             logger.warning("The pipe of the channel %s: %s", self._name, error)
             self.error = error
             self._on_error()
@@ -163,8 +164,12 @@ class ChannelPipe:
             self._object_store.download(piece.bucket, piece.key, self._spool)
             if self._channel.get("CompressionType") == "Gzip":
                 unpacked = self._spool.with_name(f"{self._spool.name}-unpacked")
-                with gzip.open(self._spool) as packed, unpacked.open("wb") as file:
-                    shutil.copyfileobj(packed, file, _CHUNK_BYTES)
+                try:
+                    with gzip.open(self._spool) as packed, unpacked.open("wb") as file:
+                        shutil.copyfileobj(packed, file, _CHUNK_BYTES)
+                except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                    uri = f"s3://{piece.bucket}/{piece.key}"
+                    raise RequestFailure(f"{uri} is no complete gzip file: {error}") from error
                 unpacked.replace(self._spool)
             with self._spool.open("rb") as file:
                 if wrapped:

@@ -44,3 +44,11 @@ def test_size_limit_and_what_is_not_a_zip(tmp_path: Path) -> None:
         extract_zip(build_zip(a=("a", 0), b=("b", 0)), tmp_path, limit=10)
     with pytest.raises(UnsafeZipError, match="not a zip file"):
         extract_zip(b"def handler(): pass", tmp_path)
+
+
+def test_a_zip_with_damaged_content_is_refused(tmp_path: Path) -> None:
+    content = bytearray(build_zip(file=("file", 0)))
+    start = content.index(b"file") + len("file")
+    content[start : start + 4] = b"\xff" * 4
+    with pytest.raises(UnsafeZipError, match="not a zip file that can be unpacked"):
+        extract_zip(bytes(content), tmp_path)

@@ -97,3 +97,14 @@ def test_a_record_is_cut_at_512_mebibytes() -> None:
     assert wrap_record(b"") == struct.pack("<II", 0xCED7230A, 0)
     assert [struct.unpack("<II", header)[1] >> 29 for header, _, _ in cut_record(3 << 29)] == [1, 2, 2, 3]
     assert sum(length for _, length, _ in cut_record(3 << 29)) == 3 << 29
+
+
+def test_a_gzip_object_that_is_damaged_fails_the_job(harness: JobHarness) -> None:
+    packed = bytearray(gzip.compress(LARGE))
+    packed[20:30] = b"\xff" * 10
+    harness.s3.put(harness.bucket, "damaged/a", bytes(packed))
+    channels = [channel(harness, "damaged", "damaged/", CompressionType="Gzip")]
+    script = "(ml / 'input/data/damaged_0').read_bytes()"
+    done = harness.run(harness.request(script=script, InputDataConfig=channels))
+    assert done["TrainingJobStatus"] == "Failed", done
+    assert f"s3://{harness.bucket}/damaged/a is no complete gzip file" in done["FailureReason"]
