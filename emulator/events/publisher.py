@@ -17,8 +17,6 @@ from emulator.events.destinations import describe_end
 from emulator.events.outcomes import DeliveryOutcome, describe_delivery
 from emulator.events.targets import Delivery, find_kind
 from emulator.exceptions import (
-    FunctionCodeError,
-    FunctionNotFoundError,
     InvokerClosedError,
     TargetError,
     TargetGoneError,
@@ -181,8 +179,8 @@ class Publisher:
             if target.service == "lambda":
                 try:
                     self._invoker.warm(functions.get_function(target.account, target.region, target.arn))
-                except (FunctionNotFoundError, FunctionCodeError):
-                    continue  # reported when the function is actually invoked
+                except Exception as error:  # noqa: BLE001 - reported when the function is actually invoked
+                    logger.debug("No worker is started ahead for %s: %s", target.arn, error)
 
     def _put_on_bus(
         self, published: _PublishedEvent, bus: tuple[str, str, str], event: Mapping[str, Any], depth: int

@@ -75,9 +75,14 @@ def get_function(account: str, region: str, name_or_arn: str, qualifier: str | N
     elif len(parts) >= 3:  # Lambda's partial ARN: <account>:function:<name>
         account, name_or_arn = parts[0], ":".join(parts[2:])
     with reading(), service_lock("awslambda"):
-        backend = _backend(account, region)
         try:
+            backend = _backend(account, region)
             found = backend.get_function(name_or_arn, qualifier)
+        except (KeyError, ValueError):  # moto has no such region, or a name has too many parts
+            raise FunctionNotFoundError(f"Function not found: {name_or_arn}") from None
+        except UnknownFunctionException as error:
+            raise FunctionNotFoundError(error.message) from None
+        try:
             if (alias := _find_alias(backend, found.function_name, name_or_arn, qualifier)) is None:
                 return _describe(found, backend)
             version = backend.get_function(found.function_name, _choose_version(alias))
@@ -209,7 +214,11 @@ def _check_key(arn: str | None) -> None:
     if len(parts) != 6:
         return
     with service_lock("kms"):
-        key = kms_backends[parts[4]][parts[3]].keys.get(parts[5].removeprefix("key/"))
+        try:
+            keys = kms_backends[parts[4]][parts[3]].keys
+        except KeyError:  # moto has no such region
+            return
+        key = keys.get(parts[5].removeprefix("key/"))
         if key is not None and (key.key_state != "Enabled" or not key.enabled):
             raise FunctionKeyError(
                 "Lambda was unable to decrypt the environment variables because the KMS key used is disabled. Please "

@@ -407,3 +407,14 @@ def test_a_rule_has_five_targets_at_most(emulator: Emulator) -> None:
     assert sorted(target["Id"] for target in listed) == ["1", "2", "3", "4", "sixth"]
     with pytest.raises(events.exceptions.LimitExceededException):
         put_rule(emulator, *[{"Arn": arn}] * 6, name="other")
+
+
+@pytest.mark.parametrize("region", ["nowhere-1", ""])
+def test_a_target_in_no_region_costs_no_other_target_the_event(emulator: Emulator, region: str) -> None:
+    nowhere = f"arn:aws:lambda:{region}:{ACCOUNT}:function:fn"
+    put_rule(emulator, {"Arn": nowhere, "RetryPolicy": {"MaximumRetryAttempts": 0}}, name="nowhere")
+    put_rule(emulator, {"Arn": create_queue(emulator)})
+    event = build_event()
+    emulator.publisher.publish("e1", REGION, event, Deliveries())
+    assert receive(emulator) == [event]
+    assert emulator.publisher.drain(60)
