@@ -121,7 +121,7 @@ def _read_payload(request: Request, kind: str) -> bytes:
     payload = request.get_data() or b"{}"
     try:
         json.loads(payload)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         text = f"Could not parse request body into json: {error}"
         raise AwsError(text, code="InvalidRequestContentException") from error
     return payload
@@ -132,9 +132,9 @@ def _read_client_context(request: Request) -> str | None:
     if not encoded:
         return None
     try:
-        text = base64.b64decode(encoded, validate=True).decode()
-        json.loads(text)
-    except ValueError as error:
+        context = json.loads(base64.b64decode(encoded, validate=True))
+    except (ValueError, RecursionError) as error:
         text = f"Client context must be JSON, base64-encoded: {error}"
         raise AwsError(text, code="InvalidRequestContentException") from error
-    return text
+    # The function gets it in a header, which is one line of ASCII.
+    return json.dumps(context)

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from container_runtime.runtime import Exit
 from emulator.exceptions import WorkerFailure
@@ -36,6 +36,8 @@ _RUNTIME = "/2018-06-01/runtime"
 _ANSWER = re.compile(rf"{_RUNTIME}/invocation/([0-9a-f-]+)/(response|error)")
 # Lambda's limit for a function's response: 6 MiB and some space for the envelope.
 _MAX_BODY_BYTES = 6_291_556 + 100_000
+# Of a chunk's size or of a trailer.
+_MAX_LINE_BYTES = 65_536
 
 
 class Answer(NamedTuple):
@@ -145,7 +147,7 @@ class RuntimeApi:
     def _failure(self, invocation: Invocation, start_timeout: float) -> WorkerFailure:
         """Build the error for a missing response. The caller must hold the lock."""
         if self._init_error is not None:
-            return WorkerFailure(json.loads(self._init_error), "")
+            return WorkerFailure(_read_init_error(self._init_error), "")
         if self._exit is not None:
             return build_exit(invocation.request_id, self._exit.code, self._exit.out_of_memory)
         if self._closed:
@@ -231,12 +233,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if not self._is_allowed():
             return
-        length = int(self.headers.get("Content-Length") or 0)
-        if length > _MAX_BODY_BYTES:
+        body = self._read_body()
+        if body is None:
             self.close_connection = True
             self._reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
-        body = self.rfile.read(length)
         if self.path == f"{_RUNTIME}/init/error":
             self.server.api.take_init_error(body)
             self._reply(HTTPStatus.ACCEPTED)
@@ -247,6 +248,25 @@ class _Handler(BaseHTTPRequestHandler):
             return
         taken = self.server.api.take_answer(route[1], Answer(body, failed=route[2] == "error"))
         self._reply(HTTPStatus.ACCEPTED if taken else HTTPStatus.BAD_REQUEST)
+
+    def _read_body(self) -> bytes | None:
+        """Read the body of a request, which Go's client sends in chunks; None if it is too large.
+
+        Raises:
+            ValueError: A chunk's size is not a number.
+        """
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            length = int(self.headers.get("Content-Length") or 0)
+            return None if length > _MAX_BODY_BYTES else self.rfile.read(length)
+        body = b""
+        while length := int(self.rfile.readline(_MAX_LINE_BYTES).partition(b";")[0], 16):
+            if not 0 < length <= _MAX_BODY_BYTES - len(body):
+                return None
+            body += self.rfile.read(length)
+            self.rfile.readline(_MAX_LINE_BYTES)
+        while self.rfile.readline(_MAX_LINE_BYTES).strip():
+            pass  # a trailer
+        return body
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         logger.debug(format, *args)
@@ -270,3 +290,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _read_init_error(body: bytes) -> Any:
+    """Return the error that a runtime reports about its start, which need not be the JSON that AWS documents."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return {"errorType": "Runtime.InitError", "errorMessage": body.decode(errors="replace")}

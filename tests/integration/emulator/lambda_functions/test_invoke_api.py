@@ -17,8 +17,9 @@ def test_errors_of_invoke(emulator: Emulator) -> None:
         f"Function not found: arn:aws:lambda:{REGION}:{ACCOUNT}:function:nobody"
     )
     emulator.create_function("def handler(e, c): pass")
-    with pytest.raises(client.exceptions.InvalidRequestContentException):
-        client.invoke(FunctionName="fn", Payload=b"{no json")
+    for payload in (b"{no json", b"[" * 100_000):
+        with pytest.raises(client.exceptions.InvalidRequestContentException):
+            client.invoke(FunctionName="fn", Payload=payload)
     with pytest.raises(ClientError, match="RequestTooLarge"):
         client.invoke(FunctionName="fn", InvocationType="Event", Payload=json.dumps("x" * 1_100_000).encode())
     for context in ("{}", base64.b64encode(b"{no json").decode()):
@@ -26,6 +27,9 @@ def test_errors_of_invoke(emulator: Emulator) -> None:
             client.exceptions.InvalidRequestContentException, match=r"Client context must be JSON, base64-encoded: "
         ):
             client.invoke(FunctionName="fn", ClientContext=context)
+    for nowhere in (f"arn:aws:lambda:nowhere-1:{ACCOUNT}:function:fn", f"{ACCOUNT}:function:fn:more:parts"):
+        with pytest.raises(client.exceptions.ResourceNotFoundException, match="Function not found"):
+            client.invoke(FunctionName=nowhere)
     with pytest.raises(
         client.exceptions.InvalidParameterValueException,
         match=r"Value 'Later' at 'invocationType' is none of RequestResponse, Event, DryRun\.",

@@ -33,7 +33,7 @@ def build_invocation(timeout_s: float = 60.0) -> Invocation:
     return Invocation("arn:fn", b'{"a": 1}', timeout_s)
 
 
-def answer_next(api: RuntimeApi, kind: str, body: bytes) -> None:
+def answer_next(api: RuntimeApi, kind: str, body: bytes | list[bytes]) -> None:
     connection = http.client.HTTPConnection(api.address, timeout=60)
     connection.request("GET", NEXT)
     got = connection.getresponse()
@@ -44,9 +44,10 @@ def answer_next(api: RuntimeApi, kind: str, body: bytes) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize("body", [b"[1]", [b"[", b"1]"]], ids=["whole", "chunked"])
 @pytest.mark.parametrize(("kind", "failed"), [("response", False), ("error", True)])
-def test_invocation_and_its_answer(api: RuntimeApi, kind: str, failed: bool) -> None:
-    worker = threading.Thread(target=answer_next, args=(api, kind, b"[1]"))
+def test_invocation_and_its_answer(api: RuntimeApi, kind: str, failed: bool, body: bytes | list[bytes]) -> None:
+    worker = threading.Thread(target=answer_next, args=(api, kind, body))
     worker.start()
     assert api.run(build_invocation(), 60.0) == Answer(b"[1]", failed)
     worker.join()
@@ -62,6 +63,30 @@ def test_requests_from_elsewhere_are_refused(api: RuntimeApi) -> None:
 def test_answer_to_nothing_is_refused(api: RuntimeApi) -> None:
     assert ask(api, "POST", "/2018-06-01/runtime/invocation/0-0/response", b"1")[0] == 400
     assert ask(api, "POST", "/2018-06-01/runtime/init/error", b"", **{"Content-Length": "99999999"})[0] == 413
+
+
+def test_a_connection_goes_on_after_a_chunked_answer_with_a_trailer(api: RuntimeApi) -> None:
+    connection = http.client.HTTPConnection(api.address, timeout=60)
+    for _ in range(2):
+        connection.putrequest("POST", "/2018-06-01/runtime/invocation/0-0/response")
+        connection.putheader("Transfer-Encoding", "chunked")
+        connection.putheader("Trailer", "Lambda-Runtime-Function-Error-Type")
+        connection.endheaders(b"2\r\n[]\r\n0\r\nLambda-Runtime-Function-Error-Type: none\r\n\r\n")
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 400
+    connection.close()
+    too_large = (b"x" * 1_000_000 for _ in range(7))
+    connection.request("POST", "/2018-06-01/runtime/init/error", too_large, encode_chunked=True)
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_an_init_error_that_is_no_json_is_its_text(api: RuntimeApi) -> None:
+    assert ask(api, "POST", "/2018-06-01/runtime/init/error", b"no such file")[0] == 202
+    with pytest.raises(WorkerFailure) as failure:
+        api.run(build_invocation(), 60.0)
+    assert json.loads(failure.value.payload) == {"errorType": "Runtime.InitError", "errorMessage": "no such file"}
 
 
 def test_init_error_is_what_the_caller_gets(api: RuntimeApi) -> None:
