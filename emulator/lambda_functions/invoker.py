@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import tenacity
 
@@ -24,6 +25,7 @@ from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
 
 # The longest wait of an asynchronous invocation while all workers are busy.
 _ASYNC_PATIENCE_S = 3600.0
@@ -49,8 +51,8 @@ class FunctionInvoker:
         """
         self._pool = WorkerPool(settings, idle_seconds, max_workers)
         self._lock = threading.Lock()
-        # Each function has one thread, in which its asynchronous invocations run one after the other.
-        self._lanes: dict[str, ThreadPoolExecutor] = {}
+        # By the function's ARN: the thread in which its asynchronous invocations run one after the other, and the last.
+        self._lanes: dict[str, tuple[ThreadPoolExecutor, Future[Any]]] = {}
         self._closed = False
         self._closing = threading.Event()
         self._listener: Callable[[Function, bytes, InvocationResult, int], None] | None = None
@@ -129,7 +131,7 @@ class FunctionInvoker:
         """
         with self._lock:
             if not self._closed:
-                return self._find_lane(function).submit(self._invoke_with_retries, function, payload)
+                return self._submit(function, self._invoke_with_retries, function, payload)
         future: Future[InvocationResult] = Future()
         future.cancel()
         return future
@@ -138,24 +140,31 @@ class FunctionInvoker:
         """Start a worker in the background if the function has none, so that the next invocation is fast."""
         with self._lock:
             if not self._closed and not self._pool.has_worker(function):
-                self._find_lane(function).submit(self._pool.warm, function)
+                self._submit(function, self._pool.warm, function)
 
     def close(self) -> None:
         """End all workers and cancel waiting invocations. No container, process, thread or folder remains."""
         with self._lock:
             self._closed = True
         self._closing.set()
-        for lane in self._lanes.values():
+        for lane, _ in self._lanes.values():
             lane.shutdown(wait=False, cancel_futures=True)
         self._pool.close()
-        for lane in self._lanes.values():
+        for lane, _ in self._lanes.values():
             lane.shutdown()
 
-    def _find_lane(self, function: Function) -> ThreadPoolExecutor:
-        """Return the thread of a function, which is created for its first invocation. The caller must hold the lock."""
-        if function.arn not in self._lanes:
-            self._lanes[function.arn] = ThreadPoolExecutor(1, thread_name_prefix="lambda-lane")
-        return self._lanes[function.arn]
+    def _submit(self, function: Function, work: Callable[..., Answer], *arguments: Any) -> "Future[Answer]":
+        """Queue work in the thread of a function. The caller must hold the lock."""
+        if function.arn in self._lanes:
+            lane, _ = self._lanes[function.arn]
+        else:
+            # A function may be deleted, or never be invoked again: threads without work end.
+            for arn in [arn for arn, (_, last) in self._lanes.items() if last.done()]:
+                self._lanes.pop(arn)[0].shutdown(wait=False)
+            lane = ThreadPoolExecutor(1, thread_name_prefix="lambda-lane")
+        future = lane.submit(work, *arguments)
+        self._lanes[function.arn] = lane, future
+        return future
 
     def _invoke_with_retries(self, function: Function, payload: bytes) -> InvocationResult:
         for attempt in range(1, function.async_retries + 2):

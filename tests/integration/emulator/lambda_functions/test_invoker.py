@@ -310,8 +310,9 @@ def test_log_stream_lines_are_in_order(emulator: Emulator) -> None:
 
 def test_client_context(emulator: Emulator) -> None:
     emulator.create_function("def handler(e, c): return c.client_context.custom")
-    context = base64.b64encode(json.dumps({"custom": {"a": "b"}}).encode()).decode()
-    assert invoke(emulator, ClientContext=context)[0] == {"a": "b"}
+    text = json.dumps({"custom": {"a": "日本"}}, ensure_ascii=False, indent=2)
+    context = base64.b64encode(text.encode()).decode()
+    assert invoke(emulator, ClientContext=context)[0] == {"a": "日本"}
 
 
 # A handler that says that it has begun, on a connection to this port, and ends when that is closed.
@@ -367,6 +368,13 @@ def test_async_invocations_of_a_function_keep_their_order(emulator: Emulator) ->
     function = get_function(ACCOUNT, REGION, "fn")
     futures = [emulator.invoker.invoke_async(function, str(number).encode()) for number in range(30)]
     assert json.loads(futures[-1].result(60).payload) == list(range(30))
+
+
+def test_functions_that_are_not_invoked_again_keep_no_thread(emulator: Emulator) -> None:
+    for number in range(4):
+        emulator.create_function("def handler(e, c): pass", f"fn{number}")
+        emulator.invoker.invoke_async(get_function(ACCOUNT, REGION, f"fn{number}"), b"{}").result(60)
+    wait_until(lambda: sum(each.name.startswith("lambda-lane") for each in threading.enumerate()) == 1)
 
 
 @pytest.fixture
