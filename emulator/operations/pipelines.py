@@ -31,7 +31,7 @@ def create_pipeline(request: Request, context: Context) -> Response | None:  # n
         ValidationException: a step depends on a Fail step.
     """
     # A definition that is malformed is reported when it is started.
-    with suppress(ValueError, TypeError, KeyError, AttributeError):
+    with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
         refuse_needs_of_fail_steps(json.loads(request.get("PipelineDefinition", "{}")))
     return None
 

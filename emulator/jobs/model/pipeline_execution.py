@@ -263,7 +263,7 @@ def read_definition(text: str) -> Mapping[str, Any]:
     try:
         definition = json.loads(text)
         planned = plan_steps(definition)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ValidationException(
             "The pipeline's definition is not a JSON object with Steps of a Name and a Type."
         ) from None

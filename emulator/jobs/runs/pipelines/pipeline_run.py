@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
 _LONGEST_SECONDS = 28 * 86_400
+# A function runs for up to 15 minutes.
+_LONGEST_CALL_SECONDS = 960
 
 
 class PipelineRun:
@@ -155,7 +157,10 @@ class PipelineRun:
 
 def _connect(execution: PipelineExecution, settings: Settings, service: str) -> Any:
     import boto3
+    from botocore.config import Config
 
+    # A function may take longer than the 60 s after which a client sends its request again.
+    once = Config(read_timeout=_LONGEST_CALL_SECONDS, retries={"total_max_attempts": 1})
     role = execution.request.get("RoleArn")
     credentials = (
         settings.issue_credentials(role, execution.name, _LONGEST_SECONDS) if role else settings.container_credentials
@@ -163,6 +168,7 @@ def _connect(execution: PipelineExecution, settings: Settings, service: str) -> 
     make: Any = boto3.client
     return make(
         service,
+        config=once if service == "lambda" else None,
         endpoint_url=settings.endpoint_url,
         verify=None if settings.ca_bundle is None else str(settings.ca_bundle),
         region_name=execution.region,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from emulator.jobs.runs.pipelines.pipeline_run import PipelineRun
 from tests.integration.emulator.operations.conftest import Service
 from tests.integration.emulator.operations.scored_image import SCORED
 from tests.waiting import wait_until
@@ -314,3 +315,15 @@ def test_a_waiting_callback_step_does_not_keep_the_emulator_from_ending(service:
     assert follow(service, arn)["Ask"]["StepStatus"] == "Stopped"
     with pytest.raises(ClientError, match=f"No callback step with the token {token}"):
         service.client().send_pipeline_execution_step_failure(CallbackToken=token)
+
+
+def test_a_function_that_runs_for_long_is_called_once(service: Service, queue: str) -> None:
+    arn = start(service, "patient", call_back("Ask", queue))
+    receive(service, queue)
+    run = service.harness.jobs.services.threads.find(arn)
+    assert isinstance(run, PipelineRun)
+    patience = run.connect("lambda").meta.config
+    assert patience.read_timeout > 900, "the longest time of a function"
+    assert patience.retries["total_max_attempts"] == 1
+    run.shut_down(0)
+    follow(service, arn)
