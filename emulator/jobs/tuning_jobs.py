@@ -97,9 +97,11 @@ class TuningJobs(JobsOfAKind):
             "Name": lambda each: each.job.name,
             "CreationTime": lambda each: (each.job.creation_ms, each.job.name),
             "Status": lambda each: (each.job.status, each.job.name),
-            # Trainings without a value come last.
-            "FinalObjectiveMetricValue": lambda each: (each.value is None, each.value or 0.0, each.job.name),
+            "FinalObjectiveMetricValue": lambda each: (each.value, each.job.name),
         }
+        if request.get("SortBy") == "FinalObjectiveMetricValue":
+            # As on AWS, trainings without a value are not listed then.
+            tuned = [each for each in tuned if each.value is not None]
         descending = request.get("SortOrder") == "Descending"
         tuned.sort(key=keys[request.get("SortBy", "Name")], reverse=descending)
         page, next_token = cut_page(tuned, request)

@@ -193,6 +193,8 @@ def test_a_tuning_job_without_any_success_fails(harness: JobHarness) -> None:
     assert done["HyperParameterTuningJobStatus"] == "Failed"
     assert done["FailureReason"].startswith("No training job succeeded after 5 attempts.")
     assert done["TrainingJobStatusCounters"]["NonRetryableError"] == 5
+    assert len(list_trainings(harness)) == 5
+    assert list_trainings(harness, SortBy="FinalObjectiveMetricValue") == [], "none has a value"
 
 
 def test_a_target_that_is_reached_ends_it(harness: JobHarness) -> None:
