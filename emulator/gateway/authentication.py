@@ -20,6 +20,7 @@ HOST_OF_CONTAINERS = "host.docker.internal"
 ACCOUNT_HEADER = "HTTP_X_MOTO_ACCOUNT_ID"
 # Values of Sec-Fetch-Site for requests that no other web page caused; clients other than browsers do not send it.
 _OWN_SITES = frozenset({"same-origin", "none"})
+ACCOUNT = re.compile(r"[0-9]{12}")
 _SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/[a-z0-9.-]+/aws4_request")
 
 _ACCESS_KEY = re.compile(r"(?:Credential=|^AWS )([^/:,\s]+)")
@@ -30,7 +31,7 @@ def read_region(environ: WSGIEnvironment, default: str = "") -> str:
     found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
     if found is None and "X-Amz-Credential" in environ.get("QUERY_STRING", ""):
         query = parse_qs(environ["QUERY_STRING"])
-        found = _SCOPE.search(f"Credential={query['X-Amz-Credential'][0]}")
+        found = _SCOPE.search(f"Credential={query.get('X-Amz-Credential', [''])[0]}")
     return default if found is None else found[1]
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from emulator.api import AUTHORITY_PATH, PREFIX
 from emulator.console import CONSOLE
 from emulator.exceptions import AccessDeniedException, AwsError, InternalFailure
-from emulator.gateway.authentication import ACCOUNT_HEADER, check_source, read_access_key
+from emulator.gateway.authentication import ACCOUNT, ACCOUNT_HEADER, check_source, read_access_key
 from emulator.gateway.faults import cutting, find_failure
 from emulator.gateway.protocol import WireAnswer, encode_error
 from emulator.gateway.sagemaker import check_request, read_operation_name
@@ -177,6 +177,8 @@ class Gateway:
         environ, services = request.environ, self._services
         if services.guard is not None:
             environ.pop(ACCOUNT_HEADER, None)  # not the client, but the key that signed determines it
+        elif ACCOUNT_HEADER in environ and not ACCOUNT.fullmatch(environ[ACCOUNT_HEADER]):
+            raise AwsError("X-Moto-Account-Id has to be an account of 12 digits.", code="ValidationError")
         account = None if services.keys is None else note_session(environ, services.keys)
         environ.setdefault(ACCOUNT_HEADER, account or services.find_account(read_access_key(environ)))
 

@@ -10,7 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 from emulator.exceptions import AwsError, SignatureError
-from emulator.gateway.authentication import ACCOUNT_HEADER
+from emulator.gateway.authentication import ACCOUNT, ACCOUNT_HEADER
+from emulator.lambda_functions.invoke_api import INVOKE_PATH
 from emulator.moto_services.iam.actions import Asked, find_asked, find_copied, find_s3_path
 from emulator.moto_services.iam.policy_simulation import judge
 from emulator.moto_services.iam.principals import Principal, find_principal, list_role_documents
@@ -29,7 +30,6 @@ from emulator.security.signed_forms import SignedForm, check_form_policy, check_
 OWN_KEY = "smdebug-emulator"
 """Access key of the emulator's own commands. An account's number is an access key too, and signs as that account."""
 _DEFAULT_REGION = "us-east-1"  # for version 2 signatures, which have no region
-_ACCOUNT = re.compile(r"\d{12}")
 _ALWAYS_ALLOWED = frozenset({"sts:GetCallerIdentity"})
 _MISMATCH = (
     "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
@@ -106,9 +106,11 @@ class Guard:
             principal = self._identify(signature)
             check = check_signature if signature.day else check_old_address
             check(environ, signature, principal.secret)
+            _check_service(environ, signature)
             _authorize(environ, signature, principal)
-            if "HTTP_AUTHORIZATION" not in environ:
-                _name_service(environ, signature)
+            # What comes next reads the account and the service here: the request may say something else elsewhere.
+            environ[ACCOUNT_HEADER] = principal.account
+            _name_service(environ, signature)
         except SignatureError as error:
             return refuse(environ, guess_service(environ) if signature is None else signature.service, error)
         except AwsError as error:  # S3's error for a form
@@ -135,9 +137,9 @@ class Guard:
             return Principal(
                 session.arn, session.account, self._keys.find_secret(token), token, session.expires, documents
             )
-        own = self._keys.secret if key == OWN_KEY or _ACCOUNT.fullmatch(key) else None
+        own = self._keys.secret if key == OWN_KEY or ACCOUNT.fullmatch(key) else None
         secret = own or self._configured.get(key)
-        account = key if _ACCOUNT.fullmatch(key) else self._account
+        account = key if ACCOUNT.fullmatch(key) else self._account
         found = find_principal(key) if secret is None else Principal(f"arn:aws:iam::{account}:root", account, secret)
         if found is None:
             raise SignatureError("unknown_key")
@@ -146,6 +148,22 @@ class Guard:
         if found.expires is not None and found.expires < time.time():
             raise SignatureError("expired_token")
         return found
+
+
+def _check_service(environ: WSGIEnvironment, signature: Signature) -> None:
+    """Refuse a request whose target or path is of another service than its signature, by which it is judged.
+
+    Raises:
+        SignatureError: ``mismatch``.
+    """
+    services = []
+    if environ.get("HTTP_X_AMZ_TARGET", "").startswith("SageMaker."):
+        services.append("sagemaker")
+    if INVOKE_PATH.fullmatch(environ.get("PATH_INFO", "")) and environ["REQUEST_METHOD"] == "POST":
+        services.append("lambda")
+    for service in services:
+        if service != signature.service:
+            raise SignatureError("mismatch", f"Credential should be scoped to correct service: '{service}'.")
 
 
 def _authorize(
@@ -165,7 +183,10 @@ def _authorize(
     if principal.documents is None:
         return
     if asked is None:
-        asked = [find_asked(environ, signature.service, signature.region, principal.account)]
+        try:
+            asked = [find_asked(environ, signature.service, signature.region, principal.account)]
+        except ValueError as error:
+            raise SignatureError("denied", str(error)) from None
         copied = find_copied(environ) if signature.service == "s3" else None
         asked += [] if copied is None else [copied]
     if asked[0].action in _ALWAYS_ALLOWED:
@@ -221,7 +242,7 @@ def guess_service(environ: WSGIEnvironment) -> str:
 
 
 def _name_service(environ: WSGIEnvironment, signature: Signature) -> None:
-    """Put the service of a presigned URL or a form into an Authorization header, since moto would only guess it."""
+    """Put what was verified into the Authorization header: for a presigned URL or a form, moto would only guess it."""
     day, region = signature.day or time.strftime("%Y%m%d"), signature.region or _DEFAULT_REGION
     scope = f"{signature.access_key}/{day}/{region}/{signature.service or 's3'}/aws4_request"
     environ["HTTP_AUTHORIZATION"] = f"{ALGORITHM} Credential={scope}, SignedHeaders=, Signature="

@@ -13,7 +13,13 @@ _FILE_NAME = re.compile(r"jobs(-(?P<account>\d{12}))?\.sqlite")
 
 
 def name_store(account_id: str) -> str:
-    """Return the name of the file that holds an account's jobs."""
+    """Return the name of the file that holds an account's jobs.
+
+    Raises:
+        ValueError: it is no account.
+    """
+    if not re.fullmatch(r"[0-9]{12}", account_id):
+        raise ValueError(f"An account has 12 digits, unlike {account_id!r}.")
     return "jobs.sqlite" if account_id == DEFAULT_ACCOUNT_ID else f"jobs-{account_id}.sqlite"
 
 

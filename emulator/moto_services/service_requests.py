@@ -1,9 +1,12 @@
 """Operation and protocol of requests to moto's services, and error encoding."""
 
 import functools
+import gzip
 import json
 import re
 import uuid
+import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from http import HTTPStatus
 from io import BytesIO
@@ -34,21 +37,54 @@ _BY_PROTOCOL = {"query": "ValidationError", "ec2": "InvalidParameterValue", "res
 
 
 def read_operation(environ: WSGIEnvironment) -> str | None:
-    """Read the operation's name; None if only the method and the path identify it. The body can be read again."""
-    if target := environ.get("HTTP_X_AMZ_TARGET"):
-        return str(target).rpartition(".")[2]
-    if found := _RPC_PATH.fullmatch(environ.get("PATH_INFO", "")):
-        return str(found["operation"])
+    """Read the operation's name, as moto does; None if only the method and the path identify it.
+
+    The body can be read again.
+    """
     texts = [environ.get("QUERY_STRING", "")]
     length = environ.get("CONTENT_LENGTH") or "0"
-    if environ.get("CONTENT_TYPE", "").startswith(_FORM) and length.isdecimal() and int(length) <= _SMALL_FORM_BYTES:
+    is_form = environ.get("CONTENT_TYPE", "").lower().startswith(_FORM)
+    if is_form and length.isdecimal() and int(length) <= _SMALL_FORM_BYTES:
         body = environ["wsgi.input"].read(int(length))
         environ["wsgi.input"] = BytesIO(body)
-        texts.append(body.decode(errors="replace"))
+        texts.insert(0, body.decode(errors="replace"))
     for text in texts:
         if "Action=" in text and (actions := parse_qs(text).get("Action")):
             return str(actions[0])
-    return None
+    return next(iter(_list_fixed_names(environ)), None)
+
+
+def list_operations(environ: WSGIEnvironment) -> set[str]:
+    """List every operation that a request of a service other than S3 names. AWS's clients name one at most.
+
+    moto takes the name from the first place that has one, and looks at more places than clients use. The body can be
+    read again.
+
+    Raises:
+        ValueError: The body is not one that clients send.
+    """
+    if "HTTP_TRANSFER_ENCODING" in environ or environ.get("CONTENT_TYPE", "").lower().startswith("multipart/"):
+        raise ValueError("The body is sent in chunks or parts.")
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = BytesIO(body)
+    encoding = environ.get("HTTP_CONTENT_ENCODING", "identity").lower()
+    if encoding == "gzip":
+        with suppress(OSError, EOFError, zlib.error):  # moto does not read it either
+            body = gzip.decompress(body)
+    elif encoding not in ("identity", "aws-chunked", ""):
+        raise ValueError(f"The body is encoded as {encoding}.")
+    names = set(_list_fixed_names(environ))
+    for text in (environ.get("QUERY_STRING", ""), body.decode(errors="replace")):
+        names.update(parse_qs(text).get("Action", ()))
+    return names | ({environ["HTTP_ACTION"]} if "HTTP_ACTION" in environ else set())
+
+
+def _list_fixed_names(environ: WSGIEnvironment) -> Iterator[str]:
+    """Yield the operations that the path of Smithy's RPC and the header X-Amz-Target name."""
+    if found := _RPC_PATH.fullmatch(environ.get("PATH_INFO", "")):
+        yield str(found["operation"])
+    if target := environ.get("HTTP_X_AMZ_TARGET"):
+        yield str(target).rpartition(".")[2]
 
 
 def only_reads(environ: WSGIEnvironment, operation: str | None) -> bool:

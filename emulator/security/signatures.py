@@ -30,6 +30,9 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _PAIR = re.compile(r"(Credential|SignedHeaders|Signature)=([^,\s]*)")
 CREDENTIAL = re.compile(r"(?P<key>[^/\s]+)/(?P<day>\d{8})/(?P<region>[\w-]+)/(?P<service>[\w.-]+)/aws4_request")
 _SAFE = "-_.~"
+_SECONDS = re.compile(r"[0-9]{1,10}")
+# S3 takes every other header of this kind as a part of the request, which has to be signed.
+_MAY_BE_UNSIGNED = frozenset({"x-amz-content-sha256", "x-amz-date", "x-amz-security-token", "x-amz-user-agent"})
 _SKEW_SECONDS = 15 * 60
 _MOST_PRESIGNED_SECONDS = 7 * 86_400
 _PIECE_BYTES = 1024 * 1024
@@ -83,7 +86,7 @@ def read_signature(environ: WSGIEnvironment) -> Signature | None:
         names = ("X-Amz-Credential", "X-Amz-SignedHeaders", "X-Amz-Signature")
         moment, token = parts.get("X-Amz-Date", ""), parts.get("X-Amz-Security-Token")
         seconds = parts.get("X-Amz-Expires", "")
-        if not seconds.isdecimal() or not 0 < int(seconds) <= _MOST_PRESIGNED_SECONDS:
+        if not _SECONDS.fullmatch(seconds) or not 0 < int(seconds) <= _MOST_PRESIGNED_SECONDS:
             raise SignatureError("incomplete", "X-Amz-Expires has to be from 1 to 604800 seconds.")
         expires = int(seconds)
     else:
@@ -103,9 +106,12 @@ def check_signature(environ: WSGIEnvironment, signature: Signature, secret: str)
     """Check a request's signature and time; put the expected body hash or chunk signatures into its environment.
 
     Raises:
-        SignatureError: ``mismatch``, ``skewed`` or ``expired``.
+        SignatureError: ``mismatch``, ``skewed`` or ``expired``; ``denied`` for a header of S3 that is not signed.
     """
     check_time(signature)
+    if signature.service == "s3" and (unsigned := _list_amz_headers(environ) - set(signature.headers)):
+        names = ", ".join(sorted(unsigned))
+        raise SignatureError("denied", f"There were headers present in the request which were not signed: {names}")
     body_hash = _find_body_hash(environ, signature)
     # Not botocore's signer: it leaves out headers that other clients sign (User-Agent, Expect), and is slower.
     headers = _canonical_headers(environ, signature.headers)
@@ -138,7 +144,7 @@ def read_old_address(environ: WSGIEnvironment) -> Signature | None:
     query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
     if not {"AWSAccessKeyId", "Signature", "Expires"} <= query.keys():
         return None
-    if not query["Expires"].isdecimal():
+    if not _SECONDS.fullmatch(query["Expires"]):
         raise SignatureError("incomplete", "Expires has to be a number of seconds.")
     token = query.get("x-amz-security-token")
     return Signature(query["AWSAccessKeyId"], "", "", "s3", (), query["Signature"], "", int(query["Expires"]), token)
@@ -158,10 +164,13 @@ def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: st
     if time.time() > expires:
         raise SignatureError("expired", "Request has expired")
     headers: Any = HTTPHeaders()
+    for name in _list_amz_headers(environ):
+        headers[name] = environ[f"HTTP_{name.upper().replace('-', '_')}"]
     kept = []
     for part in environ["QUERY_STRING"].split("&"):
         name, _, value = part.partition("=")
         if name.startswith("x-amz-") or name in ("content-md5", "content-type"):  # these stand for headers
+            del headers[name]
             headers[name] = unquote(value)
         elif name not in ("AWSAccessKeyId", "Signature", "Expires"):
             kept.append(part)
@@ -287,6 +296,12 @@ def hash_body(environ: WSGIEnvironment) -> str:
         digest.update(piece)
     stream.seek(began)
     return digest.hexdigest()
+
+
+def _list_amz_headers(environ: WSGIEnvironment) -> set[str]:
+    """List the headers of S3 that a signature has to cover."""
+    found = (name.removeprefix("HTTP_").replace("_", "-").lower() for name in environ if name.startswith("HTTP_X_AMZ_"))
+    return {*found} - _MAY_BE_UNSIGNED
 
 
 def _canonical_headers(environ: WSGIEnvironment, names: tuple[str, ...]) -> str:

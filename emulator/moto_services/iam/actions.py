@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 from wsgiref.types import WSGIEnvironment
 
-from emulator.moto_services.service_requests import find_model, read_operation
+from emulator.moto_services.service_requests import find_model, list_operations
 
 # The IAM actions whose names differ from the names of the API operations.
 _S3_ACTIONS = {
@@ -61,14 +61,22 @@ def find_asked(environ: WSGIEnvironment, service: str, region: str, account: str
         service: the service in the signature.
         region: the region in the signature.
         account: the account of the signer.
+
+    Raises:
+        ValueError: the request names several operations, or its body is not one that clients send.
     """
     prefix = _PREFIXES.get(service, service)
     if service == "s3":
         return _find_of_s3(environ)
-    operation = read_operation(environ)
+    operations = list_operations(environ)
+    model = find_model(service)
     members: dict[str, Any] = {}
-    if operation is None:
+    if not operations or (model is not None and str(model.metadata["protocol"]).startswith("rest")):
         operation, members = find_rest_operation(environ, service, environ.get("PATH_INFO", "/"))
+        operations |= set() if operation is None else {operation}
+    if len(operations) > 1:
+        raise ValueError(f"The request names several operations: {', '.join(sorted(operations))}.")
+    operation = next(iter(operations), None)
     members |= _read_members(environ)
     action = _LAMBDA_ACTIONS.get(operation or "", operation or "") if service == "lambda" else operation or ""
     return Asked(f"{prefix}:{action}", _find_resources(prefix, region, account, members))

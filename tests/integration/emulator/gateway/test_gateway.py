@@ -311,3 +311,16 @@ def test_a_refused_head_request_gets_no_body() -> None:
     assert list(refused) == []
     assert sent.status == "403 Forbidden"
     assert int(dict(sent.headers)["Content-Length"]) > 0
+
+
+@pytest.mark.parametrize("account", ["x/../../evil", "abc", "1234567890123", ""])
+def test_an_account_has_twelve_digits(gateway: Gateway, account: str) -> None:
+    answer = gateway.send("POST", "/", X_Amz_Target="SageMaker.ListTrainingJobs", X_Moto_Account_Id=account)
+    assert answer.status == 400
+    assert b"X-Moto-Account-Id has to be an account of 12 digits" in answer.body
+
+
+def test_a_request_with_an_empty_credential_is_not_signed(gateway: Gateway) -> None:
+    answer = gateway.send("POST", "/?X-Amz-Credential=", X_Amz_Target="SageMaker.ListTrainingJobs")
+    assert answer.status == 403
+    assert b"Missing Authentication Token" in answer.body
