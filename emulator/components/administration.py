@@ -195,7 +195,8 @@ class Administration:
             ValidationException: ``source`` is not a state archive.
         """
         self._check_idle()
-        name = stage_archive(source, self._ports.settings.state_dir)
+        with self._resetting:
+            name = stage_archive(source, self._ports.settings.state_dir)
         self._ask_restart()
         return name
 

@@ -5,11 +5,12 @@ An archive holds what survives a restart, and nothing of the running process.
 
 import io
 import json
+import re
 import shutil
 import sqlite3
 import tempfile
 import uuid
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from emulator.exceptions import ValidationException
@@ -18,6 +19,7 @@ _FORMAT = {"format": "smdebug-emulator state", "version": 1}
 _DESCRIPTION = "state.json"
 # The content of an archive: databases of jobs, one per account, and the folders of S3 and moto.
 _DATABASES, _FOLDERS = "jobs*.sqlite", ("s3", "moto")
+_MEMBER = re.compile(r"state\.json|jobs[^/]*\.sqlite|(s3|moto)(/.*)?", re.DOTALL)
 _STAGED, _LAST = "import", "last-import"
 
 
@@ -38,12 +40,17 @@ def write_archive(state_dir: Path, target: Path) -> None:
                 archive.add(copy, name)
                 copy.unlink()
             elif not path.name.endswith((".sqlite-wal", ".sqlite-shm", ".partial")):
-                archive.add(path, name)
+                with suppress(FileNotFoundError):  # the body of an upload that has just failed
+                    archive.add(path, name)
 
 
 def measure_archive(state_dir: Path) -> int:
     """Return the approximate size of a state archive in bytes; the archive may be slightly larger."""
-    return sum(path.stat().st_size for path in _find_files(state_dir))
+    size = 0
+    for path in _find_files(state_dir):
+        with suppress(FileNotFoundError):  # the body of an upload that has just failed
+            size += path.stat().st_size
+    return size
 
 
 def _find_files(state_dir: Path) -> list[Path]:
@@ -54,35 +61,51 @@ def _find_files(state_dir: Path) -> list[Path]:
 def stage_archive(source: Path, state_dir: Path) -> str:
     """Unpack an archive next to the state that it will replace, and return the name of this import.
 
+    Only one archive may be unpacked at a time.
+
     Raises:
-        ValidationException: ``source`` is not a state archive; no files are left behind.
+        ValidationException: ``source`` is not a state archive, or cannot be unpacked; no files are left behind.
     """
+    staged = state_dir / _STAGED
+    partial = staged.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
+    name = uuid.uuid4().hex
+    try:
+        partial.mkdir()
+        _unpack(source, partial)
+        (partial / _LAST).write_text(name)
+        shutil.rmtree(staged, ignore_errors=True)
+        partial.rename(staged)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return name
+
+
+def _unpack(source: Path, folder: Path) -> None:
     import tarfile  # a start of the emulator does not wait for it
 
-    with tempfile.TemporaryDirectory(dir=state_dir) as scratch:
-        try:
-            with tarfile.open(source, "r:") as archive:
-                archive.extractall(scratch, filter="data")
-            described = json.loads((Path(scratch) / _DESCRIPTION).read_text())
-        except (tarfile.TarError, OSError, ValueError) as error:
-            raise ValidationException(
-                f"This is not an archive of an emulator's state ({error}): give a file that smdebug-emulator state "
-                "export wrote."
-            ) from None
-        if described != _FORMAT:
-            raise ValidationException(f"This archive is of another version: {described}; this emulator has {_FORMAT}.")
-        name = uuid.uuid4().hex
-        (Path(scratch) / _LAST).write_text(name)
-        staged = state_dir / _STAGED
-        shutil.rmtree(staged, ignore_errors=True)
-        shutil.copytree(scratch, staged.with_suffix(".partial"), dirs_exist_ok=True)
-        staged.with_suffix(".partial").rename(staged)
-    return name
+    try:
+        with tarfile.open(source, "r:") as archive:
+            for member in archive.getmembers():
+                if not _MEMBER.fullmatch(member.name) or ".." in Path(member.name).parts:
+                    # It could replace the emulator's keys.
+                    raise ValidationException(f"This archive has {member.name}, which is no part of a state.")
+            archive.extractall(folder, filter="data")
+        described = json.loads((folder / _DESCRIPTION).read_text())
+    except (tarfile.TarError, OSError, ValueError) as error:
+        raise ValidationException(
+            f"This is not an archive of an emulator's state ({error}): give a file that smdebug-emulator state "
+            "export wrote."
+        ) from None
+    if described != _FORMAT:
+        raise ValidationException(f"This archive is of another version: {described}; this emulator has {_FORMAT}.")
 
 
 def apply_staged(state_dir: Path) -> None:
     """Replace the state by a staged archive, if there is one; after a kill, the next call continues."""
     staged = state_dir / _STAGED
+    shutil.rmtree(staged.with_suffix(".partial"), ignore_errors=True)  # of a process that was killed
     if not staged.exists():
         return
     description = staged / _DESCRIPTION

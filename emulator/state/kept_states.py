@@ -1,6 +1,7 @@
 """Archives of states that resets forgot, each kept for a day."""
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -62,8 +63,6 @@ class KeptStates:
         if size > MOST_KEPT_BYTES:
             raise _refuse(f"it has {size / 1024**3:.1f} GiB, and at most {MOST_KEPT_BYTES / 1024**3:.0f} GiB are kept")
         older = self._list()
-        while older and (len(older) >= MOST_KEPT or size + sum(map(_read_size, older)) > MOST_KEPT_BYTES):
-            older.pop(0).path.unlink(missing_ok=True)
         now_ms = max(time.time_ns() // 1_000_000, older[-1].forgotten_ms + 1 if older else 0)
         kept = KeptState(self._folder / f"{now_ms}.tar", now_ms)
         partial = kept.path.with_suffix(".partial")
@@ -72,9 +71,12 @@ class KeptStates:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             write_archive(self._state_dir, partial)
             partial.replace(kept.path)
-        except OSError as error:
+        except (OSError, sqlite3.Error) as error:
             partial.unlink(missing_ok=True)
             raise _refuse(str(error)) from error
+        # Not before: if the state cannot be kept, those that were kept are still there.
+        while older and (len(older) >= MOST_KEPT or size + sum(map(_read_size, older)) > MOST_KEPT_BYTES):
+            older.pop(0).path.unlink(missing_ok=True)
         return kept
 
     @contextmanager

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -215,6 +216,22 @@ def test_nothing_is_forgotten_that_cannot_be_kept(tmp_path: Path, monkeypatch: p
         with pytest.raises(ResourceInUse, match=r"Nothing was deleted.*at most .* are kept"):
             kept.keep()
         assert not list(tmp_path.glob("forgotten/*"))
+    finally:
+        kept.close()
+
+
+def test_a_state_that_cannot_be_kept_costs_none_that_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill_disk(_state_dir: Path, target: Path) -> None:
+        target.touch()
+        raise sqlite3.OperationalError("database or disk is full")
+
+    kept = build_kept(tmp_path)
+    try:
+        before = [kept.keep().path for _ in range(MOST_KEPT)]
+        monkeypatch.setattr("emulator.state.kept_states.write_archive", fill_disk)
+        with pytest.raises(ResourceInUse, match=r"Nothing was deleted.*disk is full"):
+            kept.keep()
+        assert sorted((tmp_path / "forgotten").iterdir()) == sorted(before)
     finally:
         kept.close()
 
