@@ -36,8 +36,10 @@ def default_hangup() -> Iterator[None]:
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
-    def begin(*arguments: str, state_dir: Path = tmp_path / "state") -> subprocess.Popen[str]:
-        command = [*COMMAND, "start", "--runtime", "process", "--state-dir", str(state_dir), *arguments]
+    def begin(
+        *arguments: str, state_dir: Path = tmp_path / "state", runtime: tuple[str, ...] = ("--runtime", "process")
+    ) -> subprocess.Popen[str]:
+        command = [*COMMAND, "start", *runtime, "--state-dir", str(state_dir), *arguments]
         # The tests may run under nohup, whose children ignore SIGHUP: here it is to have its usual meaning.
         with default_hangup():
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -176,14 +178,9 @@ def test_docker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert started.stderr.count("\n") == 1
 
 
-def test_auto_takes_processes_without_an_engine(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "start", "--port", "0", "--state-dir", str(tmp_path / "state")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"},
-    )
+def test_auto_takes_processes_without_an_engine(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    process = start("--port", "0", runtime=())
     assert "No Docker engine answers: containers run as local processes." in first_line(process)
     process.terminate()
     process.communicate(timeout=60)

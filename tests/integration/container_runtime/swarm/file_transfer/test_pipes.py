@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,13 +36,6 @@ class Channel:
                         view = view[pipe.write(view) :]
                 except BrokenPipeError:
                     self.broken.append(epoch)
-
-
-@pytest.fixture
-def setup(tmp_path: Path) -> Iterator[Setup]:
-    made = Setup(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture
