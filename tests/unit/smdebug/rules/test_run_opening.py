@@ -2,7 +2,6 @@
 
 import re
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from smdebug.rules.rule_invoker import invoke_rule
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
+from tests.unit.smdebug.trials.opened_run import do_in_first_pause
+from tests.waiting import wait_until
 
 
 def judge_run(folder: Path, rule: str, tensors: Path, **more: Any) -> Verdict:
@@ -58,15 +59,9 @@ def test_a_run_that_never_begins_is_found_too(tmp_path: Path) -> None:
     assert re.search(r"any tensor at no step yet: no step has come for [1-9][\d.]* s", verdict.details)
 
 
-def test_a_run_that_begins_late_or_never_is_not_a_stall(tmp_path: Path) -> None:
-    def begin() -> None:
-        time.sleep(0.3)
-        write_finished(tmp_path / "run", 1.0)
-
-    thread = threading.Thread(target=begin)
-    thread.start()
+def test_a_run_that_begins_late_or_never_is_not_a_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    do_in_first_pause(monkeypatch, lambda: write_finished(tmp_path / "run", 1.0))
     verdict = judge_run(tmp_path, "StalledTrainingRule", tmp_path / "run", RuleParameters={"threshold": "60"})
-    thread.join()
     assert verdict.status == "NoIssuesFound"
     RunMaker(tmp_path / "empty", with_collections=False).end()
     assert judge_run(tmp_path, "StalledTrainingRule", tmp_path / "empty").details.startswith("MissingCollectionFiles")
@@ -82,14 +77,14 @@ def test_silence_is_reported_once_and_then_steps_are_judged_again(tmp_path: Path
 
     def go_on() -> None:
         nonlocal now
-        while not rule.inspected:
-            time.sleep(0.01)
-        now += 600
-        while not rule.report["RuleTriggered"]:
-            time.sleep(0.01)
-        now += 600
-        run.write_step(1, {"loss": 1.0})
-        run.end()
+        try:
+            wait_until(lambda: rule.inspected)
+            now += 600
+            wait_until(lambda: rule.report["RuleTriggered"])
+            now += 600
+            run.write_step(1, {"loss": 1.0})
+        finally:
+            run.end()
 
     thread = threading.Thread(target=go_on)
     thread.start()

@@ -1,8 +1,11 @@
-"""Trials that look for new files often, and deeds of another thread."""
+"""Trials that look for new files often, and deeds of another thread or during a pause."""
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from smdebug.trials import Trial, create_trial
 
@@ -18,3 +21,15 @@ def later(*actions: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=lambda: [action() for action in actions])
     thread.start()
     return thread
+
+
+def do_in_first_pause(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Does this when the code under test pauses for the first time; what never pauses never sees it done."""
+    sleep, waiting = time.sleep, [action]
+
+    def pause(seconds: float) -> None:
+        if waiting:
+            waiting.pop()()
+        sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", pause)

@@ -1,6 +1,5 @@
 """Tests of smdebug 1.0.34's reading defects, one each, by our list's numbers."""
 
-import threading
 import time
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from smdebug.reading.run_steps import StepState
 from smdebug.rules import Rule, invoke_rule
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
+from tests.unit.smdebug.trials.opened_run import do_in_first_pause
 
 POLL_S = 0.002
 
@@ -160,17 +160,8 @@ def test_23_slower_workers_are_waited_for_at_the_end(tmp_path: Path, monkeypatch
     run.write_step(0, {"t": 1.0})
     run.end()
     trial = open_run(tmp_path)
-    asked = threading.Event()
-
-    def write() -> None:
-        asked.wait()
-        run.write_step(0, {"t": 2.0}, worker="worker_1")
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    asked.set()
+    do_in_first_pause(monkeypatch, lambda: run.write_step(0, {"t": 2.0}, worker="worker_1"))
     assert trial.tensor("t").workers(0) == ["worker_0", "worker_1"]
-    writer.join()
     assert trial.loaded_all_steps
 
 

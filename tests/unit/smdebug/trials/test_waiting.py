@@ -11,7 +11,7 @@ from smdebug.logger import get_logger
 from smdebug.reading.run_steps import StepState
 from smdebug.trials import create_trial
 from tests.unit.smdebug.runs import RunMaker
-from tests.unit.smdebug.trials.opened_run import POLL_S, later, open_run
+from tests.unit.smdebug.trials.opened_run import do_in_first_pause, later, open_run
 from tests.waiting import wait_until
 
 
@@ -45,9 +45,8 @@ def test_missing_event_file_of_a_running_job_is_waited_for(tmp_path: Path, monke
     # As a hook does: who reads sees the whole file or none.
     written = tmp_path / "written"
     written.write_bytes(content)
-    thread = later(lambda: time.sleep(4 * POLL_S), lambda: written.rename(event_file))
+    do_in_first_pause(monkeypatch, lambda: written.rename(event_file))
     assert trial.tensor("t").value(0) == 1
-    thread.join()
 
 
 def test_missing_event_file_of_an_ended_job_is_lost_at_once(tmp_path: Path) -> None:
@@ -75,10 +74,9 @@ def test_event_file_that_comes_just_before_the_job_ends_is_read(
     assert tensor.value(0) == 1
 
 
-def test_waits_for_collections(tmp_path: Path) -> None:
-    thread = later(lambda: time.sleep(4 * POLL_S), lambda: RunMaker(tmp_path, workers=2))
+def test_waits_for_collections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    do_in_first_pause(monkeypatch, lambda: RunMaker(tmp_path, workers=2))
     assert open_run(tmp_path).workers() == ["worker_0", "worker_1"]
-    thread.join()
 
 
 def test_ended_without_collections(tmp_path: Path) -> None:
@@ -87,13 +85,12 @@ def test_ended_without_collections(tmp_path: Path) -> None:
         open_run(tmp_path)
 
 
-def test_wait_for_steps_leaves_refreshing_as_it_was(tmp_path: Path) -> None:
+def test_wait_for_steps_leaves_refreshing_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunMaker(tmp_path)
     run.write_steps("t", {0: 1.0})
     trial = open_run(tmp_path)
-    thread = later(lambda: time.sleep(4 * POLL_S), lambda: run.write_steps("t", {1: 1.0, 3: 1.0}))
+    do_in_first_pause(monkeypatch, lambda: run.write_steps("t", {1: 1.0, 3: 1.0}))
     trial.wait_for_steps([0, 3])
-    thread.join()
     assert trial.dynamic_refresh
     with pytest.raises(StepUnavailable):
         trial.wait_for_steps([2])
@@ -146,9 +143,8 @@ def test_files_of_slower_workers_are_waited_for_at_the_end(tmp_path: Path, monke
     run.write_step(0, {"t": 1.0})
     run.end()
     trial = open_run(tmp_path)
-    thread = later(lambda: time.sleep(4 * POLL_S), lambda: run.write_step(0, {"t": 2.0}, worker="worker_1"))
+    do_in_first_pause(monkeypatch, lambda: run.write_step(0, {"t": 2.0}, worker="worker_1"))
     assert trial.has_passed_step(0) is StepState.AVAILABLE
-    thread.join()
     assert trial.tensor("t").workers(0) == ["worker_0", "worker_1"]
 
 

@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,12 @@ from emulator.state.replica.lease import FENCE_SECONDS, LEASE_SECONDS, Holder, L
 def build(folder: str, **members: object) -> Holder:
     """A holder on another machine, whose processes nobody here knows."""
     return replace(build_holder(folder, Path("/state")), machine="another", **members)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a lease that is not free fail the test, instead of becoming free with time."""
+    monkeypatch.setattr(lease_module, "time", SimpleNamespace(sleep=lambda _: pytest.fail("the lease was waited for")))
 
 
 def test_a_bucket_that_is_written_is_refused_and_the_message_says_by_whom(bucket: Bucket) -> None:
@@ -37,6 +44,7 @@ def test_a_bucket_that_is_written_is_refused_and_the_message_says_by_whom(bucket
         thread.join()
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_a_lease_that_was_given_back_is_free(bucket: Bucket) -> None:
     first = Lease(bucket, build("a"))
     first.take()
@@ -81,6 +89,7 @@ def test_the_fence_is_open_while_nobody_else_can_have_the_lease(bucket: Bucket) 
     assert FENCE_SECONDS < LEASE_SECONDS
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_a_process_of_this_machine_that_has_ended_is_not_waited_for(bucket: Bucket) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
