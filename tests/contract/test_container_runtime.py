@@ -160,12 +160,13 @@ time.sleep(600)
 
 
 def test_limits_that_only_an_engine_keeps(runtime: ContainerRuntime, shared: Mount) -> None:
+    outside = f"/var/tmp/out-of-a-test-{uuid.uuid4().hex}"
     source = f"""
 import pathlib
 pathlib.Path({in_container(runtime, shared, "out")}).touch()
 try:
-    pathlib.Path("/var/tmp/out-of-a-test").touch()
-    pathlib.Path("/var/tmp/out-of-a-test").unlink()
+    pathlib.Path({outside!r}).touch()
+    pathlib.Path({outside!r}).unlink()
 except OSError as error:
     print(error.strerror)
 """

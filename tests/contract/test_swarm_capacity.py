@@ -116,9 +116,10 @@ def test_two_emulators_do_not_wait_for_each_others_halves(
             running[0] += 2
             running[1] = max(running)
         for each in started:
-            engine.remove(each)
+            # Its capacity is free, and the other may have it, before its removal has returned.
             with lock:
                 running[0] -= 1
+            engine.remove(each)
 
     with ThreadPoolExecutor(2) as pool:
         for each in [pool.submit(run_pair, engine) for engine in (swarm_engine, second_engine)]:

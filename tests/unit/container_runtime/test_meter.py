@@ -31,7 +31,9 @@ def test_waits_of_all_threads_are_added_up(tmp_path: Path, monkeypatch: pytest.M
     assert waits.read([7]) == 1.5, "what a thread waited is not lost with the thread"
 
 
-def test_waits_are_read_once_a_second(tmp_path: Path) -> None:
+def test_waits_are_read_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The second does not pass in this test, however slow the machine is.
+    monkeypatch.setattr(meter, "_LEAST_SECONDS_BETWEEN_WAITS", 600.0)
     waits = WaitForCores(tmp_path)
     write_wait(tmp_path, 7, 7, 0)
     waits.read([7])

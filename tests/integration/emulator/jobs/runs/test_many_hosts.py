@@ -7,6 +7,7 @@ import signal
 import tarfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from container_runtime.process.namespace_grant import probe_namespaces
 from container_runtime.runtime import NetworkExhaustedError
 from emulator.jobs.runs.containers import host_containers
+from emulator.jobs.runs.containers.host_containers import HostContainers
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness
 from tests.integration.emulator.jobs.runs.killed_harness import WAIT_FOR_GO, let_go, recover, run_and_kill
 from tests.waiting import wait_until
@@ -255,15 +257,25 @@ def test_time_that_is_up_ends_every_host(harness: JobHarness) -> None:
     assert_nothing_left(harness)
 
 
-@pytest.mark.slow
 def test_time_that_is_up_while_the_others_are_stopped_hides_no_failure(
     harness: JobHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The time is up after the hosts have met, on a slow machine too, and before the deaf one is killed.
-    monkeypatch.setattr(host_containers, "FAILURE_GRACE_SECONDS", 5.0)
+    hours = 0
+    ask_stop = HostContainers.ask_stop
+
+    def stop_and_let_the_time_pass(containers: HostContainers, grace_seconds: float) -> None:
+        nonlocal hours
+        hours += 1
+        ask_stop(containers, grace_seconds)
+
+    # The time is up as soon as the others are to be stopped, and before the deaf one is killed.
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600 * hours, sleep=time.sleep)
+    monkeypatch.setattr(host_containers, "time", clock)
+    monkeypatch.setattr(host_containers, "FAILURE_GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(HostContainers, "ask_stop", stop_and_let_the_time_pass)
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     end = "if rank == 1: sys.exit('out of ideas')\ntime.sleep(600)"
-    done = harness.run(request_two(harness, deaf + MEET + end, StoppingCondition={"MaxRuntimeInSeconds": 4}))
+    done = harness.run(request_two(harness, deaf + MEET + end, StoppingCondition={"MaxRuntimeInSeconds": 600}))
     assert done["TrainingJobStatus"] == "Failed"
     assert done["FailureReason"] == "AlgorithmError: algo-2: out of ideas, exit code: 1"
 
