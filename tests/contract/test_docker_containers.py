@@ -235,10 +235,10 @@ def test_docker_network_goes_with_the_runtime_but_not_under_its_containers(tmp_p
 
     instance = f"test-{uuid.uuid4().hex[:12]}"
     runtime = make_open_docker_runtime(tmp_path, instance)
-    container = start_and_await_line(runtime, "import time; print('ready', flush=True); time.sleep(60)")
-    runtime.close()
     api = connect()
     try:
+        container = start_and_await_line(runtime, "import time; print('ready', flush=True); time.sleep(60)")
+        runtime.close()
         assert api.networks(names=[f"smdebug-emulator-{instance}"])
         again = make_open_docker_runtime(tmp_path, instance)
         assert again.host_address == runtime.host_address
@@ -247,3 +247,6 @@ def test_docker_network_goes_with_the_runtime_but_not_under_its_containers(tmp_p
         assert not api.networks(names=[f"smdebug-emulator-{instance}"])
     finally:
         api.close()
+        with closing(make_open_docker_runtime(tmp_path, instance)) as left:
+            for each in left.find({}):
+                left.remove(each.id)

@@ -43,15 +43,17 @@ def test_a_request_that_waited_too_long_proceeds() -> None:
     def hold() -> None:
         with turns.take():
             held.set()
-            let_go.wait()
+            let_go.wait(60)
 
     held, thread = Event(), Thread(target=hold)
     thread.start()
     held.wait()
-    with turns.take():
-        assert thread.is_alive()
-    let_go.set()
-    thread.join()
+    try:
+        with turns.take():
+            assert thread.is_alive()
+    finally:
+        let_go.set()
+        thread.join()
     patient = RequestQueue(600)
     with patient.take():
         pass

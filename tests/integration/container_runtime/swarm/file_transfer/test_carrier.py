@@ -3,6 +3,7 @@
 import io
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_an_index_never_comes_before_what_it_names(setup: Setup) -> None:
     written: list[str] = []
 
     def write_steps() -> None:
-        while not enough.is_set():
+        while not enough.is_set() and len(written) < 50_000:
             step = f"{len(written):06}"
             written.append(step)
             write(setup.there / "tensors" / "events" / step / "worker.tfevents", "e" * 1000)
@@ -86,8 +87,11 @@ def test_an_index_never_comes_before_what_it_names(setup: Setup) -> None:
     thread = threading.Thread(target=write_steps)
     thread.start()
     seen: set[str] = set()
+    # Without the pauses of wait_until: between two looks a mistake would be mended.
+    deadline = time.monotonic() + 180
     try:
         while len(seen) < 1000:
+            assert time.monotonic() < deadline, f"{len(seen)} of {len(written)} steps have come"
             for each in set((setup.here / "tensors" / "index").glob("*/*.json")):
                 seen.add(each.name[:6])
                 assert (setup.here / "tensors" / "events" / each.name[:6] / "worker.tfevents").exists()

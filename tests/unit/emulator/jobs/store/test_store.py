@@ -280,10 +280,12 @@ def test_reader_sees_one_state_of_a_job_while_it_changes(store: JobStore) -> Non
     done = Event()
 
     def flip() -> None:
-        for number in range(200):
-            with store.transaction() as transaction:
-                transaction.save_job(failed if number % 2 else job)
-        done.set()
+        try:
+            for number in range(200):
+                with store.transaction() as transaction:
+                    transaction.save_job(failed if number % 2 else job)
+        finally:
+            done.set()
 
     writer = Thread(target=flip)
     writer.start()
